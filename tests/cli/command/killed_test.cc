@@ -1,0 +1,313 @@
+// When zklock is killed, at any moment, its contenders are gone as soon as everything that the lock
+// covers has ended: nobody waits for the session to expire.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command/gone.h"
+#include "cli/gate.h"
+#include "cli/hold/hold_script.h"
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Longer than a test waits for the end of a contender.
+const Words kLongSession = {"--session-timeout", "40s"};
+constexpr std::chrono::seconds kSoon = 20s;
+
+Words With(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Words Exclusive(const Words& more) { return With(With({"exclusive"}, kLongSession), more); }
+
+void WaitUntilFree(const std::string& lock) {
+  Tree().WaitForChildren(
+      lock,
+      [](const auto& names) {
+        return std::none_of(names.begin(), names.end(), [](const std::string& name) {
+          return name.find("-lock-") != std::string::npos ||
+                 name.find("-lease-") != std::string::npos;
+        });
+      },
+      kSoon);
+}
+
+std::string NewPersistentLock(const std::string& name) {
+  return Tree().Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
+}
+
+/// Lets a holder's command end, and kills the zklock when it has reported that.
+void KillAfterCommand(Child& holder) {
+  holder.CloseInput();
+  holder.ReadErrUntil("\"exited\"");
+  holder.Signal(SIGKILL);
+  CHECK(holder.Wait() == Killed(SIGKILL));
+}
+
+/// A command that writes "nested" when its own nested run of the same LOCK has begun, and whose
+/// nested run outlives it. All processes of that have `file` locked.
+const std::string kLeavesNestedRun =
+    "$Z exclusive $L -- flock -n $FILE sh -c 'echo nested; exec sleep 1000' & read x";
+
+class NestedRun {
+ public:
+  [[nodiscard]] ChildOptions In(Words words) const {
+    ChildOptions options =
+        Zklock(With(std::move(words), {lock, "--", "sh", "-c", kLeavesNestedRun}));
+    options.also_environment = {"Z=" + Binary(), "L=" + lock, file_variable()};
+    options.keep_stdin = true;
+    return options;
+  }
+  [[nodiscard]] std::string file_variable() const { return "FILE=" + file_; }
+  /// `flock` fails unless everything that has the file locked has ended.
+  void CheckThatNextRunsAlone() const {
+    const Finished next = RunZklock(
+        {"exclusive", "--wait", "20s", lock, "--", "flock", "-n", file_, "echo", "alone"});
+    CHECK(next.exit == Exited(0));
+    CHECK(next.out == "alone\n");
+  }
+
+  const std::string lock = NewPersistentLock("nested");
+
+ private:
+  const TemporaryDirectory directory_;
+  const std::string file_ = directory_.Write("file", "");
+};
+
+}  // namespace
+
+TEST_CASE("a zklock killed while it still enters the beginning of its run leaves no contender") {
+  const std::string lock = NewPersistentLock("history");
+  Gate gate("get " + lock + "/last-run");
+  Child holder = Child::Start(
+      gate.Before(HolderOptions(Exclusive({"--history", "5", "--events", "2"}), lock)));
+  REQUIRE(holder.ReadLine() == "held");
+  gate.WaitUntilReached();
+  KillAfterCommand(holder);
+  gate.Open();
+  WaitUntilFree(lock);
+}
+
+TEST_CASE("a zklock killed while it records a success leaves no contender") {
+  const std::string lock = NewPersistentLock("interval");
+  Proxy proxy(TestServers());
+  Child holder = Child::Start(HolderOptions(
+      Exclusive({"--min-interval", "1h", "--events", "2", "-z", proxy.address()}), lock));
+  REQUIRE(holder.ReadLine() == "held");
+  proxy.FreezeReplies();
+  KillAfterCommand(holder);
+  proxy.Thaw();
+  WaitUntilFree(lock);
+}
+
+TEST_CASE("a zklock killed while it closes its session leaves no contender") {
+  const std::string lock = NewLock("close");
+  const std::string descendants = GENERATE("leave", "wait", "kill");
+  CAPTURE(descendants);
+  Proxy proxy(TestServers());
+  Child holder = Child::Start(HolderOptions(
+      Exclusive({"--descendants", descendants, "--events", "2", "-z", proxy.address()}), lock));
+  REQUIRE(holder.ReadLine() == "held");
+  proxy.Freeze();
+  KillAfterCommand(holder);
+  proxy.Cut();  // what zklock has sent is lost
+  proxy.Thaw();
+  WaitUntilFree(lock);
+}
+
+TEST_CASE("the guard closes a session whose close the servers have not answered") {
+  const std::string lock = NewLock("unanswered");
+  Proxy proxy(TestServers());
+  const auto start = [&](Words words) {
+    return HolderOptions(With(Exclusive(std::move(words)), {"-z", proxy.address()}), lock);
+  };
+  SECTION("after the command") {
+    Child holder = Child::Start(start({}));
+    REQUIRE(holder.ReadLine() == "held");
+    proxy.Freeze();
+    holder.Write("9\n");
+    CHECK(holder.Wait() == Exited(9));
+    holder.ReadToEnd();  // the guard keeps none of zklock's streams
+  }
+  SECTION("after a wait") {
+    Child holder = StartHolder(lock);
+    Child waiter = Child::Start(start({"--verbose"}));
+    waiter.ReadErrUntil("waiting for");
+    proxy.Freeze();
+    waiter.Signal(SIGTERM);
+    CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+    holder.CloseInput();
+    CHECK(holder.Wait() == Exited(0));
+  }
+  proxy.Cut();
+  proxy.Thaw();
+  WaitUntilFree(lock);
+}
+
+TEST_CASE("when zklock is killed after its command, its nested runs end first, then the lock") {
+  const NestedRun nested;
+  Child outer = Child::Start(nested.In(Exclusive({"--events", "2"})));
+  REQUIRE(outer.ReadLine() == "nested");
+  KillAfterCommand(outer);
+  nested.CheckThatNextRunsAlone();
+  outer.ReadToEnd();
+}
+
+TEST_CASE("what the command left behind lives on when zklock is killed after its command") {
+  const std::string lock = NewLock("left");
+  Proxy proxy(TestServers());
+  ChildOptions options = Zklock(Exclusive({"--events", "2", "-z", proxy.address(), lock, "--", "sh",
+                                           "-c", "sh -c 'echo $$; exec sleep 1000' & read x"}));
+  options.keep_stdin = true;
+  Child holder = Child::Start(std::move(options));
+  const pid_t left = std::stoi(holder.ReadLine());
+  proxy.Freeze();
+  KillAfterCommand(holder);
+  proxy.Cut();
+  proxy.Thaw();
+  WaitUntilFree(lock);
+  CHECK(kill(left, SIGKILL) == 0);
+}
+
+TEST_CASE("a zklock that is only stopped after its command keeps the lock for its nested run") {
+  const NestedRun nested;
+  Child outer = Child::Start(nested.In(Exclusive({"--events", "2"})));
+  REQUIRE(outer.ReadLine() == "nested");
+  outer.CloseInput();
+  outer.ReadErrUntil("\"exited\"");
+  outer.Signal(SIGSTOP);
+  outer.WaitUntilStopped();
+  CHECK(RunZklock({"try", nested.lock, "--", "true"}).exit == Exited(75));
+  outer.Signal(SIGCONT);
+  outer.Signal(SIGTERM);  // ends the nested run
+  outer.ReadToEnd();
+  nested.CheckThatNextRunsAlone();
+}
+
+TEST_CASE("a zklock killed on the way to a permit or a set leaves no contender") {
+  Tree tree;
+  const std::string lock = NewPersistentLock("way");
+  const std::string other = NewPersistentLock("way");
+  for (const char* const child : {"/locks", "/leases"}) {
+    tree.Create(lock + child, ZnodeKind::kPersistent, "2");
+  }
+  const bool whole_group = GENERATE(false, true);
+  const std::string step = GENERATE("turnstile", "permit", "first of a set", "last of a set");
+  CAPTURE(step, whole_group);
+  const bool is_set = step.ends_with("set");
+  const Words words = is_set ? Words{other} : Words{"--permits", "2"};
+  std::string created = lock + (step == "turnstile" ? "/locks/" : "/leases/");
+  if (is_set)
+    created = (step == "first of a set" ? std::min(lock, other) : std::max(lock, other)) + "/";
+  Gate gate("create " + created);
+  Child zklock = Child::Start(gate.Before(HolderOptions(Exclusive(words), lock)));
+  gate.WaitUntilReached();
+  whole_group ? zklock.SignalGroup(SIGKILL) : zklock.Signal(SIGKILL);
+  gate.Open();
+  WaitUntilFree(lock + "/locks");
+  WaitUntilFree(lock + "/leases");
+  WaitUntilFree(lock);
+  WaitUntilFree(other);
+}
+
+TEST_CASE("a killed waiter that holds something already leaves no contender") {
+  const std::string lock = NewLock("waiter");
+  Child holder = StartHolder({"exclusive", "--permits", "1"}, lock);
+  Child waiter = StartWaiter(Exclusive({"--permits", "1"}), lock);
+  Tree tree;
+  tree.WaitForChildren(lock + "/locks", 1);
+  waiter.Signal(SIGKILL);
+  tree.WaitForChildren(lock + "/locks", 0, kSoon);
+  tree.WaitForChildren(lock + "/leases", 1, kSoon);
+}
+
+TEST_CASE("a waiter that is killed while no server answers leaves no contender") {
+  const std::string lock = NewLock("apart");
+  Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = StartWaiter(Exclusive({"-z", proxy.address()}), lock);
+  Tree tree;
+  tree.WaitForChildren(lock, 2);
+  proxy.Freeze();
+  proxy.Cut();
+  waiter.ReadErrUntil("no server answers");
+  waiter.Signal(SIGKILL);
+  proxy.Thaw();
+  tree.WaitForChildren(lock, 1, kSoon);
+}
+
+TEST_CASE("a killed zklock that was about to reserve leaves no contender") {
+  const std::string lock = NewLock("reserve");
+  Child holder = StartHolder(lock);
+  const Words command = GENERATE(Words(), Words{"--", "true"});
+  Child waiter = Child::Start(Zklock(With(Exclusive({"-v", "--reserve", "me", lock}), command)));
+  waiter.ReadErrUntil("waiting for");
+  Tree tree;
+  tree.WaitForChildren(lock, 2);
+  waiter.Signal(SIGKILL);
+  tree.WaitForChildren(lock, 1, kSoon);
+}
+
+TEST_CASE("a keeper killed on the way to its lock leaves no contender") {
+  const std::string lock = NewPersistentLock("keeper");
+  Tree tree;
+  Gate gate("create " + lock + "/");
+  std::optional<Child> holder;
+  SECTION("while it queues") {
+    gate.Open();
+    holder = StartHolder(lock);
+  }
+  SECTION("before it knows that it holds") {}
+  Child script = Child::Start(
+      gate.Before(Script(lock, "$Z exclusive --hold --session-timeout 40s $L; echo $?; read x")));
+  const auto queue = InQueueOrder(tree.WaitForChildren(lock, holder ? 2 : 1));
+  REQUIRE(kill(KeeperIn(lock + "/" + queue.back(), tree), SIGKILL) == 0);
+  gate.Open();
+  CHECK(script.ReadLine() == std::to_string(128 + SIGKILL));
+  tree.WaitForChildren(lock, holder ? 1 : 0, kSoon);
+}
+
+TEST_CASE("when a keeper is killed, runs nested below its owner end first, then the lock") {
+  const NestedRun nested;
+  ChildOptions options =
+      Script(nested.lock, "$Z exclusive --hold --session-timeout 40s $L; " + kLeavesNestedRun);
+  options.also_environment.push_back(nested.file_variable());
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "nested");
+  REQUIRE(kill(KeeperOf(nested.lock), SIGKILL) == 0);
+  nested.CheckThatNextRunsAlone();
+  CHECK(script.Wait() == Killed(SIGTERM));
+  script.ReadToEnd();
+}
+
+TEST_CASE("a keeper's guard closes a session whose close the servers have not answered") {
+  const std::string lock = NewLock("keeper");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      Script(lock, "$Z exclusive --hold --session-timeout 40s $L; echo $?; read x");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "0");
+  const pid_t keeper = KeeperOf(lock);
+  proxy.Freeze();
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(1));
+  WaitUntilGone(keeper);
+  proxy.Cut();
+  proxy.Thaw();
+  WaitUntilFree(lock);
+}
+
+}  // namespace zklock::test

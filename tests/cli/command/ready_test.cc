@@ -1,0 +1,353 @@
+// The guard and the command are forked while the servers still commit the write that acquires the
+// lock. These tests cover what can happen in the meantime.
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/command/forks.h"
+#include "cli/command/gone.h"
+#include "cli/gate.h"
+#include "cli/zklock.h"
+#include "process/tree/process_tree.h"
+#include "protocol/queue_ahead.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Ready {
+  pid_t guard = 0;
+  pid_t command = 0;
+};
+
+/// Waits until zklock has forked both and the guard has left its session.
+Ready WaitForReady(const Child& zklock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    for (const pid_t guard : process::ChildrenOf(zklock.pid())) {
+      const auto commands = process::ChildrenOf(guard);
+      if (!commands.empty() && getsid(guard) == guard) return {guard, commands.front()};
+    }
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing is ready");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+/// Waits until zklock has forked.
+pid_t WaitForChild(const Child& zklock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const auto children = process::ChildrenOf(zklock.pid());
+    if (!children.empty()) return children.front();
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing was forked");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+/// Waits until what zklock has forked has been reaped.
+void WaitUntilChildless(const Child& zklock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!process::ChildrenOf(zklock.pid()).empty()) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("has children");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+std::string ProgramOf(pid_t pid) {
+  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe").string();
+}
+
+std::string NewPersistentLock(const std::string& name) {
+  const std::string lock = NewLock(name);
+  Tree().Create(lock, ZnodeKind::kContainer, "zklock/1");
+  return lock;
+}
+
+/// A zklock whose create was committed but not yet answered, with guard and command forked.
+struct Joining {
+  explicit Joining(const std::string& name, const Words& words = {"exclusive"})
+      : lock(NewPersistentLock(name)),
+        gate("create " + lock),
+        zklock(Child::Start(gate.Before(HolderOptions(words, lock)))) {
+    gate.WaitUntilReached();
+    ready = WaitForReady(zklock);
+  }
+  const std::string lock;
+  Gate gate;
+  Child zklock;
+  Ready ready;
+};
+
+}  // namespace
+
+TEST_CASE("the command is forked while the servers commit, and executed when they answer") {
+  Joining joining("ready");
+  CHECK(ProgramOf(joining.ready.command) == std::filesystem::canonical(Binary()).string());
+  joining.gate.Open();
+  CHECK(joining.zklock.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(joining.ready.command).value().parent == joining.ready.guard);
+  CHECK(ProgramOf(joining.ready.command) != std::filesystem::canonical(Binary()).string());
+  joining.zklock.CloseInput();
+  CHECK(joining.zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("the guard has left the process group before the contender exists") {
+  const std::string lock = NewPersistentLock("early");
+  Gate gate("connect");
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);  // although zklock has no session yet
+  CHECK(process::ReadProcessStat(ready.guard).value().name == "lock-guard");
+  CHECK(getpgid(ready.command) == zklock.pid());
+  SECTION("and closes the session created afterwards") {
+    gate.Open();
+    REQUIRE(zklock.ReadLine() == "held");
+    CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+    zklock.SignalGroup(SIGKILL);
+  }
+  SECTION("and closes nothing if no session was created") { zklock.SignalGroup(SIGKILL); }
+  WaitUntilGone(ready.command);
+  WaitUntilGone(ready.guard);
+  // The guard ends only after the servers have answered its close.
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("no contender exists while a guard is in the process group") {
+  const std::string lock = NewPersistentLock("slow");
+  Forks forks;
+  Gate gate("connect");
+  forks.HoldGuards();
+  const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"exclusive"}, lock))));
+  gate.WaitUntilReached();
+  const pid_t guard = WaitForChild(zklock);
+  gate.Open();
+  Tree().WaitForChildren(lock, 1);
+  CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
+}
+
+TEST_CASE("a try creates no contender while its guard is in the process group") {
+  const std::string lock = NewPersistentLock("try");
+  Forks forks;
+  Gate gate("create " + lock);
+  forks.HoldGuards();
+  const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"try"}, lock))));
+  const pid_t guard = WaitForChild(zklock);
+  gate.WaitUntilReached();
+  CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
+}
+
+TEST_CASE("a fork refused before the session exists is tried again") {
+  const std::string lock = NewPersistentLock("refused");
+  Forks forks;
+  Gate gate("connect");
+  forks.Refuse();
+  Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"exclusive"}, lock))));
+  forks.WaitForRefusal();
+  gate.WaitUntilReached();
+  forks.Allow();
+  gate.Open();
+  CHECK(zklock.ReadLine() == "held");
+  zklock.CloseInput();
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a set has its guard before its first contender exists, and one guard in all") {
+  const std::string lock = NewPersistentLock("several");
+  Gate gate("connect");
+  Child zklock =
+      Child::Start(gate.Before(HolderOptions({"exclusive", lock + "-a", lock + "-b"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);
+  gate.Open();
+  CHECK(zklock.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  CHECK(process::ChildrenOf(zklock.pid()) == std::vector<pid_t>{ready.guard});
+  zklock.CloseInput();
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a waiter with few contenders before it has its guard and command ready, no other has") {
+  const std::string lock = NewPersistentLock("next");
+  Child holder = StartHolder({"exclusive", "--verbose"}, lock);
+  Child next = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
+  next.ReadErrUntil("waiting for " + lock);
+  const Ready ready = WaitForReady(next);
+  Child other = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
+  other.ReadErrUntil("waiting for " + lock);
+  WaitForReady(other);
+  Tree tree;
+  for (std::size_t i = 0; i < protocol::QueueAhead::kNear; ++i) {
+    tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
+                ZnodeKind::kEphemeralSequential, "");
+  }
+  Child far = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
+  far.ReadErrUntil("waiting for " + lock);
+  WaitUntilChildless(far);
+  SECTION("its command is the one that was forked") {
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    CHECK(next.ReadLine() == "held");
+    CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  }
+  SECTION("its guard closes its session when it is killed") {
+    next.Signal(SIGKILL);
+    WaitUntilGone(ready.command);
+    WaitUntilGone(ready.guard);
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    CHECK(other.ReadLine() == "held");
+  }
+  SECTION("it forks again if its guard or its command was killed") {
+    kill(GENERATE(true, false) ? ready.guard : ready.command, SIGKILL);
+    WaitUntilGone(ready.command);
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    CHECK(next.ReadLine() == "held");
+    next.CloseInput();
+    CHECK(next.Wait() == Exited(0));
+  }
+}
+
+TEST_CASE("a waiter for a permit, which blocks the turnstile, has its guard and command ready") {
+  const std::string lock = NewPersistentLock("turn");
+  const Words words = {"exclusive", "--verbose", "--permits", "1"};
+  Child holder = StartHolder(words, lock);
+  Child waiter = Child::Start(HolderOptions(words, lock));
+  waiter.ReadErrUntil("waiting for " + lock);
+  const Ready ready = WaitForReady(waiter);
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  CHECK(waiter.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+}
+
+TEST_CASE("a signal during the commit ends the run before the command is executed") {
+  Joining joining("signal");
+  SECTION("before the answer") { joining.zklock.Signal(SIGTERM); }
+  SECTION("together with the answer") {
+    joining.zklock.Signal(SIGSTOP);
+    joining.zklock.WaitUntilStopped();
+    joining.zklock.Signal(SIGTERM);
+    joining.gate.Open();
+    // Long enough for the answer to arrive; otherwise this repeats the section above.
+    std::this_thread::sleep_for(100ms);
+    joining.zklock.Signal(SIGCONT);
+  }
+  SECTION("to the whole group, as from a terminal") { joining.zklock.SignalGroup(SIGTERM); }
+  joining.gate.Open();
+  CHECK(joining.zklock.Wait() == Exited(128 + SIGTERM));
+  CHECK(joining.zklock.out().empty());
+  Tree().WaitForChildren(joining.lock, 0, 20s);  // well before the session would expire
+  WaitUntilGone(joining.ready.command);
+  WaitUntilGone(joining.ready.guard);
+}
+
+TEST_CASE("Ctrl-C at any moment ends the run, and reaches a command that has begun") {
+  const bool nested = GENERATE(false, true);
+  CAPTURE(nested);
+  const std::string lock = NewPersistentLock("moment");
+  std::deque<Proxy> proxies;  // a close that was sent late must still reach the server
+  for (int i = 0; i < 100; ++i) {
+    const Proxy& proxy = proxies.emplace_back(TestServers());
+    const Words zklock = {Binary(), "exclusive", "-z", proxy.address(), lock, "--"};
+    Words words(zklock.begin() + 1, zklock.end());
+    if (nested) words.insert(words.end(), zklock.begin(), zklock.end());
+    words.insert(words.end(), {"sleep", "1000"});
+    Child child = Child::StartOnTerminal(Zklock(words));
+    proxy.WaitForConnections(1);
+    std::this_thread::sleep_for(i * (nested ? 200us : 100us));
+    child.Write("\x03");
+    CAPTURE(i);
+    REQUIRE(child.Wait() == Killed(SIGINT));
+  }
+  Tree().WaitForChildren(lock, 0, 20s);  // well before the sessions would expire
+}
+
+TEST_CASE("a command stopped before it is executed does not block zklock") {
+  Joining joining("stopped", {"exclusive", "--verbose"});
+  REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
+  joining.gate.Open();
+  joining.gate.WaitUntilPassed();  // zklock holds the lock and refreshes it
+  // As with Ctrl-Z: the shell waits until the whole job has stopped.
+  joining.zklock.Signal(SIGTSTP);
+  joining.zklock.WaitUntilStopped();
+  CHECK(joining.zklock.err().find("running") == std::string::npos);
+  joining.zklock.SignalGroup(SIGCONT);
+  CHECK(joining.zklock.ReadLine() == "held");
+  joining.zklock.CloseInput();
+  CHECK(joining.zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a signal while zklock reads the last run ends it before the command is executed") {
+  const std::string lock = NewPersistentLock("asked");
+  Gate gate("get " + lock + "/last-run");
+  Child zklock =
+      Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));
+  gate.WaitUntilReached();
+  zklock.Signal(SIGTERM);
+  CHECK(zklock.Wait() == Exited(128 + SIGTERM));
+  CHECK(zklock.out().empty());
+  gate.Open();
+  Tree().WaitForChildren(lock, 0);
+}
+
+TEST_CASE("a signal while zklock records a run interrupts the recording") {
+  const std::string lock = NewPersistentLock("recorded");
+  Gate gate("set " + lock + "/last-run");
+  Child zklock =
+      Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));
+  CHECK(zklock.ReadLine() == "held");
+  zklock.CloseInput();
+  gate.WaitUntilReached();
+  const auto told_at = std::chrono::steady_clock::now();
+  zklock.Signal(SIGTERM);
+  CHECK(zklock.Wait() == Exited(0));
+  CHECK(std::chrono::steady_clock::now() - told_at < 20s);  // well before the lease ends
+  zklock.ReadToEnd();
+  CHECK_THAT(zklock.err(), Catch::Contains("--min-interval"));
+}
+
+TEST_CASE("with --on-lost warn the command does not start if the lock is already lost") {
+  Joining joining("late", {"exclusive", "-v", "--on-lost", "warn", "--session-timeout", "4s"});
+  REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
+  joining.gate.Open();
+  joining.zklock.ReadErrUntil("acquired " + joining.lock);
+  joining.gate.Freeze();
+  CHECK(joining.zklock.Wait() == Exited(76));
+  CHECK(joining.zklock.out().empty());
+  CHECK(joining.zklock.err().find("running") == std::string::npos);
+}
+
+TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {
+  Joining joining("killed");
+  SECTION("zklock alone") { joining.zklock.Signal(SIGKILL); }
+  SECTION("its whole group, including the command") { joining.zklock.SignalGroup(SIGKILL); }
+  joining.gate.Open();
+  WaitUntilGone(joining.ready.command);
+  WaitUntilGone(joining.ready.guard);
+  // The guard ends only after the servers have answered its close.
+  CHECK(Tree().Children(joining.lock).empty());
+  joining.zklock.ReadToEnd();
+  CHECK(joining.zklock.out().empty());
+}
+
+TEST_CASE("after a lost connection the command runs under the guard that was forked before it") {
+  Joining joining("cut");
+  joining.gate.Break();
+  CHECK(joining.zklock.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(joining.ready.guard));
+  joining.zklock.CloseInput();
+  CHECK(joining.zklock.Wait() == Exited(0));
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,638 @@
+// --hold and release: scripts that lock a part of themselves, and every way such a script can end.
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "cli/hold/hold_script.h"
+#include "cli/mark.h"
+#include "cli/servers/one_connection.h"
+#include "cli/zklock.h"
+#include "process/tree/process_tree.h"
+#include "support/frames.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+TEST_CASE("A script holds a lock for a part of itself and releases it") {
+  const auto shell = GENERATE(as<std::string>{}, "bash", "dash");
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(
+      lock, "$Z exclusive --hold $L || exit; echo held; read x; $Z release $L; echo $?; read x",
+      shell));
+  CHECK(script.ReadLine() == "held");
+  CHECK(Tree().Children(lock).size() == 1);
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  script.Write("\n");
+  CHECK(script.ReadLine() == "0");
+  CHECK(Tree().Children(lock).empty());
+  CHECK(script.err().empty());
+  CHECK_FALSE(script.HasEnded());
+}
+
+TEST_CASE("However the script ends, the lock is released") {
+  const auto end = GENERATE(as<std::string>{}, "exit 0", "exit 3", "kill -KILL $$", "kill $$",
+                            "exec true", "set -u; echo $unset_variable", "return_from_nothing");
+  CAPTURE(end);
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock, "$Z exclusive --hold $L || exit; echo held; read x; " + end));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  script.Write("\n");
+  script.Wait();
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("An owner that executes another program is the same owner") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(lock, "$Z exclusive --hold $L && exec cat"));
+  Tree tree;
+  script.Write("through\n");
+  REQUIRE(script.ReadLine() == "through");  // cat is running
+  CHECK(tree.Children(lock).size() == 1);
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(0));
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("A shell that executes zklock does not wait for the lock it holds itself") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock, "$Z exclusive --hold $L && exec $Z exclusive $L -- echo ran"));
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "ran\n");
+}
+
+TEST_CASE("--max-queue counts the shell's hold for others, but not for runs below the shell") {
+  const auto mode = GENERATE(as<std::string>{}, "exclusive", "write");
+  CAPTURE(mode);
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock, "$Z " + mode +
+                       " --hold $L || exit; $Z exclusive --max-queue 0 $L -- echo ran; "
+                       "$Z exclusive --hold --max-queue 0 $L; echo $?; read x; :"));
+  CHECK(script.ReadLine() == "ran");
+  CHECK(script.ReadLine() == "0");
+  const Finished other = RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"});
+  CHECK(other.exit == Exited(75));
+  CHECK_THAT(other.err, Catch::Contains("nobody may wait for it"));
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE("A shell that executes zklock may still inspect and release what it holds") {
+  const auto last = GENERATE(as<std::string>{}, "inspect --mine -q $L", "release $L");
+  CAPTURE(last);
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(Script(lock, "$Z exclusive --hold $L && exec $Z " + last));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  Tree().WaitForChildren(lock, 0);
+}
+
+TEST_CASE("Ctrl-C ends the script and releases the lock") {
+  const std::string lock = NewLock("hold");
+  ChildOptions options = Script(lock, "$Z exclusive --hold $L && echo held; sleep 1000");
+  options.keep_stdin = false;
+  Child script = Child::StartOnTerminal(options);
+  script.ReadUntil("held");
+  script.Write("\x03");
+  CHECK(script.Wait() == Killed(SIGINT));
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("Ctrl-C during the wait leaves the queue and ends the script") {
+  const std::string lock = NewLock("hold");
+  Child holder = StartHolder(lock);
+  ChildOptions options = Script(lock, "$Z exclusive -v --hold $L; echo went on");
+  options.keep_stdin = false;
+  Child script = Child::StartOnTerminal(options);
+  script.ReadUntil("waiting for");
+  script.Write("\x03");
+  CHECK(script.Wait() == Killed(SIGINT));
+  CHECK(Tree().Children(lock).size() == 1);
+  CHECK(script.out().find("went on") == std::string::npos);
+}
+
+TEST_CASE("The keeper keeps no pipe open and prints nothing") {
+  const std::string lock = NewLock("hold");
+  // cat ends only when the last writer has closed the pipe.
+  const Finished finished =
+      Run(Script(lock,
+                 "exec 7>&1; x=$($Z exclusive --hold --owner-pid $$ $L 2>&1 7>&1 | cat);"
+                 "echo \"[$x]\"; $Z release $L; echo $?"));
+  CHECK(finished.out == "[]\n0\n");
+  CHECK(finished.err.empty());
+}
+
+TEST_CASE("One shell holds two LOCKs, and releases them one by one") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L-a && $Z exclusive --hold $L-b && echo both;"
+                 "$Z release $L-a; $Z try -q $L-a -- echo free;"
+                 "env -i ZKLOCK_SERVERS=$ZKLOCK_SERVERS $Z release $L-b && echo done"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "both\nfree\ndone\n");
+}
+
+TEST_CASE("With --permits each --hold takes its own permit, and a release releases one") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "hold='exclusive --hold --permits 2'; $Z $hold $L && $Z $hold $L && echo two;"
+                 "$Z try -q --permits 2 $L -- true; echo $?; $Z release $L; echo $?;"
+                 "$Z try --permits 2 $L -- echo one; $Z release $L; echo $?;"
+                 "$Z release -q $L; echo $?"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "two\n75\n0\none\n0\n75\n");
+}
+
+TEST_CASE("A run below the shell, with --hold or a command, does not wait for the shell's hold") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L; $Z exclusive --hold $L && echo twice;"
+                 "$Z exclusive $L -- echo below; (sh -c '$Z try $L -- echo deeper; :');"
+                 "$Z release $L; $Z release -q $L; echo $?"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
+}
+
+TEST_CASE("A run below the shell is given the contender that holds for the shell") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "$Z exclusive --hold $L || exit; "
+             "for more in '' $L-b; do $Z exclusive $L $more -- sh -c "
+             "'echo $ZKLOCK_LOCK; echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN'; done; read x; :"));
+  Tree tree;
+  for (const std::string& more : Words{"", " " + lock + "-b"}) {
+    CAPTURE(more);
+    CHECK(script.ReadLine() == lock + more);
+    const std::string nodes = script.ReadLine();
+    const std::string tokens = script.ReadLine();
+    const std::string holder = lock + "/" + tree.Children(lock).at(0);
+    const std::string token = std::to_string(tree.Get(holder)->created_zxid);
+    CHECK_THAT(nodes + " ", Catch::StartsWith(holder + " "));
+    CHECK_THAT(tokens + " ", Catch::StartsWith(token + " "));
+    CHECK((nodes.find(" " + lock + "-b/") != std::string::npos) == !more.empty());
+  }
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE("The shell's hold is recognised and released in every dialect") {
+  const auto dialect = GENERATE(as<std::string>{}, "curator", "kazoo", "simple");
+  CAPTURE(dialect);
+  const std::string lock = NewLock("hold");
+  ChildOptions options =
+      Script(lock,
+             "$Z exclusive --hold $L; $Z exclusive --hold $L && echo twice;"
+             "$Z exclusive $L -- echo below; $Z try $L -- echo tried;"
+             "$Z inspect --mine $L; echo $?; $Z release $L; echo $?; $Z try $L -- echo free");
+  options.also_environment.push_back("ZKLOCK_DIALECT=" + dialect);
+  const Finished finished = Run(std::move(options));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "twice\nbelow\ntried\n0\n0\nfree\n");
+}
+
+TEST_CASE("A waiting writer does not block a reader whose shell holds") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(
+      lock, "$Z read --hold $L && echo held; read x; $Z read $L -- echo below; $Z release $L; :"));
+  REQUIRE(script.ReadLine() == "held");
+  Child writer = StartWaiter({"write"}, lock);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "below");
+  CHECK(script.Wait() == Exited(0));
+  CHECK(writer.ReadLine() == "held");
+}
+
+TEST_CASE("Of several LOCKs, the one that the shell holds is skipped and the others are taken") {
+  const std::string held = GENERATE("a", "b");
+  CAPTURE(held);
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(Script(
+      lock, "$Z exclusive --hold $L-" + held +
+                "; for how in exclusive try; do $Z $how $L-a $L-b -- sh -c 'echo $ZKLOCK_LOCK';"
+                "done; $Z release $L-" +
+                held));
+  CAPTURE(finished.err);
+  const std::string both = lock + "-a " + lock + "-b\n";  // as exported to the command
+  CHECK(finished.out == both + both);
+}
+
+namespace {
+
+/// The requests sent through `proxy`, without pings.
+Words RequestsThrough(const Proxy& proxy) {
+  const auto pieces = proxy.Requests();
+  Words words;
+  for (const Frame& request :
+       FramesOf(std::accumulate(pieces.begin(), pieces.end(), std::string()), true)) {
+    if (request.what != "ping") words.push_back(request.what);
+  }
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("try asks whether the shell holds with its one session and one list request") {
+  const bool ours = GENERATE(false, true);
+  CAPTURE(ours);
+  const std::string lock = NewLock("hold");
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
+  std::optional<Child> holder;
+  if (!ours) holder.emplace(StartHolder(lock));
+  ChildOptions options = Script(lock, "$HOLD; ZKLOCK_SERVERS=$VIA $Z try -q $L -- true; echo $?");
+  options.also_environment.push_back("VIA=" + proxy.address());
+  options.also_environment.push_back(ours ? "HOLD=" + Binary() + " exclusive --hold " + lock
+                                          : "HOLD=true");
+  const Finished finished = Run(std::move(options));
+  CHECK(finished.out == (ours ? "0\n" : "75\n"));
+  CHECK(proxy.connections() == 1);
+  Words requests = RequestsThrough(proxy);
+  REQUIRE(requests.size() == (ours ? 5U : 4U));
+  CHECK(requests[0] == "sync " + lock);
+  CHECK(requests[1] == "list " + lock);
+  CHECK(requests[2].starts_with("get " + lock + "/"));
+  if (ours) CHECK(requests[3] == "check " + requests[2].substr(4));
+  CHECK(requests.back() == "close");
+}
+
+TEST_CASE("A waiter queued after its own shell's hold checks it with its one session") {
+  const std::string lock = NewLock("hold");
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
+  // A progress line would cause requests too.
+  ChildOptions options =
+      Script(lock,
+             "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive --progress none $L -- true; "
+             "echo $?; read x");
+  options.also_environment.push_back("VIA=" + proxy.address());
+  Child script = Child::Start(std::move(options));
+  CHECK(script.ReadLine() == "0");
+  CHECK(proxy.connections() == 1);
+  const std::string holder = lock + "/" + Tree().Children(lock).at(0);
+  Words requests = RequestsThrough(proxy);
+  REQUIRE(requests.size() == 7);
+  CHECK(requests[0].starts_with("create "));
+  CHECK(requests[1] == "get " + lock);
+  CHECK(requests[2] == "list " + lock);
+  CHECK(requests[4] == "get " + holder);
+  CHECK(requests[5] == "check " + holder);
+  CHECK(requests[6] == "close");
+}
+
+TEST_CASE(
+    "A connection lost during the check for the shell's hold does not make the wait endless") {
+  const std::string lock = NewLock("hold");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      Script(lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive -v $L -- echo below");
+  options.also_environment.push_back("VIA=" + proxy.address());
+  proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is still on its way
+  Child script = Child::Start(std::move(options));
+  script.ReadErrUntil("waiting for");
+  proxy.Cut();
+  CHECK(script.ReadLine() == "below");
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE("A signal ends a wait before it is known whether the shell itself holds") {
+  const auto signal = GENERATE(SIGTERM, SIGINT);
+  const std::string lock = NewLock("hold");
+  Child holder = StartHolder(lock);
+  Child between = StartWaiter(lock);
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(50));
+  ChildOptions options = HolderOptions({"exclusive", "--verbose"}, lock);
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child waiter = Child::Start(std::move(options));
+  waiter.ReadErrUntil("waiting for " + lock);
+  proxy.Freeze();
+  waiter.Signal(signal);
+  CHECK(waiter.Wait() == Exited(128 + signal));
+  CHECK_THAT(waiter.err(), Catch::Contains("left the queue"));
+}
+
+TEST_CASE("A hold whose data may not be read is waited for") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "$Z exclusive --hold $L; echo held; read x; $Z try -q $L -- true; echo $?;"
+             "$Z exclusive -q --wait 1ms $L -- true; echo $?; read x; $Z try $L -- echo below"));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
+  tree.SetAcl(contender, kWrite | kCreate | kDelete | kAdmin);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "75");
+  CHECK(script.ReadLine() == "75");
+  tree.SetAcl(contender, kRead);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "below");
+}
+
+TEST_CASE("With --no-nest the shell's own hold is waited for, but not for ever") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L; $Z exclusive --no-nest $L -- true; echo $?;"
+                 "$Z try -q --no-nest $L -- true; echo $?;"
+                 "$Z exclusive -q --no-nest --wait 1ms $L -- true; echo $?"));
+  CHECK(finished.out == "64\n75\n75\n");
+  CHECK_THAT(finished.err, Catch::Contains("forever"));
+}
+
+TEST_CASE("--hold takes nothing and returns at once if a zklock above holds the LOCK") {
+  const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
+  const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
+  CAPTURE(outer, inner);
+  const std::string lock = NewLock("hold");
+  ChildOptions options =
+      Script(lock, "exec $Z " + outer + " $L -- bash -c '$Z " + inner +
+                       " --hold -v $L $L-also; echo $?; read x; $Z release -q $L; echo $?'");
+  Child script = Child::Start(std::move(options));
+  CHECK(script.ReadLine() == "0");
+  Tree tree;
+  CHECK(tree.Children(lock).size() == 1);
+  CHECK(tree.Children(lock + "-also").size() == 1);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "75");  // it has nothing of its own to release
+  CHECK(script.Wait() == Exited(0));
+  CHECK_THAT(script.err(), Catch::Contains(lock + " is already held by an outer zklock"));
+  CHECK(tree.Children(lock).empty());
+  tree.WaitForChildren(lock + "-also", 0);
+}
+
+TEST_CASE("A --hold that would wait for ever for a zklock above it is refused") {
+  const std::string lock = NewLock("hold");
+  const auto run = [&](const std::string& outer, const std::string& inner) {
+    return Run(Script(
+        lock, "export O=$$; $Z " + outer + " $L -- bash -c '$Z " + inner + " $L; echo $?'; :"));
+  };
+  // $O is the shell above the outer zklock.
+  for (const std::string inner :
+       {"exclusive --hold --no-nest", "read --no-nest --hold", "exclusive --hold --owner-pid $O"}) {
+    CAPTURE(inner);
+    const Finished refused = run("exclusive", inner);
+    CHECK(refused.out == "64\n");
+    CHECK_THAT(refused.err, Catch::Contains("forever"));
+  }
+  const Finished writer = run("read", "write --hold");
+  CHECK(writer.out == "64\n");
+  CHECK_THAT(writer.err, Catch::Contains("forever"));
+  CHECK(run("exclusive", "exclusive -q --hold --no-nest --wait 1ms").out == "75\n");
+  CHECK(run("exclusive", "try -q --hold --no-nest").out == "75\n");
+  CHECK(run("read", "read --hold --no-nest").out == "0\n");
+}
+
+TEST_CASE("A shell that holds as a reader is told why it can never write") {
+  const std::string lock = NewLock("hold");
+  ChildOptions options = Script(lock,
+                                "$Z read --hold $L; $Z write --hold $L; echo $?; "
+                                "$Z write $L -- true; echo $?; read x");
+  options.keep_stdin = true;
+  Child script = Child::Start(options);
+  CHECK(script.ReadLine() == "64");
+  CHECK(script.ReadLine() == "64");
+  CHECK(Tree().Children(lock).size() == 1);  // the refused run left nothing in the queue
+  script.CloseInput();
+  script.Wait();
+  CHECK_THAT(script.err(), Catch::Contains("forever"));
+}
+
+TEST_CASE("Another shell's hold is waited for") {
+  const std::string lock = NewLock("hold");
+  Child first = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
+  REQUIRE(first.ReadLine() == "held");
+  const Finished other =
+      Run(Script(lock, "$Z try -q --hold $L; echo $?; $Z release -q $L; echo $?"));
+  CHECK(other.out == "75\n75\n");
+}
+
+TEST_CASE("When the lock is deleted, the owner and only the owner is signalled") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "trap 'echo told; exit 9' USR1; $Z exclusive --hold --on-lost-signal USR1 $L;"
+             "echo held; while :; do read -t 1000 x; done"));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).at(0));
+  CHECK(script.ReadLine() == "told");
+  CHECK(script.Wait() == Exited(9));
+}
+
+TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends the session") {
+  const auto signal = GENERATE(SIGKILL, SIGTERM);
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
+  REQUIRE(script.ReadLine() == "held");
+  REQUIRE(kill(KeeperOf(lock), signal) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  Tree tree;
+  tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
+}
+
+std::size_t DescriptorsOf(pid_t pid) {
+  const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST_CASE("The session of a killed keeper is closed if nothing relies on the lock any more") {
+  const std::string relies =
+      GENERATE("$Z inspect --mine $L >&2", "$Z exclusive $L -- true", "$Z exclusive --hold $L");
+  CAPTURE(relies);
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock, "$Z exclusive --hold $L; echo held; read x; " + relies + "; echo over; read x"));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  const auto sleeps = [&] { return process::ReadProcessStat(keeper)->state == 'S'; };
+  WaitUntil(sleeps);  // the connection of the first zklock is closed
+  const std::size_t before = DescriptorsOf(keeper);
+  script.Write("\n");
+  REQUIRE(script.ReadLine() == "over");
+  WaitUntil([&] { return DescriptorsOf(keeper) == before && sleeps(); });
+  REQUIRE(kill(keeper, SIGKILL) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  Tree().WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
+}
+
+TEST_CASE("The session of a killed keeper is closed even if servers require credentials") {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  ChildOptions options =
+      Script("/x", "$Z exclusive --hold --session-timeout 40s $L; echo held; read x");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
+  options.also_environment.emplace_back("ZKLOCK_AUTH=digest:alice:tulip");
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree("alice:tulip", server.address());
+  REQUIRE(kill(KeeperOf("/x", tree), SIGKILL) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  // Long before the session would expire.
+  tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
+}
+
+TEST_CASE("When the keeper is stopped, the owner is signalled before the lease ends") {
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock, "$Z exclusive --hold --session-timeout 4s $L; echo held; read x"));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  REQUIRE(kill(keeper, SIGSTOP) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  REQUIRE(kill(keeper, SIGKILL) == 0);
+}
+
+TEST_CASE("When the servers stop answering, the owner is signalled before the lease ends") {
+  const std::string lock = NewLock("hold");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      Script(lock,
+             "trap 'echo told; exit 0' TERM; $Z exclusive --hold --session-timeout 12s $L || exit; "
+             "echo held; while :; do read -t 1 x; done");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
+  proxy.Freeze();
+  CHECK(script.ReadLine() == "told");
+  CHECK(tree.Exists(contender));  // the servers still keep it
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE("--hold works under cron, with no terminal, no input and almost no environment") {
+  const std::string lock = NewLock("hold");
+  ChildOptions options;
+  options.argv = {"setsid", "-w", "/bin/sh", "-c",
+                  "$Z exclusive --hold $L || exit; echo part; $Z release $L && echo released"};
+  options.environment = {"HOME=/nonexistent",
+                         "LOGNAME=cron",
+                         "SHELL=/bin/sh",
+                         "PATH=/usr/bin:/bin",
+                         "Z=" + Binary(),
+                         "L=" + lock,
+                         "ZKLOCK_SERVERS=" + TestServers()};
+  options.prepare = ResetSignals;
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "part\nreleased\n");  // the script's end closes the pipe to the mail
+  CHECK(finished.err.empty());
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE(
+    "--hold works under a CI agent that gives the script its own session and reads its output") {
+  const std::string lock = NewLock("hold");
+  Child agent = Child::Start(Script(
+      lock,
+      "setsid -w bash -ec '$Z exclusive --hold $L; echo held; read x; echo done' 2>&1 | cat"));
+  REQUIRE(agent.ReadLine() == "held");
+  CHECK(Tree().Children(lock).size() == 1);
+  agent.Write("\n");
+  CHECK(agent.ReadLine() == "done");
+  CHECK(agent.Wait() == Exited(0));
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("A hold in a subshell ends with the subshell") {
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock, "( $Z exclusive --hold $L && echo inside ); read x; echo after"));
+  CHECK(script.ReadLine() == "inside");
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "after");
+}
+
+TEST_CASE("A release sends the owner no signal") {
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(
+      Script(lock, "trap 'echo told' TERM; $Z exclusive --hold $L; $Z release $L; echo released"));
+  CHECK(finished.out == "released\n");
+}
+
+TEST_CASE("A keeper that cannot fork a guard reports it and releases the lock") {
+  const std::string lock = NewLock("guardless");
+  Child holder = StartHolder(lock);
+  const TemporaryDirectory directory;
+  ChildOptions options = Script(lock, "$Z exclusive --hold $L; echo $?; read x");
+  options.also_environment.push_back("ZKLOCK_CONFIG=/dev/null");
+  // The leak checker needs a process of its own.
+  options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
+  const bool is_root = geteuid() == 0;
+  if (is_root) {
+    // Root has no limit and cannot set another user's. Run as a user with no other processes,
+    // limited to a shell, a zklock and its keeper.
+    REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+    std::filesystem::copy_file(Binary(), directory.Path("zklock"));
+    std::erase(options.also_environment, "Z=" + Binary());
+    options.also_environment.push_back("Z=" + directory.Path("zklock"));
+    const std::string user = std::to_string(50'000 + getpid() % 10'000);
+    options.argv.insert(options.argv.begin(),
+                        {"/usr/bin/setpriv", "--reuid=" + user, "--regid=" + user, "--clear-groups",
+                         "/usr/bin/prlimit", "--nproc=3:3"});
+  }
+  Child script = Child::Start(std::move(options));
+  Tree tree;
+  const std::string waiter = InQueueOrder(tree.WaitForChildren(lock, 2)).back();
+  const std::string data = tree.Get(lock + "/" + waiter)->data;
+  if (!is_root) {
+    const rlimit none{0, 0};
+    const pid_t keeper = Number(data.substr(data.find('}')), "\"pid\":");
+    REQUIRE(prlimit(keeper, RLIMIT_NPROC, &none, nullptr) == 0);
+  }
+  holder.CloseInput();
+  CHECK(script.ReadLine() == "71");
+  CHECK(tree.Children(lock).empty());
+  CHECK_THAT(script.err(), Catch::Contains("fork"));
+}
+
+TEST_CASE("An impossible --hold is refused before any request to the servers") {
+  const std::string lock = NewLock("hold");
+  CHECK(RunZklock({"exclusive", "--hold", lock, "--", "true"}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--hold", "-c", "true", lock}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--owner-pid", "1", lock, "--", "true"}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--hold", "--owner-pid", "x", lock}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--hold", "--owner-pid", "2147483647", lock}).exit == Exited(64));
+  const Finished wrapped = Run(Script(lock, "timeout 50 $Z exclusive --hold $L; echo $?"));
+  CHECK(wrapped.out == "64\n");
+  CHECK_THAT(wrapped.err, Catch::Contains("--owner-pid"));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("With --hold, a conflict and unreachable servers have the same exit status as in a run") {
+  const std::string lock = NewLock("hold");
+  Child holder = StartHolder(lock);
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z try --hold $L; echo $?; $Z exclusive -E 3 --wait 1ms --hold $L; echo $?;"
+                 "$Z try --hold -z 127.0.0.1:1 --connect-timeout 1s $L; echo $?"));
+  CHECK(finished.out == "75\n3\n69\n");
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+}  // namespace
+}  // namespace zklock::test

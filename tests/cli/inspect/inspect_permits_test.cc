@@ -1,0 +1,323 @@
+// inspect and release on semaphores of zklock and of real Curator programs.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/queue/lock_peer.h"
+#include "cli/zklock.h"
+#include "support/source.h"
+
+namespace zklock::test {
+namespace {
+
+using nlohmann::json;
+
+std::string Inspect(Words arguments) {
+  arguments.insert(arguments.begin(), "inspect");
+  const Finished finished = RunZklock(arguments);
+  CAPTURE(arguments, finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+  return finished.out;
+}
+
+/// The one LOCK in the output, in the form that the manual page describes.
+json InspectJson(const std::string& lock) {
+  ChildOptions options;
+  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
+                  SourcePath("man/zklock-inspect.1")};
+  const std::string text = Inspect({"--json", lock});
+  options.stdin_text = text;
+  const Finished finished = Run(options);
+  CAPTURE(text, finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+  const json locks = json::parse(text);
+  REQUIRE(locks.size() == 1);
+  return locks[0];
+}
+
+const Words kTwoPermits{"exclusive", "--progress", "none", "--permits", "2"};
+
+/// The command runs, so the turnstile has been passed: both children stay as they are.
+Child StartPermit(const std::string& lock) {
+  Child holder = StartHolder(kTwoPermits, lock);
+  Tree().WaitForChildren(lock + "/locks", std::size_t{0});
+  return holder;
+}
+
+/// Waits for a permit, with a znode in `leases`.
+Child StartFirstWaiter(const std::string& lock, std::size_t holders = 2) {
+  Child waiter = Child::Start(HolderOptions(kTwoPermits, lock));
+  Tree().WaitForChildren(lock + "/leases", holders + 1);
+  return waiter;
+}
+
+Child StartSecondWaiter(const std::string& lock) {
+  Child waiter = Child::Start(HolderOptions(kTwoPermits, lock));
+  Tree().WaitForChildren(lock + "/locks", 2);
+  return waiter;
+}
+
+}  // namespace
+
+TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
+  const std::string root = NewLock("permits");
+  const std::string lock = root + "/s";
+  Child first = StartPermit(lock);
+  CHECK_THAT(Inspect({lock}),
+             Catch::StartsWith(lock + ": 1 of 2 permits used, 1 free, 0 waiting\n"));
+  json found = InspectJson(lock);
+  CHECK(found["lock"] == lock);
+  CHECK(found["kind"] == "semaphore");
+  CHECK(found["permits"] == 2);
+  CHECK(found["used"] == 1);
+  CHECK(found["free"] == 1);
+  CHECK(found["contenders"][0]["pid"] == first.pid());
+  CHECK(found["contenders"][0]["sinceExact"] == true);
+
+  Child second = StartPermit(lock);
+  Child third = StartFirstWaiter(lock);
+  Child fourth = StartSecondWaiter(lock);
+  const std::string text = Inspect({lock});
+  CHECK_THAT(text, Catch::StartsWith(lock + ": 2 of 2 permits used, 0 free, 2 waiting\n"));
+  CHECK_THAT(text, Catch::EndsWith("\n3 waits for any of 1 to 2\n4 waits for 3\n"));
+  found = InspectJson(lock);
+  const json& contenders = found["contenders"];
+  REQUIRE(contenders.size() == 4);
+  CHECK(found["used"] == 2);
+  CHECK(found["free"] == 0);
+  CHECK(contenders[1]["pid"] == second.pid());
+  CHECK(contenders[1]["state"] == "held");
+  CHECK(contenders[2]["pid"] == third.pid());
+  CHECK(contenders[2]["state"] == "waiting");
+  CHECK(contenders[2]["waitsFor"] == contenders[0]["name"]);
+  CHECK(contenders[3]["pid"] == fourth.pid());
+  CHECK(contenders[3]["waitsFor"] == contenders[2]["name"]);
+  const Znode lease =
+      Tree().Get(lock + "/leases/" + contenders[0]["name"].get<std::string>()).value();
+  CHECK(contenders[0]["token"] == std::to_string(lease.created_zxid));
+  CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(75));
+  CHECK_THAT(Inspect({"-v", lock}), Catch::Contains(contenders[3]["name"].get<std::string>()));
+
+  const Words tree = Lines(Inspect({root}));
+  REQUIRE(tree.size() == 2);
+  CHECK_THAT(tree[1],
+             Catch::StartsWith(lock + "  2 of 2 permits used: ") && Catch::Contains(" and 1 more"));
+  const std::string graph = Inspect({"--dot", root});
+  CHECK_THAT(graph, Catch::Contains(lock + ": 2 of 2 permits used") &&
+                        Catch::Contains("n2 -> n0 [label=\"waits for one of\"];") &&
+                        Catch::Contains("n2 -> n1 [label=\"waits for one of\"];") &&
+                        Catch::Contains("n3 -> n2 [label=\"waits for\"];") &&
+                        !Catch::Contains("red"));
+}
+
+TEST_CASE("an unused semaphore is free and shows how many permits it has") {
+  const std::string lock = NewLock("permits");
+  Tree tree;
+  // Not a container, which the servers may delete with the number.
+  tree.Create(lock + "/leases", ZnodeKind::kPersistent, "3");
+  CHECK(RunZklock({"exclusive", "--permits", "3", lock, "--", "true"}).exit == Exited(0));
+  tree.WaitForChildren(lock + "/leases", std::size_t{0});
+  tree.WaitForChildren(lock + "/locks", std::size_t{0});
+  CHECK(Inspect({lock}) == lock + ": free, 3 permits\n");
+  CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
+  const json found = InspectJson(lock);
+  CHECK(found["kind"] == "semaphore");
+  CHECK(found["held"] == false);
+  CHECK(found["free"] == 3);
+}
+
+TEST_CASE("a watcher sees each change among a semaphore's permits and in its turnstile") {
+  const std::string lock = NewLock("permits");
+  Child first = StartPermit(lock);
+  Child watcher = Child::Start(Zklock({"inspect", "--watch", lock}));
+  const auto until = [&](int used, std::size_t contenders) {
+    for (;;) {
+      const json line = json::parse(watcher.ReadLine());
+      CHECK(line["kind"] == "semaphore");
+      if (line["used"] == used && line["contenders"].size() == contenders) return;
+    }
+  };
+  until(1, 1);
+  Child second = StartPermit(lock);
+  until(2, 2);
+  Child third = StartFirstWaiter(lock);
+  until(2, 3);
+  Child fourth = StartSecondWaiter(lock);
+  until(2, 4);
+  first.CloseInput();
+  until(2, 3);
+  fourth.Signal(SIGTERM);
+  until(2, 2);
+  second.CloseInput();
+  until(1, 1);
+}
+
+TEST_CASE("a wait cycle through a semaphore is a deadlock only if no holder can proceed") {
+  const std::string root = NewLock("permits");
+  const std::string semaphore = root + "/s";
+  const std::string lock = root + "/l";
+  // Holds a permit, and asks for the lock when told to.
+  const auto start = [&] {
+    ChildOptions options =
+        Zklock({"exclusive", "--progress", "none", "--permits", "2", semaphore, "--", "sh", "-c",
+                "echo held; read go; exec \"$0\" exclusive -v \"$1\" -- true", Binary(), lock});
+    options.keep_stdin = true;
+    Child child = Child::Start(options);
+    CHECK(child.ReadLine() == "held");
+    return child;
+  };
+  Child first = start();
+  Child second = start();
+  ChildOptions options =
+      Zklock({"exclusive", lock, "--", "sh", "-c",
+              "echo held; exec \"$0\" exclusive --progress none --permits 2 \"$1\" -- true",
+              Binary(), semaphore});
+  Child wants_permit = Child::Start(options);
+  CHECK(wants_permit.ReadLine() == "held");
+  Tree().WaitForChildren(semaphore + "/leases", 3);
+  first.Write("\n");
+  first.ReadErrUntil("waiting for");
+  CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
+  second.Write("\n");
+  second.ReadErrUntil("waiting for");
+  CHECK_THAT(Inspect({"--dot", root}), Catch::Contains("1 deadlock, in red"));
+}
+
+TEST_CASE("release --holders asks all permit holders, --all also the waiters") {
+  const auto all = GENERATE(false, true);
+  const std::string lock = NewLock("permits");
+  Child first = StartPermit(lock);
+  Child second = StartPermit(lock);
+  Child third = StartFirstWaiter(lock);
+  Child fourth = StartSecondWaiter(lock);
+  const Finished finished =
+      RunZklock({"release", all ? "--all" : "--holders", "--yes", "--wait-released", lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK(Lines(finished.err).size() == (all ? 8 : 4));
+  CHECK_THAT(finished.err, Catch::Contains(" holds " + lock + " (a permit): "));
+  CHECK(first.Wait() == Exited(76));
+  CHECK(second.Wait() == Exited(76));
+  if (all) {
+    CHECK(third.Wait() == Exited(75));
+    CHECK(fourth.Wait() == Exited(75));
+    CHECK(Tree().Children(lock + "/leases").empty());
+  } else {
+    CHECK(third.ReadLine() == "held");
+    CHECK(fourth.ReadLine() == "held");
+  }
+}
+
+TEST_CASE("release --contender accepts a holder, or a waiter by either of its names") {
+  const std::string lock = NewLock("permits");
+  Child first = StartPermit(lock);
+  Child second = StartPermit(lock);
+  Child third = StartFirstWaiter(lock);
+  Child fourth = StartSecondWaiter(lock);
+  const json contenders = InspectJson(lock)["contenders"];
+  const auto release = [&](const std::string& name) {
+    return RunZklock({"release", "--contender", name, "--yes", "--wait-released", lock}).exit;
+  };
+  SECTION("a holder") {
+    CHECK(release(contenders[1]["name"]) == Exited(0));
+    CHECK(second.Wait() == Exited(76));
+    CHECK(third.ReadLine() == "held");
+    CHECK_FALSE(first.HasEnded());
+    CHECK_FALSE(fourth.HasEnded());
+    CHECK(release(contenders[1]["name"]) == Exited(75));
+  }
+  SECTION("a waiter for a permit, by its znode in leases") {
+    CHECK(release(contenders[2]["name"]) == Exited(0));
+    CHECK(third.Wait() == Exited(75));
+  }
+  SECTION("the same waiter, by its name in the turnstile") {
+    const Words names = InQueueOrder(Tree().Children(lock + "/locks"));
+    CHECK(release(names.at(0)) == Exited(0));
+    CHECK(third.Wait() == Exited(75));
+  }
+  SECTION("a waiter in the turnstile") {
+    CHECK(release(contenders[3]["name"]) == Exited(0));
+    CHECK(fourth.Wait() == Exited(75));
+    CHECK_FALSE(third.HasEnded());
+  }
+  CHECK_FALSE(first.HasEnded());
+}
+
+TEST_CASE("release --force deletes permits and waiters") {
+  const std::string lock = NewLock("permits");
+  Child first = StartPermit(lock);
+  Child second = StartPermit(lock);
+  Child third = StartFirstWaiter(lock);
+  Child fourth = StartSecondWaiter(lock);
+  const Finished finished = RunZklock({"release", "--all", "--force", "--yes", lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK(first.Wait() == Exited(76));
+  CHECK(second.Wait() == Exited(76));
+  CHECK(third.Wait() == Exited(75));
+  CHECK(fourth.Wait() == Exited(75));
+}
+
+TEST_CASE("a shell that holds a permit can release it and see that it holds it") {
+  const std::string lock = NewLock("permits");
+  ChildOptions options = Zklock({});
+  options.argv = {"bash", "-c", R"("$Z" exclusive --hold --permits 2 "$L"; "$Z" inspect --mine "$L"
+                                   echo mine $?; read x; "$Z" release "$L"; echo released $?
+                                   "$Z" inspect --mine "$L" 2>/dev/null; echo mine $?)"};
+  options.also_environment = {"Z=" + Binary(), "L=" + lock};
+  options.keep_stdin = true;
+  Child other = StartPermit(lock);
+  Child script = Child::Start(options);
+  CHECK(script.ReadLine() == "mine 0");
+  CHECK(InspectJson(lock)["used"] == 2);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "released 0");
+  CHECK(script.ReadLine() == "mine 76");
+  CHECK_FALSE(other.HasEnded());
+}
+
+TEST_CASE("a semaphore of Curator programs is shown as one, and can only be released by force") {
+  const std::string lock = NewLock("permits");
+  // Both in one session, as in a program with many threads.
+  LockPeer curator = LockPeer::Curator();
+  for (const char* const name : {"first", "third"}) {
+    REQUIRE(curator.Ask(name, "make semaphore:2 " + lock) == "made");
+  }
+  REQUIRE(curator.Ask("first", "acquire") == "acquired");
+  json found = InspectJson(lock);
+  CHECK(found["kind"] == "semaphore");
+  CHECK(found["permits"] == nullptr);
+  CHECK(found["used"] == 1);
+  CHECK(found["free"] == nullptr);
+  CHECK(found["contenders"][0]["program"] == "Curator");
+  CHECK(found["contenders"][0]["state"] == "held");
+
+  // A zklock that holds, and writes the number of permits if none is recorded; and one that waits.
+  Child second = StartPermit(lock);
+  curator.Tell("third", "acquire");
+  Tree().WaitForChildren(lock + "/leases", 3);
+  found = InspectJson(lock);
+  CHECK(found["permits"] == 2);
+  CHECK(found["used"] == 2);
+  REQUIRE(found["contenders"].size() == 3);
+  CHECK(found["contenders"][1]["program"] == "zklock");
+  CHECK(found["contenders"][1]["state"] == "held");
+  CHECK(found["contenders"][2]["program"] == "Curator");
+  CHECK(found["contenders"][2]["state"] == "waiting");
+  CHECK_THAT(Inspect({lock}),
+             Catch::StartsWith(lock + ": 2 of 2 permits used, 0 free, 1 waiting\n") &&
+                 Catch::Contains("(Curator)") && Catch::EndsWith("\n3 waits for any of 1 to 2\n"));
+
+  const std::string name = found["contenders"][0]["name"];
+  const Finished asked = RunZklock({"release", "--contender", name, "--yes", lock});
+  CHECK(asked.exit == Exited(75));
+  CHECK_THAT(asked.err, Catch::Contains("--force"));
+  CHECK(Tree().Get(lock + "/leases/" + name)->data != "__REVOKE__");
+  CHECK(RunZklock({"release", "--contender", name, "--force", "--yes", lock}).exit == Exited(0));
+  CHECK(curator.Answer("third") == "acquired");
+  Tree().WaitForChildren(lock + "/locks", std::size_t{0});
+  CHECK(InspectJson(lock)["used"] == 2);
+  CHECK_FALSE(second.HasEnded());
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/source.h"
+
+namespace zklock::test {
+namespace {
+
+using nlohmann::json;
+
+const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+
+/// The standard output of `zklock inspect ARGUMENTS`, which must succeed and print no message.
+std::string Inspect(Words arguments) {
+  arguments.insert(arguments.begin(), "inspect");
+  const Finished finished = RunZklock(arguments);
+  CAPTURE(arguments, finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+  return finished.out;
+}
+
+/// Checks JSON against the manual page with an independent reader.
+void CheckSchema(const std::string& text, const Words& arguments = {}) {
+  ChildOptions options;
+  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
+                  SourcePath("man/zklock-inspect.1")};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.stdin_text = text;
+  const Finished finished = Run(options);
+  CAPTURE(text, finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+}
+
+json InspectJson(const std::string& path) {
+  const std::string text = Inspect({"--json", path});
+  CheckSchema(text);
+  return json::parse(text);
+}
+
+/// Checks for control sequences and for characters that no terminal shows.
+void CheckHarmless(const std::string& text) {
+  CAPTURE(text);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    CHECK((byte >= 0x20 || byte == '\n'));
+    CHECK(byte != 0x7f);
+    // C1 controls in UTF-8, then the right-to-left override.
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    CHECK_FALSE((byte == 0xc2 && next < 0xa0));
+    CHECK(text.compare(i, 3, "\u202e") != 0);
+  }
+}
+
+TEST_CASE("a lock that does not exist is free") {
+  const std::string lock = NewLock("inspect");
+  CHECK(Inspect({lock}) == lock + ": free (it does not exist)\n");
+  CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
+  CHECK(InspectJson(lock)[0]["held"] == false);
+  CHECK(Inspect({"--root", lock}) == lock + ": free (it does not exist)\n");
+}
+
+TEST_CASE("a queue is shown with its holders and waiters and their metadata") {
+  const std::string lock = NewLock("inspect");
+  Child holder = StartHolder({"write", "--label", "nightly"}, lock);
+  Child reader = StartWaiter({"read"}, lock);
+  const std::string text = Inspect({lock});
+  CHECK_THAT(text, Catch::StartsWith(lock + ": held by 1, 1 waiting\n"));
+  CHECK_THAT(text, Catch::Contains("  nightly  ") && Catch::EndsWith("\n2 waits for 1\n"));
+  CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(75));
+  CHECK(RunZklock({"inspect", "-q", lock}).out.empty());
+
+  const json found = InspectJson(lock)[0];
+  CHECK(found["kind"] == "readwrite");
+  CHECK(found["lastRun"] == nullptr);
+  REQUIRE(found["contenders"].size() == 2);
+  CHECK(found["contenders"][0]["pid"] == holder.pid());
+  CHECK(found["contenders"][0]["label"] == "nightly");
+  CHECK(found["contenders"][0]["mode"] == "write");
+  CHECK(found["contenders"][0]["sinceExact"] == true);
+  CHECK(found["contenders"][1]["pid"] == reader.pid());
+  CHECK(found["contenders"][1]["waitsFor"] == found["contenders"][0]["name"]);
+  const Znode znode =
+      Tree().Get(lock + "/" + found["contenders"][0]["name"].get<std::string>()).value();
+  CHECK(found["contenders"][0]["token"] == std::to_string(znode.created_zxid));
+}
+
+TEST_CASE("a path is shown with one line for each lock in use below it") {
+  const std::string root = NewLock("inspect");
+  Child first = StartHolder(root + "/a/b");
+  Child second = StartHolder(root + "/c");
+  CHECK(RunZklock({"exclusive", root + "/free", "--", "true"}).exit == Exited(0));
+  const std::string text = Inspect({root});
+  const Words lines = Lines(text);
+  REQUIRE(lines.size() == 3);
+  CHECK_THAT(lines[1], Catch::StartsWith(root + "/a/b  "));
+  CHECK_THAT(lines[2], Catch::StartsWith(root + "/c  "));
+  CHECK(InspectJson(root).size() == 2);
+  CHECK(RunZklock({"inspect", "-q", root}).exit == Exited(75));
+}
+
+TEST_CASE("nothing that others write into a lock reaches the terminal or breaks the JSON") {
+  const std::string lock = NewLock("hostile");
+  Tree tree;
+  const std::string escapes = "\x1b[2J\x1b]0;gotcha\x07\u202e\u009b31m\x7f";
+  const Words data = {
+      "{\"host\":\"h" + escapes + "\",\"user\":\"\\u001b[31m\\u202e\",\"label\":\"\\u0000\"}",
+      "\xff\xfe\xc3(",
+      std::string(1000000, 'x'),
+      std::string(4000, '['),
+      "{\"host\":" + std::string(1000, '[') + std::string(1000, ']') + "}",
+      "{\"pid\":1e999}",
+      "{\"pid\":-1,\"label\":\"\\ud800\",\"command\":[\"x\"]}",
+      "{\"host\":\"" + std::string(4000, 'h') + "\"}"};
+  tree.Create(lock, ZnodeKind::kPersistent, escapes);
+  for (const std::string& text : data) {
+    tree.Create(lock + "/host-" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, text);
+    tree.Create(lock + "/_c_" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, text);
+    tree.Create(lock + "/0123456789abcdef__lock__", ZnodeKind::kEphemeralSequential, text);
+  }
+  // The servers reject most control characters in names.
+  tree.Create(lock + "/\u202eevil \"quoted\" \\n\u200b-lock-", ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/\u202econfig");
+
+  for (const Words& form : {Words{}, Words{"-v"}, Words{"--json"}, Words{"--dot"}}) {
+    Words arguments = form;
+    arguments.push_back(lock);
+    CheckHarmless(Inspect(arguments));
+    arguments.back() = lock.substr(0, lock.rfind('/'));
+    CheckHarmless(RunZklock([&] {
+                    Words all{"inspect"};
+                    all.insert(all.end(), arguments.begin(), arguments.end());
+                    return all;
+                  }())
+                      .out);
+  }
+  CHECK(InspectJson(lock)[0]["contenders"].size() == 3 * data.size() + 1);
+}
+
+TEST_CASE("a long queue is shown in full") {
+  const std::string lock = NewLock("long");
+  Tree tree;
+  tree.Create(lock);
+  constexpr std::size_t kLong = 300;
+  for (std::size_t i = 0; i < kLong; ++i) {
+    tree.Create(lock + "/_c_" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, "10.0.0.1");
+  }
+  const Words lines = Lines(Inspect({lock}));
+  CHECK(lines.size() == 3 + kLong + 2);
+  CHECK(lines[0] == lock + ": held by 1, 299 waiting");
+  CHECK(lines.back() == "2 to 300 wait, each for the one before it");
+  CHECK(InspectJson(lock)[0]["contenders"].size() == kLong);
+}
+
+TEST_CASE("a closed pipe ends the output, and a slow reader gets all of it") {
+  const std::string lock = NewLock("slow");
+  Tree tree;
+  tree.Create(lock);
+  for (int i = 0; i < 400; ++i) {
+    tree.Create(lock + "/host-" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential,
+                "{\"label\":\"" + std::string(1000, 'x') + "\"}");
+  }
+  ChildOptions options = Zklock({"inspect", "--json", lock});
+  SECTION("a slow reader") {
+    options.argv = {"sh",
+                    "-c",
+                    "exec 3<&0; \"$0\" \"$@\" | { read first; echo more; read go <&3; wc -l; }",
+                    Binary(),
+                    "inspect",
+                    "--json",
+                    lock};
+    options.keep_stdin = true;
+    Child child = Child::Start(options);
+    CHECK(child.ReadLine() == "more");
+    child.CloseInput();
+    CHECK(child.ReadLine() == "2");
+    CHECK(child.Wait() == Exited(0));
+  }
+  SECTION("no reader") {
+    options.argv = {"bash",   "-c",      "\"$0\" \"$@\" | true; exit ${PIPESTATUS[0]}",
+                    Binary(), "inspect", "--json",
+                    lock};
+    const Finished finished = Run(options);
+    CHECK(finished.exit == Exited(141));
+    CHECK(finished.err.empty());
+  }
+}
+
+TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
+  const std::string root = NewLock("deadlock");
+  const auto nested = [&](const std::string& outer, const std::string& inner) {
+    ChildOptions options = Zklock({"exclusive", root + outer, "--", "sh", "-c",
+                                   "echo held; read go; exec \"$0\" exclusive -v \"$1\" -- true",
+                                   Binary(), root + inner});
+    options.keep_stdin = true;
+    return Child::Start(options);
+  };
+  Child first = nested("/a", "/b");
+  CHECK(first.ReadLine() == "held");
+  Child second = nested("/b", "/a");
+  CHECK(second.ReadLine() == "held");
+  CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
+  first.Write("\n");
+  first.ReadErrUntil("waiting for");
+  CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
+  CHECK_THAT(Inspect({root}), !Catch::Contains("deadlock:"));
+  CHECK(RunZklock({"inspect", "--check", root}).exit == Exited(0));
+  second.Write("\n");
+  second.ReadErrUntil("waiting for");
+  const std::string graph = Inspect({"--dot", root});
+  CHECK_THAT(graph, Catch::StartsWith("digraph") && Catch::Contains("1 deadlock, in red"));
+  // Both locks, both holders and both waiters: four edges.
+  std::size_t red = 0;
+  for (const std::string& line : Lines(graph)) {
+    if (line.find("->") != std::string::npos && line.find("color=red") != std::string::npos) ++red;
+  }
+  CHECK(red == 4);
+  // Everything else that shows several locks names it too.
+  const auto holds = [&](const Child& child, const std::string& lock) {
+    return ":" + std::to_string(child.pid()) + " holds " + root + lock;
+  };
+  CHECK_THAT(Inspect({root}), Catch::Contains("\ndeadlock: these wait for each other\n") &&
+                                  Catch::Contains(holds(first, "/a") + "\n") &&
+                                  Catch::Contains(holds(second, "/b") + "\n"));
+  for (const Words& locks : {Words{root}, Words{root + "/a", root + "/b"}}) {
+    Words words = {"inspect", "--check"};
+    words.insert(words.end(), locks.begin(), locks.end());
+    const Finished check = RunZklock(words);
+    CHECK(check.exit == Exited(2));
+    CHECK_THAT(check.out, Catch::StartsWith("CRITICAL - deadlock: ") &&
+                              Catch::Contains(holds(first, "/a") + ", ") &&
+                              Catch::Contains(holds(second, "/b") + "; each waits for the other"));
+  }
+  CHECK_THAT(Inspect({"--prometheus", root}),
+             Catch::Contains("zklock_deadlocked{lock=\"" + root + "/a\"} 2\n") &&
+                 Catch::Contains("zklock_deadlocked{lock=\"" + root + "/b\"} 2\n"));
+}
+
+TEST_CASE("without a terminal --watch prints a JSON line for each change") {
+  const std::string lock = NewLock("watch");
+  Child watcher = Child::Start(Zklock({"inspect", "--watch", lock}));
+  std::string all = watcher.ReadLine() + "\n";
+  CHECK(json::parse(all)["held"] == false);
+  {
+    Child holder = StartHolder(lock);
+    std::string line = watcher.ReadLine();
+    while (json::parse(line)["held"] == false) line = watcher.ReadLine();
+    CHECK(json::parse(line)["contenders"][0]["pid"] == holder.pid());
+    all += line + "\n";
+    holder.CloseInput();
+    holder.Wait();
+  }
+  std::string line = watcher.ReadLine();
+  while (json::parse(line)["held"] == true) line = watcher.ReadLine();
+  CHECK(json::parse(line)["contenders"].empty());
+  CheckSchema(all + line + "\n", {"--lines"});
+  watcher.Signal(SIGINT);
+  CHECK(watcher.Wait() == Exited(130));
+  CHECK(watcher.err().empty());
+}
+
+TEST_CASE("a watcher sees what changed while its server was away") {
+  const std::string lock = NewLock("watch");
+  ChildOptions options = Zklock({"inspect", "--watch", lock});
+  Proxy proxy(TestServers());
+  options.also_environment = {"ZKLOCK_SERVERS=" + proxy.address()};
+  Child watcher = Child::Start(options);
+  CHECK(json::parse(watcher.ReadLine())["held"] == false);
+  const Child holder = StartHolder(lock);
+  proxy.Cut();
+  std::string line = watcher.ReadLine();
+  while (json::parse(line)["held"] == false) line = watcher.ReadLine();
+  CHECK(json::parse(line)["contenders"][0]["pid"] == holder.pid());
+}
+
+TEST_CASE("contradictory options of inspect are usage errors") {
+  for (const Words& words : {Words{"--json", "--dot"}, Words{"--dot", "--watch"},
+                             Words{"-q", "--json"}, Words{"-q", "--watch"}, Words{"-q", "--dot"}}) {
+    Words arguments{"inspect"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    arguments.emplace_back("/t/x");
+    CAPTURE(words);
+    CHECK(RunZklock(arguments).exit == Exited(64));
+  }
+}
+
+}  // namespace
+}  // namespace zklock::test

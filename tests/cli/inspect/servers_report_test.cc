@@ -1,0 +1,454 @@
+// `inspect --servers-report` against real servers, sound and unfit.
+
+#include <sys/socket.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "cli/names.h"
+#include "cli/servers/secure_servers.h"
+#include "cli/zklock.h"
+#include "support/hostile_server.h"
+#include "support/kept_port.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+#include "support/source.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Catch::Contains;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+// With them a busy host is not reported as too slow for heartbeats, due every 5 s, or as unreached.
+const Words kPatient = {"--session-timeout", "40s", "--connect-timeout", "60s"};
+// A visit may take most of that time, and the comparison with each further server all of it.
+constexpr auto kReportPatience = 3 * kPatience;
+
+ChildOptions Report(const std::string& servers, const Words& more = {}) {
+  return Zklock(Joined({"inspect", "--servers-report", "-z", servers}, Joined(kPatient, more)));
+}
+
+/// The report as JSON, which must be as the manual page says.
+json ReadReport(const Finished& finished) {
+  ChildOptions options;
+  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
+                  SourcePath("man/zklock-inspect.1"), "--servers-report"};
+  options.stdin_text = finished.out;
+  const Finished checked = Run(options);
+  CAPTURE(finished.out, finished.err, checked.out, checked.err);
+  REQUIRE(checked.exit == Exited(0));
+  return json::parse(finished.out);
+}
+
+json JsonReport(const std::string& servers, int status, const Words& more = {}) {
+  const Finished finished = Run(Report(servers, Joined({"--json"}, more)), kReportPatience);
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(status));
+  return ReadReport(finished);
+}
+
+/// The finding of this kind; null if there is none.
+json FindingOf(const json& report, const std::string& kind) {
+  for (const json& finding : report["findings"]) {
+    if (finding["kind"] == kind) return finding;
+  }
+  return nullptr;
+}
+
+/// The addresses of "HOST:PORT,HOST:PORT".
+Words Split(const std::string& servers) {
+  Words addresses;
+  for (std::size_t begin = 0; begin < servers.size();) {
+    const std::size_t end = std::min(servers.find(',', begin), servers.size());
+    addresses.push_back(servers.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return addresses;
+}
+
+/// Nothing is left: no znode that was not there before, and no session.
+void CheckNothingLeft(const std::string& servers) {
+  Tree tree("", servers);
+  for (const std::string& child : tree.Children("/")) {
+    CAPTURE(child);
+    CHECK_FALSE(child.starts_with("zklock-clock-"));
+  }
+}
+
+const Words kAllWords = {"4lw.commands.whitelist=*"};
+
+}  // namespace
+
+TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing") {
+  const OwnServer servers(Joined(kAllWords, {"maxClientCnxns=60"}), 3);
+  const json report = JsonReport(servers.address(), 0);
+  REQUIRE(report["servers"].size() == 3);
+  int leaders = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const json& server = report["servers"][i];
+    CAPTURE(server.dump());
+    CHECK(server["server"] == Split(servers.address())[i]);
+    CHECK(server["address"] == server["server"]);
+    CHECK(server["version"].get<std::string>().starts_with("3."));
+    CHECK(server["id"] == i + 1);
+    CHECK(server["sessionTimeout"] == 40);
+    CHECK(server["connect"]["count"] == 20);
+    CHECK(server["commit"]["count"] == 20);
+    CHECK(server["connectionLimit"] == 60);
+    CHECK(server["connections"] >= 1);
+    CHECK(server["sameEnsemble"] == true);
+    // One host: only the uncertainty is in between.
+    CHECK(std::abs(server["clock"]["offset"].get<double>()) <=
+          server["clock"]["uncertainty"].get<double>() + 0.05);
+    if (server["role"] == "leader") ++leaders;
+  }
+  CHECK(leaders == 1);
+  for (const json& finding : report["findings"]) CHECK(finding["fix"] == false);
+  // Half of the timeout, and less; at most the whole: see zklock-protocol(7).
+  CHECK(report["withoutServers"]["usualToStop"] < 20);
+  CHECK(report["withoutServers"]["leastToStop"] > 5);
+  CHECK(report["withoutServers"]["mostToEnd"] < 40);
+  CheckNothingLeft(servers.address());
+
+  const Finished text = Run(Report(servers.address()));
+  CHECK(text.exit == Exited(0));
+  CHECK(text.err.empty());
+  CHECK_THAT(text.out, Contains("leader") && Contains("nothing to fix") &&
+                           Contains("without servers a command gets its stop signal after "));
+  const Finished quiet = Run(Report(servers.address(), {"--quiet"}));
+  CHECK(quiet.exit == Exited(0));
+  CHECK(quiet.out.empty());
+  CHECK(quiet.err.empty());
+}
+
+TEST_CASE("servers that grant different timeouts, a stopped one and closed words are reported") {
+  const OwnServer servers(
+      {"2:maxSessionTimeout=12000", "1:4lw.commands.whitelist=*", "2:4lw.commands.whitelist=srvr"},
+      2);
+  const KeptPort stopped;
+  const std::string list = servers.address() + "," + stopped.address();
+  const json report = JsonReport(list, 1);
+  const std::string second = Split(servers.address())[1];
+  const json grants = FindingOf(report, "differentGrants");
+  REQUIRE_FALSE(grants.is_null());
+  CHECK(grants["servers"] == json::array({second}));
+  CHECK(report["servers"][1]["sessionTimeout"] == 12);
+  const json closed = FindingOf(report, "wordsClosed");
+  REQUIRE_FALSE(closed.is_null());
+  CHECK(closed["servers"] == json::array({second}));
+  CHECK(report["servers"][1]["role"].is_string());
+  CHECK(report["servers"][1]["connectionLimit"].is_null());
+  CHECK(report["servers"][2]["reason"] == "Connection refused");
+  CHECK(FindingOf(report, "unreached")["servers"] == json::array({stopped.address()}));
+  CHECK(FindingOf(report, "evenMembers")["fix"] == true);
+  const Finished text = Run(Report(list));
+  CHECK(text.exit == Exited(1));
+  CHECK_THAT(text.out,
+             Contains("fix: " + stopped.address() + " is not reached: Connection refused") &&
+                 Contains("note: cannot tell the connections and connection limit of " + second));
+}
+
+TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
+  Proxy proxy(TestServers());
+  proxy.Delay(300ms);  // each way
+  // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts.
+  const Finished finished =
+      Run(Zklock({"inspect", "--servers-report", "--json", "-z", proxy.address(),
+                  "--session-timeout", "4s", "--connect-timeout", "8s"}));
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(1));
+  const json report = ReadReport(finished);
+  const json& commit = report["servers"][0]["commit"];
+  CHECK(commit["median"] >= 0.6);
+  CHECK(commit["count"] < 20);  // the time was over
+  CHECK(FindingOf(report, "tooSlow")["fix"] == true);
+  // The uncertainty grows with the round trip, and nothing is proven to be off.
+  CHECK(report["servers"][0]["clock"]["uncertainty"] >= 0.3);
+  CHECK(FindingOf(report, "clockOff").is_null());
+}
+
+TEST_CASE("a clock that differs by hours is found, in both directions") {
+  const char* const clock = std::getenv("ZKLOCK_TEST_CLOCK");
+  REQUIRE(clock != nullptr);
+  for (const int skew : {7200, -7200}) {
+    ChildOptions options = Report(TestServers(), {"--json"});
+    options.also_environment.push_back(std::string("LD_PRELOAD=") + clock);
+    options.also_environment.push_back("SKEW_SECONDS=" + std::to_string(skew));
+    const Finished finished = Run(options);
+    CAPTURE(finished.out, finished.err);
+    CHECK(finished.exit == Exited(1));
+    const json report = ReadReport(finished);
+    CHECK(report["servers"][0]["clock"]["offset"].get<double>() == Approx(-skew).margin(60));
+    CHECK_THAT(FindingOf(report, "clockOff")["text"].get<std::string>(),
+               Contains(skew > 0 ? "2h behind" : "2h ahead"));
+  }
+}
+
+TEST_CASE("servers of two ensembles, and one server by two names, are told apart") {
+  const OwnServer one({});
+  const OwnServer other({});
+  const std::string port = one.address().substr(one.address().find(':'));
+  const json report = JsonReport(one.address() + "," + other.address(), 1);
+  CHECK(FindingOf(report, "otherEnsemble")["servers"] == json::array({other.address()}));
+  CHECK(FindingOf(report, "sameServer").is_null());
+  const json twice = JsonReport(one.address() + ",localhost" + port, 1);
+  CHECK(FindingOf(twice, "otherEnsemble").is_null());
+  REQUIRE_FALSE(FindingOf(twice, "sameServer").is_null());
+  CHECK(FindingOf(twice, "sameServer")["servers"].size() >= 2);
+}
+
+TEST_CASE("a server that is no longer a member is found, in the newest configuration") {
+  const OwnServer servers({}, 3);
+  const Words addresses = Split(servers.address());
+  Proxy proxy(addresses[1]);
+  // As if the third had been replaced: it serves, and has an older configuration itself.
+  proxy.EditReplies([](const std::string& request, std::string reply) {
+    if (request == "get /zookeeper/config") {
+      const std::size_t member = reply.find("server.3=");
+      const std::size_t version = reply.find("version=0");
+      if (member != std::string::npos) reply[member + 7] = '4';
+      if (version != std::string::npos) reply[version + 8] = '1';
+    }
+    return std::optional(std::move(reply));
+  });
+  const json report = JsonReport(addresses[2] + "," + proxy.address() + "," + addresses[0], 1);
+  CAPTURE(report.dump());
+  const json stranger = FindingOf(report, "notMember");
+  REQUIRE_FALSE(stranger.is_null());
+  CHECK(stranger["fix"] == true);
+  CHECK(stranger["servers"] == json::array({addresses[2]}));
+}
+
+TEST_CASE("a ZooKeeper that is too old for zklock has to be fixed") {
+  HostileServer server([](int socket, int) {
+    std::array<char, 4> word{};
+    if (recv(socket, word.data(), word.size(), MSG_WAITALL) != 4) return;
+    if (std::string_view(word.data(), 4) != "srvr") return;
+    HostileServer::Send(socket, "Zookeeper version: 3.4.14-1\nMode: standalone\n");
+  });
+  const json report = JsonReport(server.address(), 69);
+  CAPTURE(report.dump());
+  CHECK(FindingOf(report, "oldVersion")["fix"] == true);
+}
+
+TEST_CASE("an observer is no voter, and the first server decides nothing") {
+  const OwnServer servers(kAllWords, 4, {"--observers", "1"});
+  const Words addresses = Split(servers.address());
+  // From the last to the first.
+  const json report =
+      JsonReport(addresses[3] + "," + addresses[2] + "," + addresses[1] + "," + addresses[0], 0);
+  CHECK(report["servers"][0]["role"] == "observer");
+  CHECK(report["servers"][3]["id"] == 1);
+  CHECK(FindingOf(report, "evenMembers").is_null());
+  CHECK(FindingOf(report, "otherEnsemble").is_null());
+}
+
+TEST_CASE("a server that has lost its quorum is not taken for one that is down") {
+  const OwnServer servers({}, 3);
+  const std::string first = Split(servers.address())[0];
+  servers.Stop(2);
+  servers.Stop(3);
+  json report;
+  // It notices after a few ticks.
+  const auto deadline = Clock::now() + kPatience;
+  do {
+    const Finished finished = Run(Report(first, {"--json", "--connect-timeout", "1s"}));
+    report = ReadReport(finished);
+  } while (report["servers"][0]["role"] != "no quorum" && Clock::now() < deadline);
+  CAPTURE(report.dump());
+  CHECK(report["servers"][0]["reached"] == false);
+  CHECK_FALSE(FindingOf(report, "noQuorum").is_null());
+  CHECK(FindingOf(report, "unreached").is_null());
+}
+
+TEST_CASE(
+    "where nothing may be created the rest is measured, and the report says what is missing") {
+  const OwnServer server({});
+  Tree tree("admin:x", server.address());
+  tree.SetAcl("/", {{"", kRead}, {"admin:x", 31}});
+  const json report = JsonReport(server.address(), 0);
+  CHECK(report["servers"][0]["clock"].is_null());
+  CHECK(report["servers"][0]["commit"]["count"] == 20);
+  CHECK_FALSE(FindingOf(report, "clockUnknown").is_null());
+  // A session that no transaction has made global proves nothing to another server.
+  const std::string port = server.address().substr(server.address().find(':'));
+  const json twice = JsonReport(server.address() + ",localhost" + port, 0);
+  CHECK(twice["servers"][1]["sameEnsemble"].is_null());
+  CHECK_FALSE(FindingOf(twice, "notCompared").is_null());
+  // With the right credentials there is nothing missing. Below --root is as good.
+  ChildOptions as_admin = Report(server.address(), {"--json"});
+  as_admin.also_environment.push_back("ZKLOCK_AUTH=digest:admin:x");
+  const Finished admin = Run(as_admin);
+  CHECK(ReadReport(admin)["servers"][0]["clock"].is_object());
+  tree.Create("/zklock");
+  const json below = JsonReport(server.address(), 0);
+  CHECK(below["servers"][0]["clock"].is_object());
+  CHECK(tree.Children("/zklock").empty());
+  // Not even a right to read: the check is refused, and committed all the same.
+  tree.SetAcl("/", {{"admin:x", 31}});
+  CHECK(JsonReport(server.address(), 0)["servers"][0]["commit"]["count"] == 20);
+}
+
+TEST_CASE("nobody sees a znode of the report, whenever it is killed") {
+  const OwnServer server({});
+  Tree tree("", server.address());
+  for (const auto& [signal, pause] : {std::pair{SIGKILL, 30ms}, std::pair{SIGKILL, 120ms},
+                                      std::pair{SIGINT, 60ms}, std::pair{SIGTERM, 200ms}}) {
+    Child child = Child::Start(Report(server.address()));
+    std::this_thread::sleep_for(pause);
+    child.Signal(signal);
+    const Exit exit = child.Wait();
+    CHECK((exit == Killed(signal) || exit == Exited(128 + signal) || exit == Exited(0)));
+    CheckNothingLeft(server.address());
+  }
+  CHECK(tree.Children("/") == Words{"zookeeper"});
+}
+
+TEST_CASE("a chroot that does not exist is no fault, and gets no znode") {
+  const OwnServer server({});
+  const json report = JsonReport(server.address() + "/no/where", 0);
+  CHECK(report["servers"][0]["commit"]["count"] == 20);
+  CHECK_FALSE(Tree("", server.address()).Exists("/no"));
+}
+
+TEST_CASE("a four-letter word may be answered late if --connect-timeout leaves time for it") {
+  ChildOptions options;
+  options.argv = {"/usr/bin/python3", "-c", R"(
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+def answer(connection):
+    with connection:
+        if connection.recv(4) == b"srvr":
+            time.sleep(4)
+            connection.sendall(b"Zookeeper version: 3.8.0-1\nMode: standalone\n")
+while True:
+    threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+)"};
+  Child slow = Child::Start(std::move(options));
+  const json report = JsonReport(slow.ReadLine(), 69);
+  CHECK(report["servers"][0]["role"] == "standalone");
+}
+
+TEST_CASE("what does not speak ZooKeeper is bounded in time and size, and shown harmlessly") {
+  ChildOptions options;
+  options.argv = {"/usr/bin/python3", "-c", R"(
+import socket, threading
+listener = socket.create_server(("127.0.0.1", 0))
+print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+def flood(connection):
+    try:
+        while True:
+            connection.sendall(b"\x1b[31m\x07\n" * 512)
+    except OSError:
+        pass
+while True:
+    threading.Thread(target=flood, args=(listener.accept()[0],), daemon=True).start()
+)"};
+  Child flood = Child::Start(std::move(options));
+  const std::string address = flood.ReadLine();
+  const auto began = Clock::now();
+  const Finished finished = Run(Report(address, {"--json", "--connect-timeout", "4s"}));
+  CHECK(finished.exit == Exited(69));
+  CHECK(Clock::now() - began < kPatience);
+  const json report = ReadReport(finished);
+  CHECK(report["servers"][0]["reached"] == false);
+  CHECK(report["servers"][0]["role"].is_null());
+  CHECK_THAT(finished.err, Contains("no server was reached"));
+}
+
+TEST_CASE(
+    "without a server the status is 69 within --connect-timeout, and the reasons are printed") {
+  const KeptPort closed;
+  const Finished finished =
+      Run(Report(closed.address() + ",nowhere.invalid:2181,[::1]:" + closed.number(),
+                 {"--connect-timeout", "5s"}));
+  CHECK(finished.exit == Exited(69));
+  CHECK(finished.err == "zklock: no server was reached\n");
+  CHECK_THAT(finished.out,
+             Contains("fix: " + closed.address() + " is not reached: Connection refused") &&
+                 Contains("fix: nowhere.invalid:2181 is not reached: ") &&
+                 Contains("[::1]:" + closed.number()) && !Contains("without servers"));
+}
+
+TEST_CASE("a name that is never resolved leaves time for the other servers") {
+  const Names names;
+  names.SetSlow("slow");
+  names.Set("quick", "127.0.0.1");
+  const std::string address = TestServers();
+  const std::string quick = "quick" + address.substr(address.find(':'));
+  const Finished finished =
+      Run(names.Use(Report("slow:2181," + quick, {"--json", "--connect-timeout", "8s"})));
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(1));
+  const json report = ReadReport(finished);
+  CHECK(report["servers"][0]["server"] == "slow:2181");
+  CHECK_THAT(report["servers"][0]["reason"].get<std::string>(), Contains("still being looked up"));
+  CHECK(report["servers"][1]["server"] == quick);
+  CHECK(report["servers"][1]["address"] == address);
+  CHECK(report["servers"][1]["reached"] == true);
+}
+
+TEST_CASE("the servers are asked through TLS and a proxy command, words included") {
+  const Certificates certificates;
+  const TlsServer server(certificates, "none", kAllWords);
+  const json secure = JsonReport(server.address(), 0, certificates.Ca());
+  CHECK(secure["servers"][0]["role"] == "standalone");
+  CHECK(secure["servers"][0]["connect"]["count"] == 20);
+  CHECK(secure["servers"][0]["connectionLimit"].is_number());
+  CHECK(secure["servers"][0]["connections"].is_null());
+  // Without the authority nothing is trusted.
+  const json refused = JsonReport(server.address(), 69, {"--tls"});
+  CHECK_THAT(refused["servers"][0]["reason"].get<std::string>(), Contains("certificate"));
+  const json proxied = JsonReport(server.plain(), 0, {"--proxy-command", "exec socat - TCP:%h:%p"});
+  CHECK(proxied["servers"][0]["role"] == "standalone");
+  CHECK(proxied["servers"][0]["connect"]["count"] == 1);
+  CHECK(proxied["servers"][0]["commit"]["count"] == 20);
+}
+
+TEST_CASE("credentials that the servers refuse are the reason, with status 77") {
+  const SaslUsers users;
+  const OwnServer server(kSaslRequired, 1, users.Options());
+  const Finished alice = Run(AsAlice(Report(server.address(), {"--json"})), kReportPatience);
+  CAPTURE(alice.err);
+  CHECK(alice.exit == Exited(0));
+  // Four-letter words need no authentication.
+  CHECK(ReadReport(alice)["servers"][0]["role"] == "standalone");
+  const Finished wrong =
+      Run(AsAlice(Report(server.address(), {"--json"}), "rose"), kReportPatience);
+  CHECK(wrong.exit == Exited(77));
+  CHECK(ReadReport(wrong)["servers"][0]["reached"] == false);
+}
+
+TEST_CASE("the report fits the terminal, with colours and without") {
+  const KeptPort closed;
+  for (const int columns : {40, 80}) {
+    ChildOptions options = Report(TestServers() + "," + closed.address());
+    options.also_environment.push_back("TERM=xterm");
+    options.also_environment.push_back("COLUMNS=" + std::to_string(columns));
+    const Finished piped = Run(options);
+    CHECK(piped.out.find('\x1b') == std::string::npos);
+    for (const std::string& line : Lines(piped.out)) {
+      CAPTURE(line);
+      CHECK(line.size() <= static_cast<std::size_t>(columns) + 8);  // bytes: ± and … have more
+    }
+    Child child = Child::StartOnTerminal(options);
+    CHECK(child.Wait() == Exited(1));
+    child.ReadToEnd();
+    CHECK_THAT(child.out(), Contains("\x1b[31munreached\x1b[0m") && Contains("\x1b[31mfix\x1b[0m"));
+  }
+}
+
+}  // namespace zklock::test

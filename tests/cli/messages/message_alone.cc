@@ -1,0 +1,207 @@
+// Messages that no test can make a whole zklock print reliably. The function that would print each
+// is called here, with the reason and the test of the condition for it.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <system_error>
+
+#include "cli/messages/provocation.h"
+#include "cli/reports/report.h"
+#include "cli/reports/report_progress.h"
+#include "cli/reports/report_queue.h"
+#include "cli/reports/report_reasons.h"
+#include "cli/servers/servers_view.h"
+#include "process/loop/message_sink.h"
+#include "process/tree/cgroup.h"
+#include "process/tree/process_tree.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What a Report writes.
+std::string Reported(const std::function<void(cli::Report&)>& tell,
+                     cli::Verbosity verbosity = cli::Verbosity::kNormal) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("said", "");
+  const UniqueFd fd(open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  process::MessageSink sink("", fd.get());
+  cli::Report report(sink, verbosity);
+  tell(report);
+  return directory.Read("said");
+}
+
+// Memory runs out wherever it does; a limit that is sure to meet zklock meets the sanitizers'
+// runtime before it.
+std::string NoMemory() {
+  return Reported([](cli::Report& report) { report.NoMemory(); });
+}
+
+// This writes as little as the queue before it, which is refused first. What it does is in
+// tests/unit/lock/history_writer_test.cc.
+std::string HistoryNotWritten() {
+  return Reported(
+      [](cli::Report& report) {
+        report.NoHistory({"/l", zookeeper::Error::kQuotaExceeded});
+      },
+      cli::Verbosity::kVerbose);
+}
+
+// Takes the right to mount. tests/unit/process/refusal_test.cc takes /proc away where it may.
+std::string NoProc() {
+  return Reported([](cli::Report& report) {
+    report.SystemRefused(
+        process::NoProcessTree(ENOENT, std::generic_category(), "opening /proc/self/task"));
+  });
+}
+
+// A helper that is killed is replaced within a second, and which of the two the timeout finds is
+// the scheduler's. tests/cli/servers/lookup_test.cc has a resolver that does not answer.
+std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1", "2181"}, {}}); }
+
+// A process that zklock may not signal takes a setuid program and root: where a test has them,
+// tests/unit/process/survivor_test.cc makes one.
+std::string Survivor() {
+  return Reported([](cli::Report& report) { report.Survivor({.pid = 7, .name = "sudo"}); });
+}
+
+// sasl_test.cc and tls_test.cc have servers for these.
+std::string OtherIdentities() {
+  process::TransportSpec transport;
+  transport.sasl = "gssapi";
+  transport.tls_cert = "/etc/zklock.pem";
+  return cli::IdentityText({}, transport);
+}
+
+// zklock and its guard look at one lease; which of them is the first to see its end is the
+// scheduler's. tests/unit/process/guard_test.cc has the guard alone.
+// Nor is it known in whose hands a command is that was not executed yet, nor for how long nothing
+// was confirmed where another's lease is about to end.
+std::string LeaseRanOut() {
+  return cli::CauseText(EndCause::kLeaseRanOut, "/jobs/backup") + "; " +
+         cli::FateText(cli::Fate::kNotBegun, "./backup.sh", "", SIGTERM);
+}
+
+// What a host grants of cgroups is its own. Where a test may mount the hierarchy,
+// tests/cli/command/contain_test.cc has them from a whole zklock.
+std::string Containment() {
+  return Reported(
+      [](cli::Report& report) {
+        report.Contained("/sys/fs/cgroup/zklock-6fa459ea-ee8a-4ca4-894e-db77e160355e");
+        report.NotContained({.why = process::NoCgroup::Why::kNotMounted});
+        report.Undelegated("/sys/fs/cgroup");
+        report.OrphanEnded({.path = "/sys/fs/cgroup/a"});
+        report.OrphanEnded({.path = "/sys/fs/cgroup/a", .is_gone = false});
+        report.SystemRefused(process::CgroupUnavailable(
+            process::NoCgroup{.why = process::NoCgroup::Why::kOldKernel}));
+      },
+      cli::Verbosity::kVerbose);
+}
+
+std::string NoCgroup(process::NoCgroup::Why why) {
+  return cli::NoCgroupText({.why = why, .path = "/sys/fs/cgroup", .error = EROFS});
+}
+
+// All signals that zklock acts on have names.
+std::string SignalWithoutName() { return cli::SignalName(63); }
+
+#ifdef ZKLOCK_SANITIZED
+// The sanitizers want descriptors of their own before zklock does; elsewhere
+// tests/cli/messages/message_run.cc leaves a whole zklock too few.
+std::string NoDescriptors() {
+  return Reported([](cli::Report& report) {
+    report.SystemRefused(std::system_error(EMFILE, std::generic_category(), "poll"));
+  });
+}
+#endif
+
+// A report finds what an ensemble has; most of it takes an ensemble with that fault. Those of
+// tests/cli/inspect/servers_report_test.cc have some from a whole zklock.
+std::string Findings() {
+  using protocol::WordEnd;
+  using Kind = protocol::Finding::Kind;
+  cli::ServersReport report;
+  report.root = "/zklock";
+  report.facts.servers = {{.name = "zk1:2181", .reached = true, .granted = 30s},
+                          {.name = "zk2:2181", .reached = true, .granted = 30s}};
+  report.facts.servers[0].same_ensemble = true;
+  report.texts = {{.address = "10.0.0.1:2181"}, {.address = "10.0.0.2:2181", .reason = "no"}};
+  std::string said;
+  const auto say = [&](const protocol::Finding& finding) {
+    said += cli::FindingText(finding, report) + "\n";
+  };
+  for (const Kind kind :
+       {Kind::kUnreached, Kind::kNoQuorum, Kind::kOtherEnsemble, Kind::kUselessGrant,
+        Kind::kTooSlow, Kind::kEvenMembers, Kind::kFewConnectionsLeft, Kind::kSlow,
+        Kind::kShortGrant, Kind::kGrantBelowAsked, Kind::kEvenList, Kind::kSingleServer,
+        Kind::kPartialList, Kind::kUnreachedAddress, Kind::kClockUnknown, Kind::kNotCompared,
+        Kind::kDifferentGrants, Kind::kOldVersion, Kind::kNotMember}) {
+    say({.kind = kind, .servers = {1}, .count = 4, .least_count = 2});
+  }
+  say({.kind = Kind::kSameServer, .servers = {0, 1}});
+  say({.kind = Kind::kClockOff, .servers = {1}, .most = 2s});
+  say({.kind = Kind::kClockOff, .servers = {1}, .most = -2s});
+  report.facts.servers[1].srvr = WordEnd::kClosed;
+  say({.kind = Kind::kWordsClosed, .servers = {1}});
+  report.facts.servers[1].conf = WordEnd::kUnusable;
+  say({.kind = Kind::kWordsUnusable, .servers = {1}});
+  said += cli::WithoutServersText(report) + "\n";
+  report.facts.servers.clear();
+  report.texts.clear();
+  return said + cli::ServersReportText(report, {});
+}
+
+}  // namespace
+
+Provocations SaidAloneProvocations() {
+  return {
+      {{Part("kServerUnreached"), Part("kServerNoQuorum"),     Part("kOtherEnsemble"),
+        Part("kSameServer"),      Part("kGrantsDiffer"),       Part("kUselessGrant"),
+        Part("kCommitsTooSlow"),  Part("kEvenMembers"),        Part("kClockAhead"),
+        Part("kClockBehind"),     Part("kFewConnectionsLeft"), Part("kCommitsSlow"),
+        Part("kBriefGrant"),      Part("kGrantBelowAsked"),    Part("kEvenList"),
+        Part("kSingleServer"),    Part("kPartialList"),        Part("kAddressUnreached"),
+        Part("kClockUnknown"),    Part("kWordsClosed"),        Part("kWordsUnusable"),
+        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToFix"),
+        Part("kOldServer"),       Part("kNotMember")},
+       Findings},
+#ifdef ZKLOCK_SANITIZED
+      {{"kNoDescriptors"}, NoDescriptors},
+#endif
+      {{"kNoMemory"}, NoMemory},
+      {{"kNoProc"}, NoProc},
+      {{"kLastRunQuota"}, HistoryNotWritten},
+      {{Part("kLookupEnded")}, LookupEnded},
+      {{Part("kByKerberos", "the Kerberos principal"),
+        Part("kByCertificate", "the client certificate")},
+       OtherIdentities},
+      {{"kSurvivor"}, Survivor},
+      {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",
+        "kContainRequired"},
+       Containment},
+      {{Part("kNoHierarchy")}, [] { return NoCgroup(process::NoCgroup::Why::kNotMounted); }},
+      {{Part("kNotDelegated", "/sys/fs/cgroup is not delegated by systemd")},
+       [] { return NoCgroup(process::NoCgroup::Why::kNotDelegated); }},
+      {{Part("kNoCgroupKill")}, [] { return NoCgroup(process::NoCgroup::Why::kOldKernel); }},
+      {{Part("kThreadedCgroup", "/sys/fs/cgroup is a threaded cgroup")},
+       [] { return NoCgroup(process::NoCgroup::Why::kThreaded); }},
+      {{Part("kCgroupNotCreated",
+             "cannot create a cgroup in /sys/fs/cgroup: Read-only file system")},
+       [] { return NoCgroup(process::NoCgroup::Why::kNotCreated); }},
+      {{Part("kCgroupNotEntered",
+             "cannot start a process in a cgroup in /sys/fs/cgroup: Read-only file system")},
+       [] { return NoCgroup(process::NoCgroup::Why::kNotEntered); }},
+      {{Part("kNotInTime", "it could not be confirmed in time"),
+        Part("kNotBegun", "./backup.sh was not run")},
+       LeaseRanOut},
+      {{Part("kSignalNumber")}, SignalWithoutName},
+  };
+}
+
+}  // namespace zklock::test

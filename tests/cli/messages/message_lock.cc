@@ -1,0 +1,133 @@
+// Messages about a LOCK that cannot be used as asked, and about programs that ignore its
+// contenders.
+
+#include <catch2/catch.hpp>
+
+#include "cli/messages/provocation.h"
+#include "support/own_server.h"
+
+namespace zklock::test {
+namespace {
+
+const std::string kHex = "6fa459eaee8a4ca4894edb77e160355e";
+const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-";
+
+/// What `zklock WORDS` says of a LOCK in which a session has this child.
+std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + child, kind);
+  words.insert(words.end(), {lock, "--", "true"});
+  return SaidBy(words, 78);
+}
+
+/// What `zklock WORDS` says of a LOCK that a zklock of other words holds.
+std::string MeetsHolder(const Words& holders, Words words) {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(holders, lock);
+  words.insert(words.end(), {lock, "--", "true"});
+  return SaidBy(words, 78);
+}
+
+/// The holder's number is overwritten.
+std::string MeetsUnknownPermits() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
+  Tree().SetData(lock + "/leases", "");
+  return SaidBy({"exclusive", "--permits", "2", lock, "--", "true"}, 78);
+}
+
+std::string OnEphemeral(const std::string& below) {
+  const std::string znode = NewLock("said");
+  Tree tree;
+  tree.Create(znode, ZnodeKind::kEphemeral);
+  return SaidBy({"exclusive", znode + below, "--", "true"}, 78);
+}
+
+/// The waiter's list is a new one when its predecessor, a waiter too, is gone.
+std::string IncompatibleArrives() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  const Child between = StartWaiter(lock);
+  Child waiter = StartWaiter(lock);
+  Tree tree;
+  const std::string predecessor = InQueueOrder(tree.Children(lock)).at(1);
+  tree.Create(lock + "/" + kHex + "__lock__", ZnodeKind::kEphemeralSequential);
+  tree.Delete(lock + "/" + predecessor);
+  waiter.ReadErrUntil("both may hold");
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
+std::string RecordUnknown(const std::string& child, const std::string& option) {
+  const std::string lock = NewLock("said");
+  Tree().Create(lock + child, ZnodeKind::kPersistent, "yesterday");
+  return SaidBy({"exclusive", option, "1h", lock, "--", "true"}, 78);
+}
+
+std::string QuotaExceeded() {
+  const OwnServer server({"enforceQuota=true"});
+  Tree tree("", server.address());
+  SetHardQuota(tree, "/t", 2);
+  tree.Create("/t/said");
+  return Said(Run(ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
+}
+
+}  // namespace
+
+Provocations LockProvocations() {
+  const auto in_queue = ZnodeKind::kEphemeralSequential;
+  const auto alone = ZnodeKind::kEphemeral;
+  const auto meets = [](const char* message, const std::string& child, ZnodeKind kind,
+                        const Words& run) {
+    return Provocation{{Part(message), "kIncompatibleThere"},
+                       [=] { return Meets(child, kind, run); }};
+  };
+  return {
+      {{"kNotContender"},
+       [] { return Meets("/build-0000000000", ZnodeKind::kPersistent, {"exclusive"}); }},
+      {{"kEphemeralLock"}, [] { return OnEphemeral(""); }},
+      {{"kEphemeralAbove"}, [] { return OnEphemeral("/lock"); }},
+      {{"kHasPermits"},
+       [] {
+         return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive"});
+       }},
+      {{"kHasNoPermits"},
+       [] {
+         return MeetsHolder({"exclusive"}, {"exclusive", "--permits", "2"});
+       }},
+      {{"kOtherPermits"},
+       [] {
+         return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive", "--permits", "3"});
+       }},
+      {{"kUnknownPermits"}, MeetsUnknownPermits},
+      {{"kReservedInOtherMode"},
+       [] {
+         const std::string lock = NewLock("said");
+         CHECK(RunZklock({"exclusive", "--reserve", "ci", lock}).exit == Exited(0));
+         return SaidBy({"read", "--reserve", "ci", lock}, 78);
+       }},
+      meets("kKazooProgram", "/" + kHex + "__lock__", in_queue, {"exclusive"}),
+      meets("kKazooPermit", "/" + kHex, alone, {"exclusive"}),
+      meets("kOneZnode", "/lock", alone, {"exclusive"}),
+      meets("kCuratorMutex", kCurator + "lock-", in_queue, {"read"}),
+      meets("kCuratorReadWrite", kCurator + "__WRIT__", in_queue, {"exclusive"}),
+      meets("kCRecipe", "/x-0100000000abcdef-", in_queue, {"write"}),
+      meets("kCuratorNames", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "kazoo"}),
+      meets("kQueues", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "simple"}),
+      {{Part("kZklockKazoo")},
+       [] {
+         return MeetsHolder({"exclusive", "--dialect", "kazoo"}, {"exclusive"});
+       }},
+      {{Part("kZklockCurator")},
+       [] {
+         return MeetsHolder({"exclusive"}, {"exclusive", "--dialect", "kazoo"});
+       }},
+      {{"kRecordUnknown"}, [] { return RecordUnknown("/last-run", "--min-interval"); }},
+      {{"kRecordUnknown"}, [] { return RecordUnknown("/last-start", "--once-per"); }},
+      {{"kQuotaExceeded"}, QuotaExceeded},
+      {{"kIncompatibleArrived"}, IncompatibleArrives},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,286 @@
+// Messages about a lock that is lost.
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/messages/provocation.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+const Words kShortLease = {"exclusive", "--session-timeout", "4s", "--on-lost", "warn"};
+
+void TakeAway(const std::string& lock) {
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).front());
+}
+
+std::string TakenAway() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+std::string RunsOn() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(kShortLease, lock);
+  TakeAway(lock);
+  holder.ReadErrUntil("--on-lost warn)\n");
+  return holder.err();
+}
+
+/// By release --force, which writes this before it deletes the contender.
+std::string TakenAwayBy() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto read = std::make_shared<std::promise<void>>();
+  proxy.EditReplies([read](const std::string& request, std::string reply) {
+    const bool is_it = request.starts_with("get ") && reply.find("forced") != std::string::npos;
+    if (is_it) read->set_value();
+    return std::optional(std::move(reply));
+  });
+  Child holder = StartHolder({"exclusive", "--label", "nightly", "-z", proxy.address()}, lock);
+  Tree tree;
+  tree.SetData(lock + "/" + tree.Children(lock).front(),
+               R"({"revoke":{"by":"me","reason":"for fun","forced":true}})");
+  read->get_future().wait();
+  CHECK_FALSE(holder.HasEnded());
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// The command ends only with KILL.
+std::string Killed(const std::string& kill_after) {
+  const std::string lock = NewLock("said");
+  Child holder =
+      Child::Start(Zklock({"exclusive", "--kill-after", kill_after, lock, "--", "sh", "-c",
+                           "trap '' TERM; echo held; while :; do sleep 0.1; done"}));
+  CHECK(holder.ReadLine() == "held");
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// zklock is stopped until the servers end its session.
+std::string Paused() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(kShortLease, lock);
+  holder.Signal(SIGSTOP);
+  holder.WaitUntilStopped();
+  Tree().WaitForChildren(lock, 0);
+  holder.Signal(SIGCONT);
+  holder.ReadErrUntil("--on-lost warn)\n");
+  return holder.err();
+}
+
+/// Only a nested run is left.
+std::string LostAfterEnd() {
+  const std::string lock = NewLock("said");
+  ChildOptions options =
+      Zklock({"exclusive", "--descendants", "leave", lock, "--", "sh", "-c",
+              "\"$0\" exclusive " + lock + " -- sh -c 'echo held; exec sleep 1000' & read line",
+              Binary()});
+  options.keep_stdin = true;
+  Child holder = Child::Start(std::move(options));
+  CHECK(holder.ReadLine() == "held");
+  holder.Write("\n");
+  holder.ReadErrUntil("is held until its nested runs have ended");
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+std::string Unproven() {
+  Proxy proxy(TestServers());
+  Words words = kShortLease;
+  words.insert(words.end(), {"-z", proxy.address()});
+  Child holder = StartHolder(words, NewLock("said"));
+  proxy.Freeze();
+  holder.ReadErrUntil("no server answered for ");
+  holder.ReadErrUntil("\n");
+  return holder.err();
+}
+
+/// A server that does not know the session any more: its handshake grants nothing.
+std::string Expired() {
+  Proxy proxy(TestServers());
+  const auto is_gone = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([is_gone](const std::string& request, std::string reply) {
+    // Behind the length and the protocol's version: the timeout, the session.
+    if (request == "connect" && *is_gone) reply.replace(8, 12, 12, '\0');
+    return std::optional(std::move(reply));
+  });
+  Child holder = StartHolder({"exclusive", "-z", proxy.address()}, NewLock("said"));
+  *is_gone = true;
+  proxy.Cut();
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// Edits the timeout that the handshake grants from the second connect on.
+class Grants {
+ public:
+  explicit Grants(std::vector<std::uint32_t> milliseconds) {
+    const auto left = std::make_shared<std::vector<std::uint32_t>>(std::move(milliseconds));
+    proxy_.EditReplies([left](const std::string& request, std::string reply) {
+      if (request != "connect" || left->empty()) return std::optional(std::move(reply));
+      // After the length and the protocol's version.
+      for (std::size_t i = 0; i < 4; ++i) {
+        reply[8 + i] = static_cast<char>(left->front() >> (24 - 8 * i));
+      }
+      left->erase(left->begin());
+      return std::optional(std::move(reply));
+    });
+  }
+  [[nodiscard]] Child Hold() const {
+    return StartHolder({"exclusive", "-v", "-z", proxy_.address()}, NewLock("said"));
+  }
+  void Reconnect() { proxy_.Cut(); }
+
+ private:
+  Proxy proxy_{TestServers()};
+};
+
+std::string Shortened() {
+  Grants grants({20'000, 12'000, 20'000});
+  Child holder = grants.Hold();
+  grants.Reconnect();
+  holder.ReadErrUntil("this server shortened it from 20s\n");
+  grants.Reconnect();
+  holder.ReadErrUntil("still applies\n");
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
+std::string ShortGrant() {
+  Grants grants({20'000, 3'999});
+  Child holder = grants.Hold();
+  grants.Reconnect();
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// Held, but this request for the LOCK's `child` is never answered.
+std::string LostBeforeRun(const std::string& verb, const std::string& child,
+                          const std::string& option, int status) {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    if (request == verb + " " + lock + child) *is_silent = true;
+    return *is_silent ? std::nullopt : std::optional(std::move(reply));
+  });
+  return Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s", option, "1h",
+                                             lock, "--", "true"})),
+              Exited(status));
+}
+
+/// The answer to the conversion never arrives, or it does, and none to what follows.
+std::string MayBeReserved(bool is_answered) {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    // Its first operation deletes the contender.
+    const bool is_conversion = request.starts_with("multi " + lock + "/");
+    if (is_conversion) *is_silent = true;
+    const bool passes = !*is_silent || (is_conversion && is_answered);
+    return passes ? std::optional(std::move(reply)) : std::nullopt;
+  });
+  std::string said =
+      Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
+                                          "--connect-timeout", "3s", "--reserve", "ci", lock})),
+           Exited(69));
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  return said;
+}
+
+/// The session ends before the conversion was sent.
+std::string NotReserved() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto next_connect_expires = std::make_shared<std::atomic<bool>>(false);
+  const auto is_cut = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    // The contender is read before the conversion. Nothing more reaches zklock over this
+    // connection.
+    if (request.starts_with("get " + lock + "/") && !is_cut->exchange(true)) {
+      *next_connect_expires = true;
+      return std::optional<std::string>();
+    }
+    // Behind the length and the protocol's version: the timeout, the session.
+    const bool expires = request == "connect" && next_connect_expires->exchange(false);
+    if (expires) reply.replace(8, 12, 12, '\0');
+    return std::optional(std::move(reply));
+  });
+  std::string said = Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
+                                                         "-E", "0", "--reserve", "ci", lock})),
+                          Exited(69));
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(75));
+  return said;
+}
+
+/// A signal arrives while the answer to the conversion is in transit.
+std::string StaysReserved() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  std::promise<pid_t> zklock;
+  const std::shared_future<pid_t> pid = zklock.get_future().share();
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    if (request.starts_with("multi " + lock + "/")) kill(pid.get(), SIGTERM);
+    return std::optional(std::move(reply));
+  });
+  Child child =
+      Child::Start(ZklockAt(proxy.address(), {"exclusive", "--reserve", "ci", lock, "--", "true"}));
+  zklock.set_value(child.pid());
+  CHECK(child.Wait() == Exited(128 + SIGTERM));
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  return child.err();
+}
+
+}  // namespace
+
+Provocations LossProvocations() {
+  return {
+      {{"kLost", Part("kDeleted", "our contender was deleted"),
+        Part("kStopped", "sh was ended with TERM")},
+       TakenAway},
+      {{Part("kContinues", "sh continues, and others may run too (--on-lost warn)")}, RunsOn},
+      {{Part("kTakenBy", "taken away by me ('for fun')"), Part("kWithLabel", "sh ('nightly')")},
+       TakenAwayBy},
+      {{Part("kKilled", "sh was ended with KILL")}, [] { return Killed("0"); }},
+      {{Part("kSentStop", "sh was sent TERM"),
+        Part("kKilledAfter", "sh was ended with KILL, since TERM did not end it in time")},
+       [] { return Killed("2s"); }},
+      {{Part("kHadEnded", "sh had already ended")}, LostAfterEnd},
+      {{Part("kPaused")}, Paused},
+      {{Part("kUnanswered")}, Unproven},
+      {{"kExpired", Part("kLastConfirmed")}, Expired},
+      {{"kMayBeReserved"}, [] { return MayBeReserved(false); }},
+      {{"kMayBeReserved"}, [] { return MayBeReserved(true); }},
+      {{"kExpiredWhileReserving"}, NotReserved},
+      {{"kStaysReservedAfterSignal"}, StaysReserved},
+      {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},
+      {{Part("kShortGrant")}, ShortGrant},
+      {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-run", "--min-interval", 75); }},
+      {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-start", "--once-per", 75); }},
+      {{"kLostStarting"}, [] { return LostBeforeRun("create", "/last-start", "--once-per", 76); }},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,114 @@
+// Messages about runs that are nested in a zklock that holds the same LOCK.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "cli/hold/hold_script.h"
+#include "cli/messages/provocation.h"
+#include "lock/data/contender_data.h"
+
+namespace zklock::test {
+namespace {
+
+/// A run that is nested below one that has ended, until that is told to end.
+std::string Outlived() {
+  Child outer = Child::Start(
+      Script(NewLock("said"),
+             "exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \"echo in; exec sleep 1000\" "
+             "& read go; :'"));
+  CHECK(outer.ReadLine() == "in");
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  outer.Signal(SIGTERM);
+  CHECK(outer.Wait() == Exited(0));
+  outer.ReadToEnd();
+  return outer.err();
+}
+
+/// `words` in a shell that holds, whose keeper is stopped.
+std::string WhileStopped(const std::string& words, int status) {
+  const std::string lock = NewLock("said");
+  Child script = Child::Start(
+      Script(lock, "$Z exclusive --hold $L || exit; echo held; read x; " + words + "; echo $?"));
+  CHECK(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  kill(keeper, SIGSTOP);
+  script.Write("\n");
+  CHECK(script.ReadLine() == std::to_string(status));
+  kill(keeper, SIGCONT);
+  CHECK(script.Wait() == Exited(0));
+  return script.err();
+}
+
+/// `words` in a shell that holds, whose keeper is stopped and has more connections than it can
+/// queue.
+std::string WhileFlooded(const std::string& words, int status) {
+  const std::string lock = NewLock("said");
+  Child script = Child::Start(
+      Script(lock, "$Z exclusive --hold $L || exit; echo held; read x; " + words + "; echo $?"));
+  CHECK(script.ReadLine() == "held");
+  Tree tree;
+  const std::string data = tree.Get(lock + "/" + tree.Children(lock).at(0))->data;
+  const pid_t keeper = KeeperOf(lock, tree);
+  kill(keeper, SIGSTOP);
+  Child flood = StartFlood(zklock::lock::ParseContenderData(data)->owner->socket);
+  CHECK(flood.ReadLine() == "full");
+  script.Write("\n");
+  CHECK(script.ReadLine() == std::to_string(status));
+  kill(keeper, SIGCONT);
+  CHECK(script.Wait() == Exited(0));
+  return script.err();
+}
+
+/// A release in a nested run; then, while one runs, by the shell.
+std::string Released() {
+  Child script = Child::Start(
+      Script(NewLock("said"),
+             "$Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c '$Z release $L'; echo $?; "
+             "$Z exclusive $L -- sh -c 'echo in; exec sleep 1000' & read x; $Z release $L & "
+             "read y; kill $!; kill %1; wait"));
+  CHECK(script.ReadLine() == "64");
+  CHECK(script.ReadLine() == "in");
+  script.Write("\n");
+  script.ReadErrUntil("is released when");
+  script.Write("\n");
+  CHECK(script.Wait() == Exited(0));
+  return script.err();
+}
+
+/// A reader that queues behind a writer, which waits for the reader above it.
+std::string BehindWriter() {
+  const std::string lock = NewLock("said");
+  Child reader = Child::Start(Script(
+      lock, "exec $Z read $L -- sh -c 'echo in; read x; $Z read --no-nest $L -- true; echo $?'"));
+  CHECK(reader.ReadLine() == "in");
+  const Child writer = StartWaiter({"write"}, lock);
+  reader.Write("\n");
+  CHECK(reader.ReadLine() == "64");
+  CHECK(reader.Wait() == Exited(0));
+  return reader.err();
+}
+
+}  // namespace
+
+Provocations NestingProvocations() {
+  return {
+      {{"kKeptForNested", Part("kOuterReleased")}, Outlived},
+      {{"kReleaseBelow", "kReleaseWaits"}, Released},
+      {{"kWaitsBehindWriter"}, BehindWriter},
+      {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
+      {{"kHolderSilent"},
+       [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
+      {{"kHeldElsewhere"},
+       [] {
+         return Run(Script(NewLock("said"),
+                           "$Z exclusive $L -- unshare --user --map-root-user --pid --fork "
+                           "--mount-proc $Z exclusive $L -- true"))
+             .err;
+       }},
+      {{"kHolderCrowded"},
+       [] { return WhileFlooded("$Z inspect --mine --connect-timeout 3s $L", 69); }},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,412 @@
+// Messages about a queue: contenders that do not join it or have to leave it, and progress.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+
+#include "cli/messages/provocation.h"
+#include "cli/servers/regranted.h"
+#include "lock/data/run_history.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+std::string ContenderAt(const std::string& lock, std::size_t position) {
+  Tree tree;
+  return InQueueOrder(tree.Children(lock)).at(position);
+}
+
+std::string Taken(const std::string& lock) {
+  const Child holder = StartHolder(lock);
+  return SaidBy({"try", lock, "--", "true"}, 75);
+}
+
+std::string WaitOver() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  return SaidBy({"exclusive", "--wait", "1ms", lock, "--", "true"}, 75);
+}
+
+std::string TakenBy(const std::string& data) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/x-lock-", ZnodeKind::kEphemeralSequential, data);
+  return SaidBy({"try", lock, "--", "true"}, 75);
+}
+
+std::string QueueFull(const std::string& most) {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  const Child waiter = StartWaiter(lock);
+  return SaidBy({"exclusive", "--max-queue", most, lock, "--", "true"}, 75);
+}
+
+std::string Superseded() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child older = StartWaiter({"exclusive", "--supersede"}, lock);
+  const Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
+  CHECK(older.Wait() == Exited(75));
+  return older.err();
+}
+
+std::string Removed() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  Tree().Delete(lock + "/" + ContenderAt(lock, 1));
+  CHECK(waiter.Wait() == Exited(75));
+  return waiter.err();
+}
+
+std::string AskedToLeave() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  CHECK(RunZklock({"release", lock, "--contender", ContenderAt(lock, 1), "--yes", "--reason",
+                   "a restart"})
+            .exit == Exited(0));
+  CHECK(waiter.Wait() == Exited(75));
+  return waiter.err();
+}
+
+/// A holder whose contender's data becomes `data`.
+std::string HolderWrittenTo(const std::string& data) {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  Tree().SetData(lock + "/" + ContenderAt(lock, 0), data);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+std::string StoppedWaiting() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  return waiter.err();
+}
+
+std::string Reserve(const std::string& lock, const Words& more = {}) {
+  Words words = {"exclusive", "--verbose", "--reserve", "freeze", lock};
+  words.insert(words.end(), more.begin(), more.end());
+  return SaidBy(words, 0);
+}
+
+std::string ReservedTwice() {
+  const std::string lock = NewLock("said");
+  const std::string first = Reserve(lock, {"--for", "1h"});
+  return first + Reserve(lock);
+}
+
+std::string ReservationEnds() {
+  const std::string lock = NewLock("said");
+  Reserve(lock, {"--for", "1s"});
+  return SaidBy({"exclusive", "--verbose", lock, "--", "true"}, 0);
+}
+
+std::string ReservationOverdue() {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("said"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve(lock, {"--for", "1s"});
+  tree.SetAcl(lock, kRead | kCreate);
+  Child waiter = Child::Start(Zklock({"exclusive", "--progress", "none", lock, "--", "true"}));
+  waiter.ReadErrUntil("\n");
+  std::string said = waiter.err();
+  CHECK_THAT(said, Catch::Contains(": not authorised: DELETE on " + lock + " is missing"));
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  return said;
+}
+
+std::string KeptOutByReservation(const std::string& wait) {
+  const std::string lock = NewLock("said");
+  Reserve(lock);
+  return SaidBy({"exclusive", "--wait", wait, lock, "--", "true"}, 75);
+}
+
+std::string OpenLock() {
+  ChildOptions options = Zklock({"exclusive", Tree().Create(NewLock("said")), "--", "true"});
+  options.also_environment.emplace_back("ZKLOCK_AUTH=digest:alice:tulip");
+  return Said(Run(options), Exited(0));
+}
+
+std::string PreemptedBy(const std::string& whom) {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  return SaidBy({"exclusive", "--preempt", whom, lock, "--", "true"}, 0);
+}
+
+/// A run that waits until what cannot be asked to leave is gone.
+std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
+  Child run = Child::Start(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}));
+  run.ReadErrUntil("asked nobody ahead of this run");
+  remove();
+  CHECK(run.Wait() == Exited(0));
+  return run.err();
+}
+
+/// Four contenders of others: of another program, or ours that may not be written to.
+std::string PreemptsOthers(const std::string& data, bool are_protected) {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("said"), ZnodeKind::kPersistent, "zklock/1");
+  Words paths;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = are_protected ? "host-0f8fad5b-d9cb-469f-a165-70867728950e-lock-"
+                                           : "_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-";
+    paths.push_back(tree.Create(lock + "/" + name, ZnodeKind::kEphemeralSequential, data));
+    if (are_protected) tree.SetAcl(paths.back(), kRead | kAdmin);
+  }
+  return PreemptsUntilGone(lock, [&] {
+    for (const std::string& path : paths) tree.Delete(path);
+  });
+}
+
+std::string PreemptsReservation() {
+  const std::string lock = NewLock("said");
+  Reserve(lock);
+  return PreemptsUntilGone(lock, [&] {
+    CHECK(RunZklock({"release", "--reserve", "freeze", lock}).exit == Exited(0));
+  });
+}
+
+std::string WaitsForReservation() {
+  const std::string lock = NewLock("said");
+  Reserve(lock);
+  Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
+  // If the look-up of the reservation takes too long, only the next line has it.
+  waiter.ReadErrUntil("; reserved for freeze", 2 * kPatience);
+  return waiter.err();
+}
+
+std::string RanLately(const std::string& option) {
+  const Words words = {"exclusive", option, "1h", NewLock("said"), "--", "true"};
+  CHECK(RunZklock(words).exit == Exited(0));
+  return SaidBy(words, 75);
+}
+
+std::string NotRecorded() {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  const std::string last_run = tree.Create(lock + "/last-run");
+  tree.SetAcl(last_run, kRead | kAdmin);
+  return SaidBy({"exclusive", "--min-interval", "1h", lock, "--", "true"}, 0);
+}
+
+/// A run with --history under a LOCK whose last-run has this data.
+std::string RunWithHistory(const std::string& data, int permissions) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  const std::string last_run = tree.Create(lock + "/last-run", ZnodeKind::kPersistent, data);
+  tree.SetAcl(last_run, permissions);
+  return SaidBy({"exclusive", "--verbose", "--history", "8", lock, "--", "true"}, 0);
+}
+
+std::string HistoryWrittenTo() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder({"exclusive", "--verbose", "--history", "8"}, lock);
+  Tree tree;
+  tree.WaitForChildren(lock, 2);
+  tree.SetData(lock + "/last-run", "");
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
+std::string PlaceLost() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"}, lock);
+  proxy.Freeze();
+  Tree().WaitForChildren(lock, 1);
+  proxy.Thaw();
+  waiter.ReadErrUntil("queued again");
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
+/// A waiter whose reconnect is granted 12 s, after 4 s. It asks for `asked`.
+std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  Regranted regranted(TestServers(), {4'000, 12'000});
+  Child waiter = StartWaiter(
+      {"exclusive", "--session-timeout", asked, "-z", regranted.proxy().address()}, lock);
+  waiter.CloseInput();
+  regranted.CutUntilLeaseIsShort();
+  holder.CloseInput();
+  CHECK(waiter.Wait() == end);
+  return waiter.err();
+}
+
+std::string PlainProgress() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
+  waiter.ReadErrUntil("\n");
+  holder.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
+  return waiter.err();
+}
+
+/// Of a waiter after another one, with a history of so many runs.
+std::string ProgressOfSecond(int runs) {
+  const std::string path = NewLock("said");
+  lock::RunHistory history;
+  for (int i = 1; i <= runs; ++i) {
+    history.Enter({.end = lock::RunRecord::End::kEnded,
+                   .duration = std::chrono::hours(i),
+                   .status = 0,
+                   .token = i});
+  }
+  Tree().Create(path + "/last-run", ZnodeKind::kPersistent, history.Format(runs));
+  const Child holder = StartHolder(path);
+  const Child first = StartWaiter(path);
+  Child waiter = Child::Start(Zklock({"exclusive", path, "--", "true"}));
+  // If the look-up takes too long, only the next line has it.
+  waiter.ReadErrUntil("; runs take ", 2 * kPatience);
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
+ChildOptions OnTerminal(ChildOptions options) {
+  options.also_environment.push_back("TERM=xterm");
+  options.also_environment.push_back("COLUMNS=400");
+  return options;
+}
+
+/// A screen's line is drawn again in place.
+std::string AsLines(std::string screen) {
+  for (char& c : screen) {
+    if (c == '\r' || c == '\x1b') c = '\n';
+  }
+  return screen;
+}
+
+std::string Renewed() {
+  const std::string lock = NewLock("said");
+  CHECK(RunZklock({"exclusive", "--reserve", "ci", "--for", "1h", lock}).exit == Exited(0));
+  Child second = Child::StartOnTerminal(
+      OnTerminal(Zklock({"exclusive", "--reserve", "ci", "--for", "2h", lock})));
+  CHECK(second.Wait() == Exited(0));
+  return AsLines(second.out());
+}
+
+std::string LiveProgress(const std::string& lock) {
+  const Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = Child::StartOnTerminal(
+      OnTerminal(ZklockAt(proxy.address(), {"exclusive", lock, "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil(") for ");
+  waiter.ReadUntil("\x1b");
+  proxy.Freeze();
+  waiter.ReadUntil("; no server answers");
+  return AsLines(waiter.out());
+}
+
+std::string Looking() {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  Child run = Child::StartOnTerminal(
+      OnTerminal(ZklockAt(peer.address(), {"exclusive", NewLock("said"), "--", "true"})));
+  run.ReadUntil("looking for a server, 1s");
+  run.Signal(SIGTERM);
+  CHECK(run.Wait() == Exited(128 + SIGTERM));
+  return AsLines(run.out());
+}
+
+std::string ProgressOfFirst(const std::string& lock) {
+  Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(600));  // too slow for this session
+  Child waiter = Child::StartOnTerminal(OnTerminal(
+      ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s", lock, "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil(") for ");
+  holder.CloseInput();
+  waiter.ReadUntil("; confirming the session");
+  return waiter.out();
+}
+
+std::string ProgressOfPermits(const std::string& lock) {
+  const Child first = StartHolder({"exclusive", "--permits", "2"}, lock);
+  const Child second = StartHolder({"exclusive", "--permits", "2"}, lock);
+  Child waiter = Child::StartOnTerminal(
+      OnTerminal(Zklock({"exclusive", "--permits", "2", lock, "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil(", and 1 more");
+  return waiter.out();
+}
+
+}  // namespace
+
+Provocations QueueProvocations() {
+  const std::string taken = NewLock("said");
+  return {
+      {{"kTaken"}, [taken] { return Taken(taken); }},
+      {{"kWaitOver"}, WaitOver},
+      {{Part("kIsHeld", "held: a command (pid 4711 on h7) is ahead"),
+        Part("kBlocker", ": a command (pid 4711 on h7) is ahead"),
+        Part("kProcess", "a command (pid 4711 on h7)"), Part("kSomeCommand")},
+       [] { return TakenBy(R"({"host":"h7","pid":4711})"); }},
+      {{Part("kLabelledProcess", "a command (pid 4711 on h7, 'nightly')")},
+       [] { return TakenBy(R"({"host":"h7","pid":4711,"label":"nightly"})"); }},
+      {{"kQueueFull", Part("kManyWait", "already has 1 or more waiters")},
+       [] { return QueueFull("1"); }},
+      {{"kQueueFull", Part("kNoneMayWait")}, [] { return QueueFull("0"); }},
+      {{"kSuperseded"}, Superseded},
+      {{"kRemoved"}, Removed},
+      {{"kAskedToLeave"}, AskedToLeave},
+      {{"kReleaseRequested", Part("kAsker", "me ('for fun')")},
+       [] { return HolderWrittenTo(R"({"revoke":{"by":"me","reason":"for fun"}})"); }},
+      {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
+      {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},
+      {{"kInterrupted"}, StoppedWaiting},
+      {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
+      {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
+      {{"kNotResumed"},
+       [] {
+         return SaidBy({"exclusive", "--resume", "ci", NewLock("said"), "--", "true"}, 75);
+       }},
+      {{"kRenewed"}, Renewed},
+      {{"kPreempted"}, [] { return PreemptedBy("all"); }},
+      {{"kNobodyAsked", Part("kLeft"), Part("kMoreLeft", " and 1 more"),
+        Part("kLeftProgram", "of another program")},
+       [] { return PreemptsOthers("{}", false); }},
+      {{"kNobodyAsked", Part("kLeftRight", "we may not write to it")},
+       [] { return PreemptsOthers("{}", true); }},
+      {{"kNobodyAsked", Part("kLeftReservation", "a reservation")}, PreemptsReservation},
+      {{"kNotRecorded"}, NotRecorded},
+      {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
+      {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},
+      {{"kLastRunFailed"}, HistoryWrittenTo},
+      {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
+      {{"kReservationEnded"}, ReservationEnds},
+      {{"kReservationOverdue"}, ReservationOverdue},
+      {{"kTaken", Part("kIsReserved", "reserved for freeze")},
+       [] { return KeptOutByReservation("0"); }},
+      {{"kWaitOver", Part("kBlockerReserved", ": it is reserved for freeze")},
+       [] { return KeptOutByReservation("1ms"); }},
+      {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
+      {{"kOpenLock"}, OpenLock},
+      {{"kPlaceLost"}, PlaceLost},
+      {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
+      {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},
+      {{"kProgress", Part("kNextInLine", "next in line, "), "kAcquiredAfter"}, PlainProgress},
+      {{Part("kWaitingAhead", "1 waiting ahead, "), Part("kRunsTakeBetween", "runs take 1h to 2h")},
+       [] { return ProgressOfSecond(2); }},
+      {{Part("kRunsTake", "runs take 1h")}, [] { return ProgressOfSecond(1); }},
+      {{Part("kLooking")}, Looking},
+      {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),
+        Part("kNoAnswer")},
+       [] { return LiveProgress(NewLock("said")); }},
+      {{Part("kConfirming", "; confirming the session")},
+       [] { return ProgressOfFirst(NewLock("said")); }},
+      {{Part("kMoreHold", ", and 1 more")}, [] { return ProgressOfPermits(NewLock("said")); }},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,163 @@
+// Messages of release.
+
+#include <catch2/catch.hpp>
+
+#include "cli/messages/provocation.h"
+
+namespace zklock::test {
+namespace {
+
+const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-";
+
+/// `zklock release WORDS --yes LOCK`, while a holder and a waiter are there.
+std::string Release(Words words) {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
+  const Child waiter = StartWaiter(lock);
+  words.insert(words.begin(), "release");
+  words.insert(words.end(), {"--yes", lock});
+  return SaidBy(words, 0);
+}
+
+/// `zklock release --holders --yes`, where the holder is a session's znode.
+std::string ReleaseUnknown(const std::string& name, const std::string& data, bool readable,
+                           int status) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  const std::string contender = tree.Create(lock + name, ZnodeKind::kEphemeralSequential, data);
+  if (!readable) tree.SetAcl(contender, kAdmin);
+  return SaidBy({"release", "--holders", "--yes", lock}, status);
+}
+
+/// A reserved LOCK.
+std::string Reserved() {
+  const std::string lock = NewLock("said");
+  CHECK(RunZklock({"exclusive", "--reserve", "freeze", lock}).exit == Exited(0));
+  return lock;
+}
+
+std::string ReleasePermit() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
+  return SaidBy({"release", "--holders", "--yes", lock}, 0);
+}
+
+std::string ReleaseNobody(Words words, int status) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/build-0000000007");
+  words.insert(words.begin(), "release");
+  words.push_back(lock);
+  return SaidBy(words, status);
+}
+
+/// `zklock release WORDS` on a terminal; the answer is no.
+std::string Denied(Words words) {
+  words.insert(words.begin(), "release");
+  Child asked = Child::StartOnTerminal(Zklock(words));
+  asked.ReadUntil("[y/N] ");
+  asked.Write("n\n");
+  asked.ReadUntil("nothing was released");
+  asked.ReadToEnd();
+  CHECK(asked.Wait() == Exited(75));
+  std::string screen = asked.out();
+  std::erase(screen, '\r');
+  return screen;
+}
+
+/// `words` select from a holder and a waiter; without any, the waiter.
+std::string AskedAndDenied(const std::string& lock, Words words) {
+  const Child holder = StartHolder(lock);
+  const Child waiter = StartWaiter(lock);
+  if (words.empty()) words = {"--contender", InQueueOrder(Tree().Children(lock)).at(1)};
+  words.push_back(lock);
+  return Denied(words);
+}
+
+/// Another program's holder.
+std::string DeniedForeign() {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/incompatible-", ZnodeKind::kEphemeralSequential, "");
+  return Denied({"--holders", lock});
+}
+
+std::string DeniedReservation() {
+  const std::string lock = Reserved();
+  return Denied({"--force", "--contender", Tree().Children(lock).at(0), lock});
+}
+
+}  // namespace
+
+Provocations ReleaseProvocations() {
+  const std::string asked = NewLock("said");
+  return {
+      {{"kHolder", "kWaiter", "kAsked", Part("kUserOn"), Part("kPid"),
+        Part("kLabel", "label 'nightly'")},
+       [] { return Release({"--all"}); }},
+      {{"kForcedOut"},
+       [] {
+         return Release({"--holders", "--force"});
+       }},
+      {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseUnknown(kCurator, "10.0.0.7", true, 0); }},
+      {{Part("kDataUnread")}, [] { return ReleaseUnknown("/x-lock-", "", false, 75); }},
+      {{Part("kUnknownProgram"), "kCannotBeAsked"},
+       [] { return ReleaseUnknown("/incompatible-", "", true, 75); }},
+      {{Part("kUnknownOwner", "of Curator, which does not record the owner"), "kAskedCurator"},
+       [] { return ReleaseUnknown(kCurator, "", true, 0); }},
+      {{Part("kPermit")}, ReleasePermit},
+      {{Part("kEndQuestion"), Part("kFor"), "kNothingReleased"},
+       [asked] { return AskedAndDenied(asked, {"--holders"}); }},
+      {{Part("kThese", "these 2"), "kListed", Part("kWaitingFor")},
+       [asked] { return AskedAndDenied(asked, {"--all"}); }},
+      {{Part("kLeaveQuestion")}, [asked] { return AskedAndDenied(asked, {}); }},
+      {{Part("kRemoveQuestion")},
+       [asked] {
+         return AskedAndDenied(asked, {"--force", "--position", "2"});
+       }},
+      {{Part("kNamed", "contender incompatible-0000000000")}, DeniedForeign},
+      {{Part("kNamedReservation", "the reservation freeze")}, DeniedReservation},
+      {{Part("kForceQuestion")},
+       [asked] {
+         return AskedAndDenied(asked, {"--holders", "--force"});
+       }},
+      {{"kNoTerminal"}, [] { return ReleaseNobody({"--all"}, 64); }},
+      {{"kNotThere"},
+       [] {
+         return ReleaseNobody({"--yes", "--contender", "x"}, 75);
+       }},
+      {{"kChildNotContender"},
+       [] {
+         return ReleaseNobody({"--yes", "--contender", "build-0000000007"}, 64);
+       }},
+      {{"kNoSuchContender"},
+       [] {
+         return ReleaseNobody({"--yes", "--holders"}, 75);
+       }},
+      {{"kStaysReserved"},
+       [] {
+         return SaidBy({"release", "--holders", "--yes", Reserved()}, 75);
+       }},
+      {{"kReserver"},
+       [] {
+         const std::string lock = Reserved();
+         const std::string name = Tree().Children(lock).at(0);
+         return SaidBy({"release", "--force", "--contender", name, "--yes", lock}, 0);
+       }},
+      {{"kNotReserved"},
+       [] {
+         return SaidBy({"release", "--reserve", "thaw", NewLock("said")}, 75);
+       }},
+      {{"kReservedForOthers"},
+       [] {
+         return SaidBy({"release", "--reserve", "thaw", Reserved()}, 75);
+       }},
+      {{"kReservationReleased"},
+       [] {
+         return SaidBy({"release", "--verbose", "--reserve", "freeze", Reserved()}, 0);
+       }},
+      {{"kNothingHeld"}, [] { return ReleaseNobody({}, 75); }},
+  };
+}
+
+}  // namespace zklock::test

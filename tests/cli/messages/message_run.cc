@@ -1,0 +1,264 @@
+// Messages about a run: the command, what happens, the system.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+
+#include "cli/messages/provocation.h"
+#include "support/peer.h"
+#include "support/stalled_pipe.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+std::string WrongVariable() {
+  ChildOptions options = Zklock({"inspect", "lock"});
+  options.also_environment = {"ZKLOCK_ROOT=relative"};
+  return Said(Run(options), Exited(64));
+}
+
+std::string ForeignConfig() {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Path("zklock.conf");
+  ChildOptions options = Zklock({"inspect", "-v", "/t"});
+  if (geteuid() == 0) {
+    REQUIRE(!directory.Write("zklock.conf", "").empty());
+    REQUIRE(chown(file.c_str(), 65534, 65534) == 0);
+  } else {
+    // Root's files belong to an unknown user there.
+    REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
+    options.argv.insert(options.argv.begin(), {"/usr/bin/unshare", "--user", "--map-root-user"});
+  }
+  options.also_environment = {"ZKLOCK_CONFIG=", "XDG_CONFIG_HOME=" + directory.path()};
+  return Said(Run(options), Exited(0));
+}
+
+/// What is said about a user's file that `spoil` has changed.
+std::string SpoiltConfig(const std::function<void(const std::string& file)>& spoil) {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory.Write("zklock.conf", "").empty());
+  spoil(directory.Path("zklock.conf"));
+  ChildOptions options = Zklock({"inspect", "/t"});
+  options.also_environment = {"ZKLOCK_CONFIG=", "XDG_CONFIG_HOME=" + directory.path()};
+  return Said(Run(options), Exited(78));
+}
+
+std::string OpenConfig() {
+  return SpoiltConfig([](const std::string& file) { CHECK(chmod(file.c_str(), 0666) == 0); });
+}
+
+std::string LinkedConfig() {
+  return SpoiltConfig([](const std::string& file) {
+    CHECK(unlink(file.c_str()) == 0);
+    CHECK(symlink("/dev/zero", file.c_str()) == 0);
+  });
+}
+
+std::string LargeConfig() {
+  return SpoiltConfig(
+      [](const std::string& file) { CHECK(truncate(file.c_str(), off_t{65} * 1024) == 0); });
+}
+
+std::string CommandNotFound() {
+  return SaidBy({"exclusive", NewLock("said"), "--", "no-such-program"}, 127);
+}
+
+std::string NoSuchFile() {
+  return SaidBy({"exclusive", NewLock("said"), "--", "/no/such/program"}, 127);
+}
+
+std::string NotExecutable() {
+  const TemporaryDirectory directory;
+  return SaidBy({"exclusive", NewLock("said"), "--", directory.Write("script", "true\n")}, 126);
+}
+
+std::string NotExecuted() {
+  const TemporaryDirectory directory;
+  const std::string loop = directory.Path("loop");
+  REQUIRE(symlink(loop.c_str(), loop.c_str()) == 0);
+  return SaidBy({"exclusive", NewLock("said"), "--", loop}, 126);
+}
+
+std::string Steps() { return SaidBy({"exclusive", "-v", NewLock("said"), "--", "true"}, 0); }
+
+std::string Waits() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  return StartWaiter(lock).err();
+}
+
+std::string NothingOfOurs() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  return SaidBy({"try", "-v", lock, "--", "true"}, 75);
+}
+
+std::string AncestorHolds() {
+  const std::string lock = NewLock("said");
+  return SaidBy({"exclusive", lock, "--", Binary(), "exclusive", "-v", lock, "--", "true"}, 0);
+}
+
+std::string SuspectAndConfirmed() {
+  Proxy proxy(TestServers());
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder({"exclusive", "-v", "-z", proxy.address()}, lock);
+  proxy.Cut();
+  holder.ReadErrUntil("confirmed");
+  holder.Write("0\n");
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
+std::string NotConfirmed() {
+  Proxy proxy(TestServers());
+  Child holder = StartHolder({"exclusive", "-v", "-z", proxy.address()}, NewLock("said"));
+  proxy.Freeze();
+  holder.Write("0\n");
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
+std::string ShortSession() {
+  return SaidBy({"exclusive", "--session-timeout", "6s", NewLock("said"), "--", "true"}, 0);
+}
+
+std::string Stops() {
+  Child holder = StartHolder(NewLock("said"));
+  holder.Signal(SIGTSTP);
+  holder.ReadErrUntil("then the command is ended");
+  holder.WaitUntilStopped();
+  holder.Signal(SIGCONT);
+  holder.Write("0\n");
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
+std::string LeftBehind() {
+  // It has told its pid before the command ends.
+  Child child =
+      Child::Start(Zklock({"exclusive", NewLock("said"), "--", "perl", "-e",
+                           "$| = 1; pipe(my $read, my $write);"
+                           "if (!fork) { print \"$$\\n\"; syswrite($write, 'x'); sleep 1000 }"
+                           "sysread($read, my $text, 1); exit 0"}));
+  const std::string pid = child.ReadLine();
+  CHECK(child.Wait() == Exited(0));
+  CHECK(kill(std::stoi(pid), SIGKILL) == 0);
+  return child.err();
+}
+
+std::string GuardFailed() {
+  Child child = Child::Start(
+      Zklock({"exclusive", NewLock("said"), "--", "sh", "-c", "echo $PPID; exec sleep 1000"}));
+  CHECK(kill(std::stoi(child.ReadLine()), SIGKILL) == 0);
+  child.Wait();
+  return child.err();
+}
+
+#ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own: message_alone.cc
+std::string TooFewDescriptors() {
+  ChildOptions options = Zklock({"exclusive", NewLock("said"), "--", "true"});
+  options.prepare = [] {
+    ResetSignals();
+    // Enough to be loaded and to read its words, not to work.
+    const rlimit few{9, 9};
+    setrlimit(RLIMIT_NOFILE, &few);
+  };
+  return Said(Run(options), Exited(71));
+}
+#endif
+
+std::string TooManyProcesses() {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("said");
+  ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
+  // The search for leaks wants a process of its own.
+  options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
+  Words through = {"/usr/bin/prlimit", "--nproc=0:0"};
+  if (geteuid() == 0) {
+    // The limit is not for root.
+    REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+    options.argv.front() = directory.Path("zklock");
+    std::filesystem::copy_file(Binary(), options.argv.front());
+    through.insert(through.begin(),
+                   {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
+  }
+  options.argv.insert(options.argv.begin(), through.begin(), through.end());
+  const std::string said = Said(Run(options), Exited(71));
+  CHECK(Tree().Children(lock).empty());  // a lock that nobody uses keeps nobody waiting
+  return said;
+}
+
+std::string LinesDropped() {
+  StalledPipe pipe;
+  // Each of its lines shows a label of kilobytes; the sink keeps 64 of those.
+  const std::string lock = NewLock("said");
+  Words words = {"release", "--all", "--yes", lock};
+  Tree tree;
+  const std::string data =
+      R"({"v":1,"host":"h","pid":1,"label":")" + std::string(3000, 'x') + "\"}";
+  for (int i = 0; i < 40; ++i) {
+    tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
+                ZnodeKind::kEphemeralSequential, data);
+  }
+  Proxy proxy(TestServers());
+  ChildOptions options = ZklockAt(proxy.address(), words);
+  options.prepare = [fd = pipe.write.get()] {
+    ResetSignals();
+    dup2(fd, STDERR_FILENO);
+  };
+  Child child = Child::Start(options);
+  pipe.write.Reset();
+  proxy.WaitForConnections(2);  // who is meant has been said, and was too much
+  // Its end is not waited for: it writes what is left while we read.
+  std::string said;
+  fcntl(pipe.read.get(), F_SETFL, 0);
+  std::string buffer(4096, '\0');
+  for (ssize_t size; (size = read(pipe.read.get(), buffer.data(), buffer.size())) > 0;) {
+    said.append(buffer, 0, static_cast<std::size_t>(size));
+  }
+  CHECK(child.Wait() == Exited(0));
+  return said;
+}
+
+}  // namespace
+
+Provocations RunProvocations() {
+  return {
+      {{Part("kTry", "try 'zklock inspect --help'")},
+       [] {
+         return SaidBy({"inspect", "/a/"}, 64);
+       }},
+      {{"kFromVariable"}, WrongVariable},
+      {{"kFileUnused", Part("kOtherUsersFile")}, ForeignConfig},
+      {{"kFileOpenToOthers"}, OpenConfig},
+      {{"kFileNotRegular"}, LinkedConfig},
+      {{"kFileTooLarge"}, LargeConfig},
+      {{"kNotFound"}, CommandNotFound},
+      {{"kNoSuchFile"}, NoSuchFile},
+      {{"kNotExecutable"}, NotExecutable},
+      {{"kNotExecuted"}, NotExecuted},
+      {{"kConnected", "kQueued", "kAcquired", "kRunning", "kExited", "kReleased"}, Steps},
+      {{"kWaiting"}, Waits},
+      {{"kNoContenderLeft"}, NothingOfOurs},
+      {{"kNested"}, AncestorHolds},
+      {{"kSuspect", "kConfirmed"}, SuspectAndConfirmed},
+      {{"kNotConfirmed"}, NotConfirmed},
+      {{"kShortSession"}, ShortSession},
+      {{"kSuspending"}, Stops},
+      {{"kLeftBehind"}, LeftBehind},
+      {{"kGuardFailed"}, GuardFailed},
+#ifndef ZKLOCK_SANITIZED
+      {{"kNoDescriptors"}, TooFewDescriptors},
+#endif
+      {{"kNoProcesses"}, TooManyProcesses},
+      {{"kDropped"}, LinesDropped},
+  };
+}
+
+}  // namespace zklock::test

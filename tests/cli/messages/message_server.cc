@@ -1,0 +1,286 @@
+// Messages about servers: none at all, something else in their place, servers that refuse.
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/messages/provocation.h"
+#include "cli/names.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+std::string ConfirmedTooSlowly() {
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(600));
+  const Finished finished = RunZklock(
+      {"try", "--session-timeout", "4s", "-z", proxy.address(), NewLock("said"), "--", "true"});
+  CHECK(finished.exit == Exited(69));
+  return finished.err;
+}
+
+/// Of a waiter whose servers are gone for good.
+std::string LostWaiting() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  auto proxy = std::make_unique<Proxy>(TestServers());
+  Child waiter =
+      StartWaiter({"exclusive", "-z", proxy->address(), "--connect-timeout", "200ms"}, lock);
+  proxy.reset();
+  CHECK(waiter.Wait() == Exited(69));
+  return waiter.err();
+}
+
+/// A zklock that tries servers in vain until its time is over, and what it talks to.
+struct Attempt {
+  std::shared_ptr<void> server;
+  Child zklock;
+};
+
+Child StartAt(const std::string& servers, const std::string& patience,
+              const std::string& session_timeout = "4s") {
+  return Child::Start(ZklockAt(servers, {"inspect", "--connect-timeout", patience,
+                                         "--session-timeout", session_timeout, "/t/said"}));
+}
+
+/// Runs attempts side by side: all of them start when the message of one is asked for.
+class Attempts {
+ public:
+  /// Returns a provocation.
+  std::function<std::string()> Add(std::function<Attempt()> start) {
+    const std::size_t index = state_->starts.size();
+    state_->starts.push_back(std::move(start));
+    return [state = state_, index] {
+      auto& begun = state->begun;
+      while (begun.size() < state->starts.size()) begun.push_back(state->starts[begun.size()]());
+      CHECK(begun[index].zklock.Wait() == Exited(69));
+      return begun[index].zklock.err();
+    };
+  }
+  std::function<std::string()> At(const std::string& servers) {
+    return Add([=] { return Attempt{nullptr, StartAt(servers, "5s")}; });
+  }
+  std::function<std::string()> At(Peer::Manner manner) {
+    return Add([=] {
+      const auto peer = std::make_shared<Peer>(manner);
+      return Attempt{peer, StartAt(peer->address(), "5s")};
+    });
+  }
+  std::function<std::string()> Through(const std::string& proxy_command) {
+    return Add([=] {
+      return Attempt{nullptr, Child::Start(ZklockAt(
+                                  TestServers(), {"inspect", "--connect-timeout", "5s",
+                                                  "--proxy-command", proxy_command, "/t/said"}))};
+    });
+  }
+
+ private:
+  struct State {
+    std::vector<std::function<Attempt()>> starts;
+    std::vector<Attempt> begun;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+Attempt AtBlackHole() {
+  const auto hole = std::make_shared<BlackHole>();
+  return {hole, StartAt(hole->address(), "5s", "40s")};
+}
+
+std::string TooManyConnections() {
+  const OwnServer server({"maxClientCnxns=1"});
+  const Tree first("", server.address());
+  Child zklock = StartAt(server.address(), "4s");
+  CHECK(zklock.Wait() == Exited(69));
+  return zklock.err();
+}
+
+std::string LocalSessions() {
+  const OwnServer servers({"localSessionsEnabled=true"}, 3);
+  return Said(Run(ZklockAt(servers.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
+}
+
+/// What comes of the first list that is asked for; nothing is answered any more after it. A server
+/// has a third of the session timeout to answer, and as long for a handshake.
+Attempt WithList(const std::string& reply, const std::string& patience,
+                 const std::string& session_timeout) {
+  const auto proxy = std::make_shared<Proxy>(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy->EditReplies([=](const std::string& request, std::string real) {
+    if (*is_silent) return std::optional<std::string>();
+    if (!request.starts_with("sync")) return std::optional(std::move(real));
+    *is_silent = true;
+    return reply.empty() ? std::nullopt : std::optional(reply);
+  });
+  return {proxy, StartAt(proxy->address(), patience, session_timeout)};
+}
+
+/// All reads are answered by "not executed at all, please retry".
+Attempt Throttled() {
+  const auto proxy = std::make_shared<Proxy>(TestServers());
+  proxy->EditReplies([](const std::string& request, std::string real) {
+    if (request == "connect") return std::optional(std::move(real));
+    return std::optional(std::string("\0\0\0\x10", 4) + real.substr(4, 12) + "\xff\xff\xff\x81");
+  });
+  return {proxy, StartAt(proxy->address(), "3s")};
+}
+
+/// A session, and the connection is closed; from then on handshakes are not answered.
+std::string ClosedLater() {
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& /*request*/, std::string real) {
+    return *is_silent ? std::nullopt : std::optional(std::move(real));
+  });
+  const std::string lock = NewLock("said");
+  Tree().Create(lock);
+  Child child = Child::Start(
+      ZklockAt(proxy.address(), {"inspect", "--json", "--watch", "--connect-timeout", "5s", lock}));
+  child.ReadLine();
+  *is_silent = true;
+  proxy.Cut();
+  CHECK(child.Wait() == Exited(69));
+  return child.err();
+}
+
+std::string SlowName() {
+  const Names names;
+  names.SetSlow("slow");
+  return Said(
+      Run(names.Use(ZklockAt("slow:2181", {"inspect", "--connect-timeout", "300ms", "/t/said"}))),
+      Exited(69));
+}
+
+std::string NoServerNamed() {
+  ChildOptions options =
+      Zklock({"inspect", "--connect-timeout", "1s", "--proxy-command", "exec false", "/t/said"});
+  std::erase_if(*options.environment,
+                [](const std::string& one) { return one.starts_with("ZKLOCK_SERVERS="); });
+  const std::string said = Said(Run(options), Exited(69));
+  CHECK_THAT(said, Catch::Contains("127.0.0.1:2181"));
+  return said;
+}
+
+std::string WithCredentials(const std::string& credentials, const Words& words) {
+  ChildOptions options = Zklock(words);
+  options.also_environment.push_back("ZKLOCK_AUTH=" + credentials);
+  return Said(Run(options), Exited(77));
+}
+
+std::string CredentialsWanted() {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  return Said(Run(ZklockAt(server.address(), {"inspect", "/t/said"})), Exited(77));
+}
+
+std::string SaslWanted() {
+  const OwnServer server({"sessionRequireClientSASLAuth=true",
+                          "authProvider.1=org.apache.zookeeper.server.auth."
+                          "SASLAuthenticationProvider"});
+  CHECK_THAT(Run(ZklockAt(server.address(), {"inspect", "/t/said"})).err, Catch::Contains("SASL"));
+  ChildOptions options = ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"});
+  options.also_environment.push_back("ZKLOCK_AUTH=digest:me:secret");
+  return Said(Run(options), Exited(77));
+}
+
+/// Closes on a contender's data.
+std::string ClosesOnRequest() {
+  const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
+  return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "8s", "--label",
+                                              std::string(2000, 'x'), "/t/said", "--", "true"})),
+              Exited(69));
+}
+
+std::string AclRefused() {
+  const std::string place = Tree().Create(NewLock("said"));
+  return WithCredentials("ip:me", {"exclusive", place + "/lock", "--", "true"});
+}
+
+std::string NotAuthorised() {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("said"));
+  tree.SetAcl(lock, kRead | kAdmin);
+  return SaidBy({"exclusive", lock, "--", "true"}, 77);
+}
+
+std::string InterruptedBySignal() {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  Child child = Child::Start(ZklockAt(peer.address(), {"inspect", "/t/said"}));
+  peer.WaitForConnections(1);
+  child.Signal(SIGTERM);
+  CHECK(child.Wait() == Exited(128 + SIGTERM));
+  return child.err();
+}
+
+std::string WithoutLoopback() {
+  ChildOptions options =
+      Zklock({"inspect", "--connect-timeout", "500ms", "--proxy-command", "cat", "/t/said"});
+  options.argv.insert(options.argv.begin(),
+                      {"/usr/bin/unshare", "--user", "--map-root-user", "--net"});
+  return Said(Run(options), Exited(69));
+}
+
+// A reply's length, and in it an xid that nobody has used.
+const std::string kNonsense("\0\0\0\x10\x7f\x7f\x7f\x7f\0\0\0\0\0\0\0\x01\0\0\0\0", 20);
+
+}  // namespace
+
+Provocations ServerProvocations() {
+  Attempts attempts;
+  return {
+      {{"kNoSuchServer"},
+       [] {
+         return Said(Run(ZklockAt("no-such-host.invalid:2181", {"inspect", "/t/said"})),
+                     Exited(69));
+       }},
+      {{"kTooSlow", "kFirst"}, ConfirmedTooSlowly},
+      {{"kNoServerNamed"}, NoServerNamed},
+      {{"kNoServer", Part("kTriedServers", "127.0.0.1:1, 127.0.0.1:1 (each: Connection refused)")},
+       attempts.At("127.0.0.1:1,127.0.0.1:1")},
+      {{"kLostWaiting"}, LostWaiting},
+      {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
+       attempts.At("127.0.0.1:1")},
+      {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},
+      {{Part("kGrantsNoSession")}, attempts.At(Peer::Manner::kSaysNothing)},
+      {{Part("kClosesAtOnce")}, TooManyConnections},
+      {{"kLocalSessions"}, LocalSessions},
+      {{Part("kNotZooKeeper")}, attempts.At(Peer::Manner::kSpeaksHttp)},
+      {{Part("kClosedLater")}, ClosedLater},
+      {{Part("kAnswersNothing")}, attempts.Add([] { return WithList("", "5s", "40s"); })},
+      // Between the 6 s for the answer and the 12 s at which a new handshake is given up too.
+      {{Part("kFellSilent")}, attempts.Add([] { return WithList("", "9s", "18s"); })},
+      {{Part("kThrottles")}, attempts.Add(Throttled)},
+      {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},
+      {{Part("kHelperClosed")}, attempts.Through("true")},
+      {{Part("kHelperSilent")}, attempts.Through("sleep 1000")},
+      {{Part("kLoopback",
+             "not asked: zklock cannot connect to itself over the loopback interface (Network is "
+             "unreachable): is it up?")},
+       WithoutLoopback},
+      {{Part("kLookupRuns")}, SlowName},
+      {{"kCredentialsRefused", Part("kMaybeUnknownScheme")},
+       [] {
+         return WithCredentials("nosuchscheme:x", {"exclusive", NewLock("said"), "--", "true"});
+       }},
+      {{"kSaslRefused"},
+       [] {
+         return WithCredentials("sasl:me:secret",
+                                {"inspect", "--sasl", "digest-md5", NewLock("said")});
+       }},
+      {{"kCredentialsRequired"}, CredentialsWanted},
+      {{"kOtherSchemeRequired"}, SaslWanted},
+      {{Part("kClosesOnRequest")}, ClosesOnRequest},
+      {{"kAclRefused"}, AclRefused},
+      {{"kNotAuthorised", Part("kNoIdentity", "a caller without credentials")}, NotAuthorised},
+      {{"kInterruptedBy", Part("kSignal", "SIGTERM")}, InterruptedBySignal},
+  };
+}
+
+}  // namespace zklock::test

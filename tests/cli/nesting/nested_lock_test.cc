@@ -1,0 +1,287 @@
+// A nested run never outlives the lock that it runs under, and a lock is not released before the
+// runs nested under it have ended.
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "cli/hold/hold_script.h"
+#include "cli/zklock.h"
+#include "support/child.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// A command for nested runs: writes "in" and its contender, ends when it can read from the FIFO
+/// $F.
+constexpr char kNested[] = "sh -c 'echo in $ZKLOCK_NODE; read x <$F; echo out'";
+
+/// A FIFO that nested commands wait for.
+class Gate {
+ public:
+  explicit Gate(const std::string& directory) : path_(directory + "/gate") {
+    if (mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
+  }
+  [[nodiscard]] std::string variable() const { return "F=" + path_; }
+  /// Lets one command continue.
+  void Open() const { std::ofstream(path_) << "\n"; }
+
+ private:
+  std::string path_;
+};
+
+ChildOptions WithGate(ChildOptions options, const Gate& gate) {
+  options.also_environment.push_back(gate.variable());
+  return options;
+}
+
+/// The contender's path from the line "in PATH".
+std::string NodeIn(const std::string& line) {
+  if (line.rfind("in /", 0) != 0) throw std::runtime_error("not started: " + line);
+  return line.substr(3);
+}
+
+TEST_CASE("A lock is held until a nested run that outlives the command has ended") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(WithGate(
+      Script(lock, std::string("exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \"") +
+                       "echo in \\$ZKLOCK_NODE; read x <$F; echo out\" & read go; exit 3'"),
+      gate));
+  (void)NodeIn(outer.ReadLine());
+  Child next = StartWaiter(lock);
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  CHECK_FALSE(outer.HasEnded());
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  gate.Open();
+  CHECK(outer.ReadLine() == "out");
+  CHECK(next.ReadLine() == "held");
+  CHECK(outer.Wait() == Exited(3));
+  CHECK(outer.err().find("outlived") == std::string::npos);
+}
+
+TEST_CASE("A run nested in a nested run starts even after the outer command has ended") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(WithGate(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \""
+             "echo in \\$ZKLOCK_NODE; read x <$F; $Z exclusive $L -- echo deeper\" & read go; :'"),
+      gate));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  gate.Open();
+  CHECK(outer.ReadLine() == "deeper");
+  CHECK(outer.Wait() == Exited(0));
+}
+
+TEST_CASE("A signal to the outer zklock ends the nested runs that it waits for") {
+  const auto number = GENERATE(SIGTERM, SIGINT, SIGHUP, SIGQUIT);
+  CAPTURE(number);
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  outer.Signal(number);
+  CHECK(outer.ReadLine() == "76");
+  CHECK(outer.Wait() == Exited(3));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("A nested run that outlives the command ends when the lock is deleted") {
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  const std::string node = NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  Tree().Delete(node);
+  CHECK(outer.ReadLine() == "76");
+  CHECK(outer.Wait() == Exited(76));
+}
+
+TEST_CASE("A nested run that outlives the command ends when the outer zklock is killed") {
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  outer.Signal(SIGKILL);
+  CHECK(outer.ReadLine() == "76");
+  outer.ReadToEnd();
+}
+
+TEST_CASE("When the outer zklock is stopped, a nested run ends before the lease") {
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive --session-timeout 10s $L -- sh -c '($Z exclusive $L -- sh -c \""
+             "echo in \\$ZKLOCK_NODE; exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until");
+  Child next = StartWaiter(lock);
+  outer.Signal(SIGSTOP);
+  CHECK(outer.ReadLine() == "76");
+  CHECK(Tree().Children(lock).size() == 2);
+  outer.Signal(SIGKILL);
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A release waits for nested runs of the shell that holds") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      WithGate(Script(lock, std::string("$Z exclusive --hold $L || exit; $Z exclusive $L -- ") +
+                                kNested + " & read x; $Z release $L; echo $?; wait; echo all"),
+               gate));
+  (void)NodeIn(script.ReadLine());
+  Child next = StartWaiter(lock);
+  script.Write("\n");
+  script.ReadErrUntil("is released when");
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  gate.Open();
+  CHECK(script.ReadLine() == "out");
+  CHECK(script.ReadLine() == "0");
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A lock held by --hold is kept until a nested run that outlives the shell has ended") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      WithGate(Script(lock, std::string("$Z exclusive --hold $L || exit; $Z exclusive $L -- ") +
+                                kNested + " & read x; exit 0"),
+               gate));
+  (void)NodeIn(script.ReadLine());
+  script.Write("\n");
+  CHECK(script.Wait() == Exited(0));
+  CHECK(RunZklock({"exclusive", "-q", "--wait", "1s", lock, "--", "true"}).exit == Exited(75));
+  gate.Open();
+  CHECK(script.ReadLine() == "out");
+  CHECK(RunZklock({"exclusive", "-q", lock, "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be released") {
+  const std::string lock = NewLock("nested");
+  const auto how = GENERATE(as<std::string>{}, "deleted", "asked for", "told to end", "killed");
+  CAPTURE(how);
+  Child script = Child::Start(
+      Script(lock,
+             "trap : TERM; $Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c 'echo in "
+             "$ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  const std::string node = NodeIn(script.ReadLine());
+  const pid_t keeper = KeeperOf(lock);
+  if (how == "deleted") {
+    CHECK(RunZklock({"release", "--force", "--yes", "--contender", BaseName(node), lock}).exit ==
+          Exited(0));
+  } else if (how == "asked for") {
+    CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  } else {
+    kill(keeper, how == "killed" ? SIGKILL : SIGTERM);
+  }
+  CHECK(script.ReadLine() == "76");
+  CHECK(script.Wait() == Exited(0));
+  CHECK_THAT(script.err(), Catch::Contains("zklock: lost "));
+}
+
+TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(Script(
+      lock,
+      "trap : TERM; $Z exclusive --hold --session-timeout 10s $L || exit; $Z exclusive $L -- "
+      "sh -c 'echo in $ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  (void)NodeIn(script.ReadLine());
+  const pid_t keeper = KeeperOf(lock);
+  Child next = StartWaiter(lock);
+  kill(keeper, SIGSTOP);
+  CHECK(script.ReadLine() == "76");
+  CHECK(Tree().Children(lock).size() == 2);
+  kill(keeper, SIGKILL);
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on it") {
+  // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
+  // It runs in its own session, because the end of the shell would otherwise continue it.
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(Script(
+      lock,
+      "$Z exclusive --hold --session-timeout 10s $L || exit; setsid $Z exclusive $L -- sh -c "
+      "'echo in $PPID; trap \"echo told; exit\" TERM; sleep 1000 & wait' & "
+      "echo nested $!; read x; exit 0"));
+  pid_t nested = 0;
+  for (int line = 0; line < 2; ++line) {
+    const std::string text = script.ReadLine();
+    if (text.rfind("nested ", 0) == 0) nested = Number(text, "nested ");
+  }
+  const pid_t keeper = KeeperOf(lock);
+  Child next = StartWaiter(lock);
+  kill(nested, SIGSTOP);
+  kill(keeper, SIGKILL);
+  script.CloseInput();  // ends the shell, if its signal for the lost lock has not done so already
+  CHECK(script.ReadLine() == "told");
+  CHECK(Tree().Children(lock).size() == 2);
+  kill(nested, SIGKILL);
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A release from within a nested run is refused, because it would wait for itself") {
+  const std::string lock = NewLock("nested");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c '$Z release $L; "
+                 "echo $?'; $Z release $L; echo $?"));
+  CHECK(finished.out == "64\n0\n");
+  CHECK_THAT(finished.err, Catch::Contains("cannot be released from here"));
+}
+
+TEST_CASE("With several LOCKs, losing the nested one ends the command and releases the others") {
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      Script(lock,
+             "trap : TERM; $Z exclusive --hold $L || exit; $Z exclusive $L $L-b -- sh -c 'echo in "
+             "$ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  (void)NodeIn(script.ReadLine());
+  kill(KeeperOf(lock), SIGTERM);
+  CHECK(script.ReadLine() == "76");
+  CHECK(script.Wait() == Exited(0));
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+  CHECK(tree.Children(lock + "-b").empty());
+}
+
+TEST_CASE("A run waiting for a second LOCK leaves when the first is no longer held for it") {
+  const std::string lock = NewLock("nested");
+  Child holder = StartHolder(lock + "-b");
+  Child script = Child::Start(Script(
+      lock,
+      "trap : TERM; $Z exclusive --hold $L || exit; $Z exclusive -v $L $L-b -- echo ran; echo $?"));
+  script.ReadErrUntil("waiting for " + lock + "-b");
+  kill(KeeperOf(lock), SIGTERM);
+  CHECK(script.ReadLine() == "75");
+  CHECK_THAT(script.err(), Catch::Contains("was lost before"));
+}
+
+}  // namespace
+}  // namespace zklock::test

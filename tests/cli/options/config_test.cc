@@ -1,0 +1,491 @@
+// Origins of options: arguments, the environment, the user's file, the system's file.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "cli/documents/documents.h"
+#include "cli/zklock.h"
+#include "support/skip.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// `zklock WORDS` as a user whose configuration is `directory`/zklock.conf.
+ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& words) {
+  ChildOptions options = Zklock(words);
+  options.environment = PlainEnvironment();
+  options.environment->push_back("XDG_CONFIG_HOME=" + directory.path());
+  return options;
+}
+
+/// The line of --print-config that shows `name`, with single spaces. An option without a value is a
+/// comment.
+std::string Shown(const ChildOptions& options, const std::string& name) {
+  const Finished finished = Run(options);
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  for (const std::string& line : Lines(finished.out)) {
+    if (!line.starts_with(name + " = ") && !line.starts_with("# " + name + " = ")) continue;
+    std::string plain;
+    for (const char c : line) {
+      if (c != ' ' || !plain.ends_with(' ')) plain += c;
+    }
+    return plain;
+  }
+  return "";
+}
+
+/// The output of --print-config without the origins.
+Words WithoutOrigins(const std::string& printed) {
+  Words lines = Lines(printed);
+  for (std::string& line : lines) {
+    line.erase(line.rfind("  # "));
+    line.erase(line.find_last_not_of(' ') + 1);
+  }
+  return lines;
+}
+
+/// Makes `options` run zklock as a user who may not read the subdirectories of `directory`.
+void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
+  if (geteuid() != 0) return;  // without the permission bit, not even the owner can
+  // A copy that any user can run.
+  REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+  const std::string binary = directory.Path("zklock");
+  std::filesystem::copy_file(Binary(), binary);
+  options.argv = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary};
+}
+
+/// Checks that `file`, the user's, is not used, and that -v and --print-config report it.
+void CheckUnused(const ChildOptions& options, const std::string& file, const std::string& why) {
+  const std::string report = file + ": not used: " + why + "; name it with --config to use it\n";
+  const auto run = [&](const Words& words) {
+    ChildOptions all = options;
+    all.argv.insert(all.argv.end(), words.begin(), words.end());
+    all.also_environment = {"XDG_CONFIG_HOME=" + file.substr(0, file.rfind('/')), "ZKLOCK_CONFIG="};
+    return Run(all);
+  };
+  const std::string lock = NewLock("config");
+  for (const char* verbosity : {"--no-nest", "-v", "-q"}) {
+    const Finished finished = run({"exclusive", verbosity, lock, "--", "true"});
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.err.starts_with("zklock: " + report) == (verbosity != std::string("-q")));
+  }
+  CHECK_THAT(run({"inspect", "-v", lock}).err, Catch::StartsWith("zklock: " + report));
+  CHECK_THAT(run({"release", "-v", lock}).err, Catch::StartsWith("zklock: " + report));
+  const Finished printed = run({"--print-config"});
+  CHECK(printed.exit == Exited(0));
+  CHECK_THAT(printed.out, Catch::StartsWith("# " + report));
+}
+
+}  // namespace
+
+TEST_CASE("an argument beats the environment, which beats the file, which beats the default") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "# ours\n\nroot = /file\n");
+  ChildOptions options = WithUserFile(directory, {"--print-config"});
+  CHECK(Shown(options, "root") == "root = /file # " + file + ":3");
+  CHECK(Shown(options, "servers") == "servers = 127.0.0.1:2181 # default");
+  options.environment->push_back("ZKLOCK_ROOT=/environment");
+  CHECK(Shown(options, "root") == "root = /environment # $ZKLOCK_ROOT");
+  options.argv.insert(options.argv.end(), {"--root", "/argument"});
+  CHECK(Shown(options, "root") == "root = /argument # argument");
+}
+
+TEST_CASE(
+    "a file named by --config is read in place of the other files, whichever way it is named") {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory.Write("zklock.conf", "root = /user\nwait = 1m\n").empty());
+  const std::string named = directory.Write("named.conf", "root = /named\n");
+  ChildOptions options = WithUserFile(directory, {"--print-config", "--config", named});
+  CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
+  CHECK(Shown(options, "wait") == "# wait = # default");
+  options = WithUserFile(directory, {"--print-config"});
+  options.environment->push_back("ZKLOCK_CONFIG=" + named);
+  CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
+}
+
+TEST_CASE("without $XDG_CONFIG_HOME the user's file is below ~/.config") {
+  const TemporaryDirectory home;
+  REQUIRE(mkdir(home.Path(".config").c_str(), 0700) == 0);
+  const std::string file = home.Write(".config/zklock.conf", "label = from home\n");
+  ChildOptions options = Zklock({"--print-config"});
+  options.environment = {"HOME=" + home.path()};
+  CHECK(Shown(options, "label") == "label = from home # " + file + ":1");
+}
+
+TEST_CASE("options for commands in a file do not affect --hold") {
+  const TemporaryDirectory directory;
+  const std::string events = directory.Path("events");
+  REQUIRE(!directory
+               .Write("zklock.conf",
+                      "stop-signal = INT\non-lost = warn\ndescendants = kill\n"
+                      "events = " +
+                          events + "\npublish-command = yes\n")
+               .empty());
+  const std::string lock = NewLock("hold");
+  ChildOptions options = WithUserFile(directory, {});
+  options.argv = {"sh", "-c", "\"$Z\" exclusive --hold $L && \"$Z\" release $L; echo $?"};
+  options.also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()};
+  const Finished finished = Run(options);
+  CAPTURE(finished.err);
+  CHECK(finished.out == "0\n");
+}
+
+TEST_CASE("a run reads its options from the file; subcommands ignore the options of others") {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory
+               .Write("zklock.conf", "servers = " + TestServers() +
+                                         "\nroot = /t/config\nwait = 5m\npublish-command = yes\n")
+               .empty());
+  const Finished finished = Run(WithUserFile(directory, {"try", "one", "-c", "echo $ZKLOCK_LOCK"}));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "/t/config/one\n");
+  CHECK(finished.exit == Exited(0));
+  CHECK(Run(WithUserFile(directory, {"inspect", "one"})).exit == Exited(0));
+}
+
+TEST_CASE("every subcommand accepts the example file of the manual") {
+  const TemporaryDirectory directory;
+  const Words files = Section(ReadSource("man/zklock.1"), ".Sh FILES", ".Sh");
+  const auto begin = std::find(files.begin(), files.end(), ".Bd -literal -offset indent");
+  const auto end = std::find(begin, files.end(), ".Ed");
+  REQUIRE(begin < end);
+  std::string example;
+  for (auto line = begin + 1; line != end; ++line) example += *line + "\n";
+  // The checks below need these two lines.
+  REQUIRE_THAT(example, Catch::Contains("\nwait = 30m\n") && Catch::Contains("\nquiet = yes\n"));
+  REQUIRE(!directory.Write("zklock.conf", example).empty());
+  const std::string lock = NewLock("config");
+  const auto run = [&](const Words& words) {
+    ChildOptions options = WithUserFile(directory, words);
+    options.also_environment = {"ZKLOCK_SERVERS=" + TestServers()};
+    const Finished finished = Run(options);
+    UNSCOPED_INFO(words[0] + ": " + finished.err);
+    return finished;
+  };
+  for (const char* subcommand : {"exclusive", "read", "write", "try"}) {
+    CHECK(run({subcommand, lock, "--", "true"}).exit == Exited(0));
+  }
+  CHECK(run({"release", lock}).exit == Exited(75));  // there is nothing held
+  Child holder = StartHolder(lock);
+  const Finished table = run({"inspect", lock});
+  CHECK(table.exit == Exited(0));
+  CHECK_THAT(table.out, Catch::StartsWith(lock + ": held by 1"));
+  CHECK(run({"inspect", "--json", lock}).exit == Exited(0));
+  CHECK(run({"inspect", "--quiet", lock}).exit == Exited(75));
+  REQUIRE(run({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("a file does not set an option of another meaning with the same name") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("config");
+  const auto run = [&](const std::string& text, Words words) {
+    words.insert(words.begin() + 1, {"--config", directory.Write("zklock.conf", text)});
+    return RunZklock(words);
+  };
+  for (const char* wait : {"soon", "yes"}) {
+    const std::string text = std::string("wait = ") + wait + "\n";
+    const Finished exclusive = run(text, {"exclusive", lock, "--", "true"});
+    CHECK(exclusive.exit == Exited(78));
+    CHECK_THAT(exclusive.err, Catch::StartsWith("zklock: " + directory.Path("zklock.conf") +
+                                                ":1: --wait: invalid duration '" + wait + "'"));
+    // release has no --wait.
+    CHECK(run(text, {"release", lock}).exit == Exited(75));
+  }
+  Child holder = StartHolder(lock);
+  const std::string name = Tree().Children(lock).at(0);
+  CHECK_THAT(run("", {"inspect", "--verbose", lock}).out, Catch::Contains(name));
+  CHECK_THAT(run("verbose = yes\n", {"inspect", lock}).out, !Catch::Contains(name));
+  CHECK(run("verbose = maybe\n", {"inspect", lock}).exit == Exited(78));
+}
+
+TEST_CASE("the output of --print-config is a file that means the same") {
+  const TemporaryDirectory directory;
+  const auto given = GENERATE_COPY(
+      Words{}, Words{"--wait", "1h30m", "--quiet", "--supersede", "--stop-signal", "INT"},
+      Words{"--label", "nightly run, #2"}, Words{"--label", "# one"}, Words{"--label", " a "},
+      Words{"--label", "\ta\t"}, Words{"--label", "a \"b\" c"});
+  CAPTURE(given);
+  const auto print = [&](const Words& words) {
+    ChildOptions options = Zklock({"--print-config"});
+    options.argv.insert(options.argv.end(), words.begin(), words.end());
+    const Finished finished = Run(options);
+    CAPTURE(finished.err);
+    REQUIRE(finished.exit == Exited(0));
+    return finished.out;
+  };
+  const std::string printed = print(given);
+  const std::string file = directory.Write("zklock.conf", printed);
+  const std::string again = print({"--config", file});
+  CHECK(WithoutOrigins(again) == WithoutOrigins(printed));
+  REQUIRE(!directory.Write("zklock.conf", again).empty());
+  CHECK(print({"--config", file}) == again);
+
+  const std::string lock = NewLock("config");
+  for (const char* subcommand : {"exclusive", "read", "write", "try", "inspect", "release"}) {
+    Words words = {subcommand, "--config", file, lock};
+    const bool runs = subcommand != std::string("inspect") && subcommand != std::string("release");
+    if (runs) words.insert(words.end(), {"--", "true"});
+    const Finished finished = RunZklock(words);
+    CAPTURE(subcommand, finished.err);
+    CHECK(finished.exit == Exited(subcommand == std::string("release") ? 75 : 0));
+  }
+}
+
+TEST_CASE("a value that no file can express is a comment in the output of --print-config") {
+  const TemporaryDirectory directory;
+  for (const std::string label : {"a\nquiet = yes", "\x1b[2J", "\"a\" b", "a \" # b"}) {
+    CAPTURE(label);
+    const Finished finished = RunZklock({"--print-config", "--label", label});
+    CHECK(finished.exit == Exited(0));
+    CHECK_THAT(finished.out,
+               Catch::Contains("\n# label = ") && Catch::Contains("cannot be set in a file"));
+    CHECK(finished.out.find('\x1b') == std::string::npos);
+    ChildOptions options =
+        Zklock({"--print-config", "--config", directory.Write("zklock.conf", finished.out)});
+    CHECK(Shown(options, "label") == "# label = # default");
+    CHECK_THAT(Shown(options, "quiet"), Catch::StartsWith("quiet = no"));
+  }
+}
+
+TEST_CASE("a file that asks for TLS is never served without it") {
+  const TemporaryDirectory directory;
+  for (const char* line : {"tls-cert = /no/such.pem", "tls-cert ="}) {
+    const std::string file = directory.Write("zklock.conf", std::string("\n") + line + "\n");
+    const Finished finished =
+        RunZklock({"exclusive", "--config", file, "/t/config/five", "--", "true"});
+    CHECK(finished.exit == Exited(78));
+    CHECK_THAT(finished.err, Catch::EndsWith("; see --tls-cert\n"));
+  }
+}
+
+TEST_CASE("an argument overrides an option in a file that cannot be used with it") {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory.Write("zklock.conf", "wait = 5m\nquiet = yes\n").empty());
+  ChildOptions options =
+      WithUserFile(directory, {"exclusive", "-n", "-v", "/t/config/two", "--", "true"});
+  options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK_FALSE(finished.err.empty());
+}
+
+TEST_CASE("a configuration that cannot be used: 78, with file and line, before any connection") {
+  const TemporaryDirectory directory;
+  const auto refused = [&](const std::string& text) {
+    const std::string file = directory.Write("bad.conf", text);
+    const Finished finished = Run(
+        WithUserFile(directory, {"exclusive", "--config", file, "/t/config/three", "--", "true"}));
+    CAPTURE(text, finished.err);
+    CHECK(finished.exit == Exited(78));
+    REQUIRE(Lines(finished.err).size() == 1);
+    return finished.err.substr(0, finished.err.size() - 1);
+  };
+  const std::string place = "zklock: " + directory.Path("bad.conf");
+  CHECK(refused("root = /r\nserver = a:1\n") ==
+        place + ":2: unknown option 'server'; did you mean 'servers'?");
+  CHECK(refused("wait = soon\n") ==
+        place + ":1: --wait: invalid duration 'soon' (examples: 90, 1.5, 500ms, 1h30m)");
+  CHECK(refused("servers = zk1:0\n").rfind(place + ":1: --servers 'zk1:0'", 0) == 0);
+  CHECK(refused("\nstop-signal = NONE\n") ==
+        place + ":2: --stop-signal: invalid signal 'NONE' (examples: TERM, USR1, 15)");
+  CHECK(refused("publish-command = maybe\n") ==
+        place + ":1: publish-command: invalid value 'maybe'; expected one of: yes, no");
+  CHECK(refused("quiet = yes\nverbose = yes\n") ==
+        place + ":1: --quiet and --verbose cannot be used together");
+  CHECK(refused("quiet = true\nverbose = true\n") ==
+        place + ":1: --quiet and --verbose cannot be used together");
+  CHECK(refused("label = \x1b[2Jx\n") == place + ":1: the line has a control character");
+}
+
+TEST_CASE(
+    "a --config that does not exist or cannot be read is an error; a default file that does not "
+    "exist is not") {
+  const TemporaryDirectory directory;
+  Finished finished = RunZklock({"inspect", "--config", directory.Path("none.conf")});
+  CHECK(finished.exit == Exited(78));
+  CHECK(finished.err == "zklock: " + directory.Path("none.conf") +
+                            ": cannot be read: No such file or directory; see --config\n");
+  finished = RunZklock({"inspect", "--config", directory.path()});
+  CHECK(finished.exit == Exited(78));
+  CHECK(finished.err ==
+        "zklock: " + directory.path() + ": cannot be read: Is a directory; see --config\n");
+  CHECK(Run(WithUserFile(directory, {"--print-config"})).exit == Exited(0));
+}
+
+TEST_CASE("a user's file that may not be read is ignored, and -v and --print-config report it") {
+  const TemporaryDirectory directory;
+  const std::string home = directory.Path("home");
+  REQUIRE(mkdir(home.c_str(), 0700) == 0);
+  REQUIRE(!directory.Write("home/zklock.conf", "no setting\n").empty());
+  const std::string file = home + "/zklock.conf";
+  std::string why = "Permission denied";
+  ChildOptions options = Zklock({});
+  SECTION("a directory of another user") {
+    AsAnotherUser(directory, options);
+    REQUIRE(chmod(home.c_str(), geteuid() == 0 ? 0700 : 0) == 0);
+  }
+  SECTION("a loop of symbolic links") {
+    REQUIRE(unlink(file.c_str()) == 0);
+    REQUIRE(symlink(file.c_str(), file.c_str()) == 0);
+    why = "Too many levels of symbolic links";
+  }
+  CheckUnused(options, file, why);
+  REQUIRE(chmod(home.c_str(), 0700) == 0);
+}
+
+TEST_CASE("a user's file that belongs to another user is not used") {
+  const TemporaryDirectory directory;
+  constexpr uid_t kNobody = 65534;
+  const std::string file = directory.Path("zklock.conf");
+  ChildOptions options = Zklock({});
+  if (geteuid() == 0) {
+    REQUIRE(!directory.Write("zklock.conf", "no setting\n").empty());
+    REQUIRE(chown(file.c_str(), kNobody, kNobody) == 0);
+  } else {
+    // In that namespace, root's files belong to an unknown user.
+    REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
+    options.argv = {"/usr/bin/unshare", "--user", "--map-root-user", Binary()};
+  }
+  const std::string why = (geteuid() == 0 ? file : "/") + " belongs to another user";
+  SECTION("to a plain file") { CheckUnused(options, file, why); }
+  SECTION("but it is used if --config names it") {
+    options.argv.insert(options.argv.end(), {"inspect", "--config", file});
+    CHECK(Run(options).exit == Exited(78));
+  }
+  if (geteuid() != 0) return Skip("root, for a FIFO of another user");
+  SECTION("a FIFO without a writer does not block") {
+    REQUIRE(unlink(file.c_str()) == 0);
+    REQUIRE(mkfifo(file.c_str(), 0666) == 0);
+    REQUIRE(chown(file.c_str(), 1, 1) == 0);
+    CheckUnused(options, file, why);
+  }
+  SECTION("in a directory of that user, whose link leads to a file of root") {
+    // Such as one of /proc, whose text that user chooses.
+    const std::string home = directory.Path("home");
+    REQUIRE(mkdir(home.c_str(), 0755) == 0);
+    REQUIRE(symlink("/etc/hostname", (home + "/zklock.conf").c_str()) == 0);
+    REQUIRE(chown(home.c_str(), kNobody, kNobody) == 0);
+    CheckUnused(options, home + "/zklock.conf", home + " belongs to another user");
+  }
+  SECTION("by a link of that user in a directory that all may write to") {
+    const std::string shared = directory.Path("shared");
+    REQUIRE(mkdir(shared.c_str(), 0755) == 0);
+    REQUIRE(chmod(shared.c_str(), 01777) == 0);
+    const std::string link = shared + "/zklock.conf";
+    REQUIRE(symlink("/dev/zero", link.c_str()) == 0);
+    REQUIRE(lchown(link.c_str(), kNobody, kNobody) == 0);
+    CheckUnused(options, link, link + " belongs to another user");
+  }
+}
+
+TEST_CASE("a user's file that others may change, or that is no plain file, is an error") {
+  const TemporaryDirectory directory;
+  REQUIRE(mkdir(directory.Path("home").c_str(), 0700) == 0);
+  const std::string file = directory.Path("home/zklock.conf");
+  std::string expected = file + ": not safe to use: others may write to " + file +
+                         "; see chmod(1), or name it with --config";
+  SECTION("the file") {
+    REQUIRE(!directory.Write("home/zklock.conf", "label = x\n").empty());
+    REQUIRE(chmod(file.c_str(), 0666) == 0);
+  }
+  SECTION("its directory") {
+    REQUIRE(!directory.Write("home/zklock.conf", "label = x\n").empty());
+    REQUIRE(chmod(directory.Path("home").c_str(), 0777) == 0);
+    expected = file + ": not safe to use: others may write to " + directory.Path("home") +
+               "; see chmod(1), or name it with --config";
+  }
+  SECTION("an endless device") {
+    REQUIRE(symlink("/dev/zero", file.c_str()) == 0);
+    expected = file + ": not a regular file; see --config";
+  }
+  SECTION("a FIFO") {
+    REQUIRE(mkfifo(file.c_str(), 0600) == 0);
+    expected = file + ": not a regular file; see --config";
+  }
+  SECTION("a large file") {
+    REQUIRE(!directory.Write("home/zklock.conf", std::string(65 * 1024, '#')).empty());
+    expected = file + ": larger than 64 KiB; see --config";
+  }
+  ChildOptions options = Zklock({"exclusive", NewLock("config"), "--", "true"});
+  options.also_environment = {"XDG_CONFIG_HOME=" + directory.Path("home"), "ZKLOCK_CONFIG="};
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(78));
+  CHECK(finished.err == "zklock: " + expected + "\n");
+}
+
+TEST_CASE("a user's file may be a link to their own file elsewhere") {
+  const TemporaryDirectory directory;
+  REQUIRE(mkdir(directory.Path("home").c_str(), 0700) == 0);
+  REQUIRE(mkdir(directory.Path("dotfiles").c_str(), 0755) == 0);
+  REQUIRE(!directory.Write("dotfiles/zklock.conf", "label = mine\n").empty());
+  const std::string target = GENERATE("../dotfiles/./zklock.conf", "absolute");
+  const std::string to = target == "absolute" ? directory.Path("dotfiles/zklock.conf") : target;
+  REQUIRE(symlink(to.c_str(), directory.Path("home/zklock.conf").c_str()) == 0);
+  ChildOptions options = Zklock({"--print-config"});
+  options.also_environment = {"XDG_CONFIG_HOME=" + directory.Path("home"), "ZKLOCK_CONFIG="};
+  CHECK_THAT(Shown(options, "label"), Catch::StartsWith("label = mine"));
+}
+
+#ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own
+TEST_CASE("a lack of descriptors is not an error in the configuration: 71") {
+  const std::string file = GENERATE("/dev/null", "/etc/zklock.conf");
+  Words reports;
+  for (int limit = 4; limit < 12; ++limit) {  // too few for the loader, to enough
+    ChildOptions options = Zklock({"--print-config"});
+    const std::string descriptors = "--nofile=" + std::to_string(limit);
+    options.argv.insert(options.argv.begin(), {"/usr/bin/prlimit", descriptors});
+    // The system's file is opened first, whether it exists or not.
+    if (file != "/dev/null") options.also_environment = {"ZKLOCK_CONFIG="};
+    const Finished finished = Run(options);
+    if (finished.exit == Exited(71)) reports.push_back(finished.err);
+    CAPTURE(limit, finished.err);
+    CHECK(finished.exit != Exited(78));
+  }
+  const std::string expected = "zklock: " + file + ": Too many open files; see ulimit -n\n";
+  CHECK(std::count(reports.begin(), reports.end(), expected) > 0);
+}
+#endif
+
+TEST_CASE("the message about a bad value in the environment names the variable") {
+  ChildOptions options = Zklock({"exclusive", "/t/config/four", "--", "true"});
+  options.environment->push_back("ZKLOCK_CONNECT_TIMEOUT=soon");
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(64));
+  CHECK(Lines(finished.err).front() ==
+        "zklock: --connect-timeout: invalid duration 'soon' (examples: 90, 1.5, 500ms, 1h30m) "
+        "(from $ZKLOCK_CONNECT_TIMEOUT)");
+}
+
+TEST_CASE("a file can set every option except those for a single run") {
+  std::set<std::string> settable;
+  for (const std::string& line : Lines(RunZklock({"--print-config"}).out)) {
+    const std::size_t name = line.starts_with("# ") ? 2 : 0;
+    settable.insert(line.substr(name, line.find(' ', name) - name));
+  }
+  std::set<std::string> options;
+  const std::string help = RunZklock({"exclusive", "--help"}).out;
+  const std::regex option("(?:^|\n) +(?:-[a-zA-Z],)?--([a-z-]+)");
+  for (std::sregex_iterator it(help.begin(), help.end(), option), end; it != end; ++it) {
+    options.insert((*it)[1]);
+  }
+  for (const char* single_run :
+       {"help", "config", "nonblock", "no-nest", "also-read", "also-write", "hold", "owner-pid",
+        "on-lost-signal", "reserve", "resume", "for", "reason", "preempt", "dry-run"}) {
+    CAPTURE(single_run);
+    CHECK(options.erase(single_run) == 1);
+  }
+  CHECK(settable == options);
+}
+
+}  // namespace zklock::test

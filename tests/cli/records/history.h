@@ -1,0 +1,45 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/source.h"
+
+namespace zklock::test {
+
+/// `inspect --history --json`, checked against the manual page.
+inline nlohmann::json HistoryOf(const std::string& lock) {
+  const Finished finished = RunZklock({"inspect", "--history", "--json", lock});
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  ChildOptions schema;
+  schema.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
+                 SourcePath("man/zklock-inspect.1"), "--history"};
+  schema.keep_stdin = true;
+  Child checker = Child::Start(std::move(schema));
+  checker.Write(finished.out);
+  checker.CloseInput();
+  const Exit exit = checker.Wait();
+  CAPTURE(checker.out());
+  CHECK(exit == Exited(0));
+  const nlohmann::json locks = nlohmann::json::parse(finished.out);
+  REQUIRE(locks.size() == 1);
+  CHECK(locks[0]["lock"] == lock);
+  return locks[0];
+}
+
+using States = std::vector<std::string>;
+
+/// The states of its runs, the newest first.
+inline States StatesOf(const std::string& lock) {
+  const nlohmann::json history = HistoryOf(lock);
+  States states;
+  for (const nlohmann::json& run : history["runs"]) states.push_back(run["state"]);
+  return states;
+}
+
+}  // namespace zklock::test

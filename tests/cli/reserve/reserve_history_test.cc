@@ -1,0 +1,340 @@
+// The history of reservations: each is one run, from when it was made until its release.
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/records/history.h"
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using nlohmann::json;
+
+/// `zklock exclusive --reserve ID MORE LOCK`.
+Words ReserveWords(const std::string& id, const std::string& lock, const Words& more = {}) {
+  Words words = {"exclusive", "--reserve", id};
+  words.insert(words.end(), more.begin(), more.end());
+  words.push_back(lock);
+  return words;
+}
+
+const Words kKept = {"--history", "32"};
+const Words kPermits = {"--permits", "4", "--history", "32"};
+
+void Reserve(const std::string& id, const std::string& lock, const Words& more = kKept) {
+  const Finished finished = RunZklock(ReserveWords(id, lock, more));
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+}
+
+void Unreserve(const std::string& id, const std::string& lock) {
+  const Finished finished = RunZklock({"release", "--reserve", id, lock});
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+}
+
+/// A run with a history, to enter what was lost.
+void RunKept(const std::string& lock, const Words& more = kKept) {
+  Words words = {"exclusive"};
+  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), {lock, "--", "true"});
+  REQUIRE(RunZklock(words).exit == Exited(0));
+}
+
+std::string FirstName(const std::string& lock) {
+  return json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["contenders"].at(0)["name"];
+}
+
+std::optional<Znode> LastRun(const std::string& lock) { return Tree().Get(lock + "/last-run"); }
+
+/// Whether its data is that of `before`, and has not been written since.
+bool IsUntouched(const std::string& lock, const std::optional<Znode>& before) {
+  const auto now = LastRun(lock);
+  if (!now || !before) return !now && !before;
+  return now->data == before->data && now->data_zxid == before->data_zxid;
+}
+
+}  // namespace
+
+TEST_CASE("a reservation is in the history while it stands, and with its end after its release") {
+  const Words words =
+      GENERATE(Words{"exclusive"}, Words{"write"}, Words{"try"},
+               Words{"exclusive", "--permits", "2"}, Words{"write", "--dialect", "kazoo"});
+  CAPTURE(words);
+  const std::string lock = NewLock("kept");
+  Words reserve = words;
+  reserve.insert(reserve.end(), {"--history", "5", "-l", "release 7", "--reserve", "ci", lock});
+  REQUIRE(RunZklock(reserve).exit == Exited(0));
+
+  REQUIRE(StatesOf(lock) == States{"reserved"});
+  const json standing = HistoryOf(lock)["runs"][0];
+  CHECK(standing["duration"].is_null());
+  CHECK(standing["waited"] >= 0);
+  CHECK(standing["label"] == "release 7");
+  CHECK_FALSE(standing["host"].is_null());
+  CHECK_FALSE(standing["user"].is_null());
+  CHECK(standing["mode"] == (words[0] == "write" ? "write" : "exclusive"));
+  const json contender =
+      json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["contenders"].at(0);
+  CHECK(standing["token"] == contender["token"]);
+  CHECK(standing["began"] == contender["since"]);
+  CHECK_THAT(RunZklock({"inspect", "--history", lock}).out, Catch::Contains(" reserved "));
+  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("run: reserved since "));
+
+  Unreserve("ci", lock);
+  REQUIRE(StatesOf(lock) == States{"ended"});
+  const json ended = HistoryOf(lock)["runs"][0];
+  CHECK(ended["duration"] > 0);
+  CHECK(ended["status"].is_null());
+  for (const char* const key : {"began", "waited", "host", "user", "label", "mode", "token"}) {
+    CHECK(ended[key] == standing[key]);
+  }
+  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("run: held for "));
+}
+
+TEST_CASE("how long a reservation was waited for is kept") {
+  const std::string lock = NewLock("kept");
+  const bool semaphore = GENERATE(false, true);
+  const Words more = semaphore ? Words{"--permits", "1", "--history", "5"} : kKept;
+  Reserve("first", lock, more);
+  Words words = ReserveWords("second", lock, more);
+  words.insert(words.begin() + 1, "--verbose");
+  Child waiter = Child::Start(Zklock(words));
+  waiter.ReadErrUntil("waiting for " + lock);
+  const std::string token = HistoryOf(lock)["runs"][0]["token"];
+  Unreserve("first", lock);
+  CHECK(waiter.Wait() == Exited(0));
+  REQUIRE(StatesOf(lock) == States{"reserved", "ended"});
+  const json runs = HistoryOf(lock)["runs"];
+  CHECK(runs[1]["token"] == token);
+  CHECK(runs[0]["waited"] > 0);
+  CHECK(runs[0]["waited"] < 3600);
+}
+
+TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved for reading") {
+  const std::string first = NewLock("kept");
+  const std::string second = NewLock("kept");
+  const std::string third = NewLock("kept");
+  const auto reserve = [&] {
+    REQUIRE(RunZklock({"exclusive", "--reserve", "ci", "--history", "32", first, second,
+                       "--also-read", third})
+                .exit == Exited(0));
+  };
+  const auto release = [&](const Words& locks) {
+    Words words = {"release", "--reserve", "ci"};
+    words.insert(words.end(), locks.begin(), locks.end());
+    CHECK(RunZklock(words).exit == Exited(0));
+  };
+  reserve();
+  CHECK(StatesOf(first) == States{"reserved"});
+  CHECK(StatesOf(second) == States{"reserved"});
+  release({second});
+  CHECK(StatesOf(second) == States{"ended"});
+  reserve();  // the second one anew; the first and the third are found
+  CHECK(StatesOf(first) == States{"reserved"});
+  CHECK(StatesOf(second) == States{"reserved", "ended"});
+  release({first, second, third});
+  CHECK(StatesOf(first) == States{"ended"});
+  CHECK(StatesOf(second) == States{"ended", "ended"});
+  CHECK_FALSE(LastRun(third));
+}
+
+TEST_CASE("commands under a reservation are no runs of their own") {
+  const std::string lock = NewLock("kept");
+  Words words = ReserveWords("ci", lock, kKept);
+  words.insert(words.end(), {"--", "sh", "-c", "exit 3"});
+  CHECK(RunZklock(words).exit == Exited(3));
+  const auto begun = LastRun(lock);
+  CHECK(RunZklock(words).exit == Exited(3));
+  CHECK(IsUntouched(lock, begun));
+  CHECK(StatesOf(lock) == States{"reserved"});
+  Unreserve("ci", lock);
+  CHECK(StatesOf(lock) == States{"ended"});
+  CHECK(HistoryOf(lock)["runs"][0]["status"].is_null());
+}
+
+TEST_CASE("a reservation whose caller was killed before its entry is entered by the next call") {
+  const std::string lock = NewLock("kept");
+  const Words more = GENERATE(kKept, kPermits);
+  Proxy proxy(TestServers());
+  const auto is_read = std::make_shared<std::promise<void>>();
+  proxy.EditReplies([=, is_first = true](const std::string& request, std::string reply) mutable {
+    if (request != "get " + lock + "/last-run") return std::optional(std::move(reply));
+    if (std::exchange(is_first, false)) is_read->set_value();
+    return std::optional<std::string>();
+  });
+  Words words = ReserveWords("ci", lock, more);
+  words.insert(words.end(), {"-z", proxy.address()});
+  Child caller = Child::Start(Zklock(words));
+  REQUIRE(is_read->get_future().wait_for(kPatience) == std::future_status::ready);
+  caller.Signal(SIGKILL);
+  (void)caller.Wait();
+  CHECK(FirstName(lock).find("-reserve-") != std::string::npos);
+  CHECK_FALSE(LastRun(lock));
+
+  Reserve("ci", lock, more);
+  REQUIRE(StatesOf(lock) == States{"reserved"});
+  CHECK(HistoryOf(lock)["runs"][0]["waited"].is_null());
+  CHECK_FALSE(HistoryOf(lock)["runs"][0]["user"].is_null());
+  Unreserve("ci", lock);
+  CHECK(StatesOf(lock) == States{"ended"});
+}
+
+TEST_CASE("a reservation stands whatever the servers answer about its history") {
+  const std::string lock = NewLock("kept");
+  Proxy proxy(TestServers());
+  proxy.EditReplies([lock](const std::string& request, std::string reply) {
+    const bool is_silent = request == "get " + lock + "/last-run";
+    return is_silent ? std::nullopt : std::optional(std::move(reply));
+  });
+  Words words = ReserveWords("ci", lock, kKept);
+  words.insert(words.end(), {"--verbose", "-z", proxy.address()});
+  const Finished finished = RunZklock(words);
+  CHECK(finished.exit == Exited(0));
+  CHECK_THAT(finished.err, Catch::Contains("the history of " + lock + " is not kept: " + lock +
+                                           "/last-run could not be written"));
+  CHECK(FirstName(lock).find("-reserve-") != std::string::npos);
+}
+
+TEST_CASE("a reservation made without a history is entered by a later call, in its maker's name") {
+  const std::string lock = NewLock("kept");
+  Reserve("ci", lock, {"-l", "made"});
+  CHECK_FALSE(LastRun(lock));
+  TemporaryDirectory files;
+  Reserve("ci", lock, {"--config", files.Write("config", "history = 32\n"), "-l", "found"});
+  REQUIRE(StatesOf(lock) == States{"reserved"});
+  CHECK(HistoryOf(lock)["runs"][0]["label"] == "made");
+  Unreserve("ci", lock);
+  CHECK(StatesOf(lock) == States{"ended"});
+}
+
+TEST_CASE("reservations of permits that are released at once all get their ends") {
+  const std::string lock = NewLock("kept");
+  const Words ids = {"a", "b", "c", "d"};
+  for (const std::string& id : ids) Reserve(id, lock, kPermits);
+  CHECK(StatesOf(lock) == States(4, "reserved"));
+  std::vector<Child> releases;
+  releases.reserve(ids.size());
+  for (const std::string& id : ids) {
+    releases.push_back(Child::Start(Zklock({"release", "--reserve", id, lock})));
+  }
+  for (Child& release : releases) CHECK(release.Wait() == Exited(0));
+  CHECK(StatesOf(lock) == States(4, "ended"));
+  CHECK(Tree().Children(lock + "/leases").empty());
+}
+
+TEST_CASE("without an entry that has no end, the release leaves last-run alone") {
+  const std::string lock = NewLock("kept");
+  Tree tree;
+  SECTION("there is none") {}
+  SECTION("of earlier runs") { RunKept(lock); }
+  SECTION("of another program") {
+    tree.Create(lock + "/last-run", ZnodeKind::kPersistent,
+                GENERATE(std::string("yesterday"), std::string("\xff\0\x1b[2J", 6),
+                         std::string("zklock/2 5 h\n{}"), std::string(20000, 'x')));
+  }
+  const auto before = LastRun(lock);
+  Reserve("ci", lock, {});
+  Unreserve("ci", lock);
+  CHECK(IsUntouched(lock, before));
+}
+
+TEST_CASE("last-run of another program costs a reservation its history, and nothing else") {
+  const std::string lock = NewLock("kept");
+  Tree tree;
+  tree.Create(lock + "/last-run", ZnodeKind::kPersistent, "yesterday");
+  Reserve("ci", lock);
+  const Finished told = RunZklock(ReserveWords("ci", lock, {"--verbose", "--history", "5"}));
+  CHECK(told.exit == Exited(0));
+  CHECK_THAT(told.err, Catch::Contains("the history of " + lock + " is not kept"));
+  Unreserve("ci", lock);
+  CHECK(LastRun(lock)->data == "yesterday");
+}
+
+TEST_CASE("a reservation whose end may not be written is released without it") {
+  const std::string lock = NewLock("kept");
+  Reserve("ci", lock);
+  Tree tree;
+  tree.SetAcl(lock + "/last-run", kRead | kAdmin);
+  const Finished finished = RunZklock({"release", "--verbose", "--reserve", "ci", lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK_THAT(finished.err, Catch::Contains("not authorised to write " + lock + "/last-run"));
+  CHECK(tree.Children(lock) == Words{"last-run"});
+  // The record is kept, and shown beside the entry that has no end.
+  CHECK_THAT(RunZklock({"inspect", lock}).out,
+             Catch::Contains("run: lost, began ") && Catch::Contains("last reserved on "));
+}
+
+TEST_CASE("a reservation that has ended or was taken away is lost, and one that stands is not") {
+  const std::string lock = NewLock("kept");
+  SECTION("by its end") {
+    Reserve("ci", lock, {"--for", "1s", "--history", "32"});
+    RunKept(lock);  // waits for it
+    CHECK(StatesOf(lock) == States{"ended", "lost"});
+  }
+  SECTION("by force") {
+    Reserve("ci", lock);
+    CHECK(RunZklock({"release", "--force", "--yes", "--contender", FirstName(lock), lock}).exit ==
+          Exited(0));
+    CHECK(StatesOf(lock) == States{"lost"});
+    RunKept(lock);
+    CHECK(StatesOf(lock) == States{"ended", "lost"});
+  }
+  SECTION("of permits") {
+    Reserve("a", lock, kPermits);
+    Reserve("b", lock, kPermits);
+    RunKept(lock, kPermits);
+    CHECK(StatesOf(lock) == States{"ended", "reserved", "reserved"});
+    Tree tree;
+    const Words permits = InQueueOrder(tree.Children(lock + "/leases"));
+    REQUIRE(permits.size() == 2);
+    tree.Delete(lock + "/leases/" + permits[0]);
+    RunKept(lock, kPermits);
+    CHECK(StatesOf(lock) == States{"ended", "ended", "reserved", "lost"});
+    Unreserve("b", lock);
+    CHECK(StatesOf(lock) == States{"ended", "ended", "ended", "lost"});
+  }
+}
+
+TEST_CASE("a release whose reply was lost has entered the end once") {
+  const std::string lock = NewLock("kept");
+  const std::string lost = GENERATE(as<std::string>{}, "/zklock-clock", "");
+  Reserve("ci", lock);
+  Proxy proxy(TestServers());
+  const auto is_lost = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([lock, lost, is_lost](const std::string& request, std::string reply) {
+    if (request != "multi " + lock + lost || is_lost->exchange(true)) {
+      return std::optional(std::move(reply));
+    }
+    return std::optional<std::string>();
+  });
+  const Finished finished = RunZklock(
+      {"release", "--reserve", "ci", "--session-timeout", "4s", "-z", proxy.address(), lock});
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(*is_lost);
+  CHECK(StatesOf(lock) == States{"ended"});
+  CHECK(Tree().Children(lock) == Words{"last-run"});
+}
+
+TEST_CASE("a history is refused for reservations that are only read") {
+  const std::string lock = NewLock("kept");
+  const Finished finished = RunZklock({"try", "--read", "--reserve", "ci", "--history", "5", lock});
+  CHECK(finished.exit == Exited(64));
+  CHECK_THAT(finished.err, Catch::Contains("--history is not for readers"));
+}
+
+}  // namespace zklock::test

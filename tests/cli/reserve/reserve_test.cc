@@ -1,0 +1,654 @@
+// Reservations: locks that outlive the zklock that acquired them, until they are released.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/queue/lock_peer.h"
+#include "cli/zklock.h"
+#include "support/source.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using nlohmann::json;
+
+Words ReserveWords(const std::string& id, const std::string& lock, const Words& more = {}) {
+  Words words = {"exclusive", "--reserve", id, lock};
+  words.insert(words.begin() + 1, more.begin(), more.end());
+  return words;
+}
+
+/// Makes a reservation, or finds it.
+void Reserve(const std::string& id, const std::string& lock, const Words& more = {}) {
+  const Finished finished = RunZklock(ReserveWords(id, lock, more));
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  CHECK(finished.out.empty());
+  CHECK(finished.err.empty());
+}
+
+Exit Unreserve(const std::string& id, const std::string& lock) {
+  return RunZklock({"release", "--reserve", id, lock}).exit;
+}
+
+Exit Try(const std::string& lock) { return RunZklock({"try", lock, "--", "true"}).exit; }
+
+/// The first contender, as inspect shows it.
+json FirstOf(const std::string& lock) {
+  const Finished finished = RunZklock({"inspect", "--json", lock});
+  REQUIRE(finished.exit == Exited(0));
+  return json::parse(finished.out)[0]["contenders"].at(0);
+}
+
+/// A zklock that waits to reserve `lock`.
+Child WaitToReserve(const std::string& id, const std::string& lock, const Words& more = {}) {
+  Words words = ReserveWords(id, lock, more);
+  words.insert(words.begin() + 1, "--verbose");
+  Child waiter = Child::Start(Zklock(words));
+  waiter.ReadErrUntil("waiting for " + lock);
+  return waiter;
+}
+
+/// A host whose clock is wrong.
+ChildOptions Skewed(const std::string& seconds, const Words& words) {
+  const char* const clock = std::getenv("ZKLOCK_TEST_CLOCK");
+  REQUIRE(clock != nullptr);
+  ChildOptions options = Zklock(words);
+  options.also_environment = {std::string("LD_PRELOAD=") + clock, "SKEW_SECONDS=" + seconds};
+  return options;
+}
+constexpr char kThreeDaysAhead[] = "259200";
+constexpr char kThreeDaysBehind[] = "-259200";
+
+}  // namespace
+
+TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
+  ChildOptions options = Zklock({});
+  options.argv = {SourcePath("tests/cli/reserve/reservation-stories"), Binary(),
+                  NewLock("stories")};
+  const Finished finished = Run(options);
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+  for (const char* const line : {"build2  job 3 of pipeline 42 has released staging",
+                                 "/ci/deploy reserved: freeze until DATE: incident 4711 1 DATE",
+                                 "rack1   went down: host1 host2 host3 host4 host5",
+                                 "rack1   came back: host1 host2 host4 host5",
+                                 "rack1   both are back, and all permits are free"}) {
+    CHECK_THAT(finished.out, Catch::Contains(line));
+  }
+}
+
+TEST_CASE("a lock stays reserved after zklock has ended, until it is released") {
+  const std::string mode = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
+  const std::string lock = NewLock("reserve");
+  REQUIRE(RunZklock({mode, "--reserve", "freeze", lock}).exit == Exited(0));
+  CHECK(RunZklock({"try", "--write", lock, "--", "true"}).exit == Exited(75));
+  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(mode == "read" ? 0 : 75));
+  CHECK(FirstOf(lock)["state"] == "reserved");
+  CHECK(Unreserve("thaw", lock) == Exited(75));
+  CHECK(Unreserve("freeze", lock) == Exited(0));
+  CHECK(Unreserve("freeze", lock) == Exited(75));
+  CHECK(Try(lock) == Exited(0));
+}
+
+TEST_CASE("a command runs under the reservation of its ID at once, with the same token") {
+  const std::string lock = NewLock("reserve");
+  const auto token = [&] {
+    const Finished finished =
+        RunZklock(ReserveWords("ci", lock, {"-c", "echo $ZKLOCK_TOKEN; exit 3"}));
+    CHECK(finished.exit == Exited(3));
+    return std::stoll(finished.out);
+  };
+  const Child waiter = [&] {
+    Reserve("ci", lock);
+    return StartWaiter(lock);
+  }();
+  const auto first = token();
+  CHECK(token() == first);
+  CHECK(std::to_string(first) == FirstOf(lock)["token"]);
+  // The waiter queued later, and the znode of the reservation is not what counts.
+  const Words children = InQueueOrder(Tree().Children(lock));
+  REQUIRE(children.size() == 2);
+  CHECK(Tree().Get(lock + "/" + children[1])->created_zxid > first);
+}
+
+TEST_CASE("a command under a reservation is passed signals, and the reservation stays") {
+  const std::string lock = NewLock("reserve");
+  Child child = Child::Start(Zklock(ReserveWords(
+      "ci", lock, {"-c", "trap 'echo told; exit 4' TERM; echo up; sleep 1000 & wait"})));
+  REQUIRE(child.ReadLine() == "up");
+  child.Signal(SIGTERM);
+  CHECK(child.ReadLine() == "told");
+  CHECK(child.Wait() == Exited(4));
+  CHECK(FirstOf(lock)["reservation"]["id"] == "ci");
+}
+
+TEST_CASE("nothing ends a command whose reservation is released or taken away") {
+  const std::string lock = NewLock("reserve");
+  const bool by_force = GENERATE(false, true);
+  ChildOptions options = Zklock(ReserveWords("ci", lock, {"-c", "echo up; read go; echo on"}));
+  options.keep_stdin = true;
+  Child child = Child::Start(options);
+  REQUIRE(child.ReadLine() == "up");
+  if (by_force) {
+    const std::string name = FirstOf(lock)["name"];
+    CHECK(RunZklock({"release", "--force", "--contender", name, "--yes", lock}).exit == Exited(0));
+  } else {
+    CHECK(Unreserve("ci", lock) == Exited(0));
+  }
+  CHECK(Try(lock) == Exited(0));
+  child.Write("\n");
+  CHECK(child.ReadLine() == "on");
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("an ID waits for another ID, and finds its own while it waits") {
+  const std::string lock = NewLock("reserve");
+  Child holder = StartHolder(lock);
+  Child first = WaitToReserve("ci", lock);
+  Child same = WaitToReserve("ci", lock);
+  Child other = WaitToReserve("other", lock);
+  holder.CloseInput();
+  CHECK(first.Wait() == Exited(0));
+  CHECK(same.Wait() == Exited(0));
+  Tree().WaitForChildren(lock, 2);
+  CHECK(FirstOf(lock)["reservation"]["id"] == "ci");
+  CHECK_FALSE(other.HasEnded());
+  CHECK(Unreserve("ci", lock) == Exited(0));
+  CHECK(other.Wait() == Exited(0));
+  CHECK(FirstOf(lock)["reservation"]["id"] == "other");
+}
+
+TEST_CASE("two callers with one ID make one reservation, a hundred times") {
+  const std::string lock = NewLock("reserve");
+  Tree tree;
+  for (int round = 0; round < 100; ++round) {
+    Child first = Child::Start(Zklock(ReserveWords("ci", lock)));
+    Child second = Child::Start(Zklock(ReserveWords("ci", lock)));
+    REQUIRE(first.Wait() == Exited(0));
+    REQUIRE(second.Wait() == Exited(0));
+    REQUIRE(tree.Children(lock).size() == 1);
+    REQUIRE(Unreserve("ci", lock) == Exited(0));
+    REQUIRE(tree.Children(lock).empty());
+  }
+}
+
+TEST_CASE("several LOCKs are reserved all or none, and released each by itself") {
+  const std::string first = NewLock("reserve");
+  const std::string second = NewLock("reserve");
+  {
+    const Child holder = StartHolder(second);
+    CHECK(RunZklock({"exclusive", "--nonblock", "--reserve", "ci", first, second}).exit ==
+          Exited(75));
+    CHECK(Tree().Children(first).empty());
+  }
+  CHECK(RunZklock({"exclusive", "--reserve", "ci", first, "--also-read", second}).exit ==
+        Exited(0));
+  CHECK(FirstOf(first)["mode"] == "exclusive");
+  CHECK(FirstOf(second)["mode"] == "read");
+  CHECK(Unreserve("ci", second) == Exited(0));
+  const Finished finished = RunZklock({"release", "--reserve", "ci", first, second});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains(second + " is not reserved for ci") &&
+                               !Catch::Contains(first + " is not"));
+  CHECK(Try(first) == Exited(0));
+}
+
+TEST_CASE("an ID has one permit, and others have the rest") {
+  const std::string lock = NewLock("reserve");
+  const Words permits = {"--permits", "2"};
+  Reserve("web1", lock, permits);
+  Reserve("web1", lock, permits);
+  Reserve("web2", lock, permits);
+  Child third = WaitToReserve("web3", lock, permits);
+  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("2 of 2 permits used, 0 free"));
+  CHECK(Unreserve("web1", lock) == Exited(0));
+  CHECK(third.Wait() == Exited(0));
+  CHECK(Unreserve("web2", lock) == Exited(0));
+  CHECK(Unreserve("web3", lock) == Exited(0));
+}
+
+TEST_CASE("the same ID in another mode is refused") {
+  const std::string lock = NewLock("reserve");
+  Reserve("ci", lock);
+  const Finished finished = RunZklock({"read", "--reserve", "ci", lock});
+  CHECK(finished.exit == Exited(78));
+  CHECK_THAT(finished.err, Catch::Contains("is reserved with this ID as exclusive"));
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("a command runs under the reservation that --resume finds, and without one it does not") {
+  const std::string lock = NewLock("reserve");
+  const std::string other = NewLock("reserve");
+  const auto resume = [](const Words& locks) {
+    Words words = {"exclusive", "--resume", "ci"};
+    words.insert(words.end(), locks.begin(), locks.end());
+    words.insert(words.end(), {"--", "sh", "-c", "echo $ZKLOCK_TOKEN"});
+    return RunZklock(words);
+  };
+  Finished finished = resume({lock});
+  CHECK(finished.exit == Exited(75));
+  CHECK(finished.out.empty());
+  CHECK_THAT(finished.err, Catch::Contains(lock + " is not reserved for ci (any more)"));
+  CHECK_FALSE(Tree().Exists(lock));
+
+  Reserve("ci", lock, {"--for", "1h"});
+  Reserve("other", other);
+  finished = resume({lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == FirstOf(lock)["token"].get<std::string>() + "\n");
+  finished = resume({lock, other});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains(other + " is not reserved for ci"));
+  CHECK(RunZklock({"read", "--resume", "ci", lock, "--", "true"}).exit == Exited(78));
+
+  CHECK(Unreserve("ci", lock) == Exited(0));
+  CHECK(resume({lock}).exit == Exited(75));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("without a server --resume waits for --connect-timeout, not for a session's timeout") {
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(RunZklock({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", "--resume", "ci",
+                   NewLock("reserve"), "--", "true"})
+            .exit == Exited(69));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+}
+
+TEST_CASE("a reservation that has ended is not resumed, though nobody has deleted it") {
+  const std::string lock = NewLock("reserve");
+  Reserve("ci", lock, {"--for", "500ms"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  CHECK(RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}).exit == Exited(75));
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("a second --reserve with --for renews all its reservations, and never shortens one") {
+  const std::string lock = NewLock("reserve");
+  const std::string other = NewLock("reserve");
+  const auto reserve = [&](const std::string& lasts) {
+    CHECK(RunZklock({"exclusive", "--reserve", "ci", "--for", lasts, lock, other}).exit ==
+          Exited(0));
+  };
+  const auto end_of = [](const std::string& one) { return FirstOf(one)["reservation"]["until"]; };
+  reserve("1h");
+  const json first = end_of(lock);
+  reserve("30m");
+  CHECK(end_of(lock) == first);
+  reserve("3h");
+  CHECK(end_of(lock) > first);
+  CHECK(end_of(other) > first);
+  CHECK(end_of(lock).is_string());
+}
+
+TEST_CASE("programs of Curator and kazoo wait for a reservation that was made before or above") {
+  struct Other {
+    LockPeer (*peer)();
+    std::string recipe;
+    Words dialect;
+  };
+  const Other other = GENERATE(Other{LockPeer::Curator, "mutex", {}},
+                               Other{LockPeer::Kazoo, "lock", {"--dialect", "kazoo"}});
+  LockPeer peer = other.peer();
+  Tree tree;
+  const std::string lock = NewLock("reserve");
+  REQUIRE(peer.Ask("job", "make " + other.recipe + " " + lock) == "made");
+
+  Reserve("freeze", lock, other.dialect);
+  CHECK(peer.Ask("job", "acquire 200") == "busy");
+  peer.Tell("job", "acquire");
+  tree.WaitForChildren(lock, 2);
+  CHECK(Unreserve("freeze", lock) == Exited(0));
+  CHECK(peer.Answer("job") == "acquired");
+
+  // Now the reservation is made while the program waits: its predecessor is deleted and created.
+  Child first = WaitToReserve("freeze", lock, other.dialect);
+  REQUIRE(peer.Ask("late", "make " + other.recipe + " " + lock) == "made");
+  peer.Tell("late", "acquire");
+  tree.WaitForChildren(lock, 3);
+  CHECK(peer.Ask("job", "release") == "released");
+  CHECK(first.Wait() == Exited(0));
+  CHECK(FirstOf(lock)["state"] == "reserved");
+  tree.WaitForChildren(lock, 2);
+  // It is a command of ours, not an answer of its, that can show that it does not hold.
+  CHECK(peer.Ask("third", "make " + other.recipe + " " + lock) == "made");
+  CHECK(peer.Ask("third", "acquire 200") == "busy");
+  CHECK(Unreserve("freeze", lock) == Exited(0));
+  CHECK(peer.Answer("late") == "acquired");
+}
+
+TEST_CASE("a reservation ends by the servers' clock, whatever the clocks of the hosts say") {
+  const std::string lock = NewLock("reserve");
+  SECTION("not before") {
+    REQUIRE(Run(Skewed(kThreeDaysBehind, ReserveWords("ci", lock, {"--for", "1h"}))).exit ==
+            Exited(0));
+    // By the clock of this host it ended long ago.
+    const Words words = {"exclusive", "--wait", "2s", lock, "--", "true"};
+    CHECK(Run(Skewed(kThreeDaysAhead, words)).exit == Exited(75));
+    CHECK(FirstOf(lock)["reservation"]["overdue"] == false);
+  }
+  SECTION("and then at once") {
+    REQUIRE(Run(Skewed(kThreeDaysAhead, ReserveWords("ci", lock, {"--for", "6s"}))).exit ==
+            Exited(0));
+    CHECK(Try(lock) == Exited(75));
+    CHECK(Run(Skewed(kThreeDaysBehind, {"exclusive", lock, "--", "true"})).exit == Exited(0));
+    CHECK(Unreserve("ci", lock) == Exited(75));
+  }
+}
+
+TEST_CASE("a reservation that has ended is not found again, but made anew") {
+  const std::string lock = NewLock("reserve");
+  Reserve("ci", lock, {"--for", "1s"});
+  const std::string first = FirstOf(lock)["token"];
+  // Waits for its end.
+  CHECK(RunZklock(ReserveWords("other", lock)).exit == Exited(0));
+  CHECK(Unreserve("other", lock) == Exited(0));
+  Reserve("ci", lock);
+  CHECK(std::stoll(FirstOf(lock)["token"].get<std::string>()) > std::stoll(first));
+}
+
+TEST_CASE("an overdue reservation goes although another program is directly behind it") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  const bool is_kazoo = GENERATE(false, true);
+  const Words dialect = is_kazoo ? Words{"--dialect", "kazoo"} : Words{};
+  Words words = {"--for", "2s"};
+  words.insert(words.end(), dialect.begin(), dialect.end());
+  Reserve("freeze", lock, words);
+  std::optional<LockPeer> kazoo;
+  if (is_kazoo) {
+    kazoo = LockPeer::Kazoo();
+    REQUIRE(kazoo->Ask("job", "make lock " + lock) == "made");
+    kazoo->Tell("job", "acquire");
+  } else {
+    tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+                ZnodeKind::kEphemeralSequential);
+  }
+  const std::string other = InQueueOrder(tree.WaitForChildren(lock, 2)).back();
+  Words waits = {"exclusive"};
+  waits.insert(waits.end(), dialect.begin(), dialect.end());
+  Child waiter = StartWaiter(waits, lock);
+  if (is_kazoo) {
+    CHECK(kazoo->Answer("job") == "acquired");
+    CHECK(InQueueOrder(tree.WaitForChildren(lock, 2)).front() == other);
+    CHECK(kazoo->Ask("job", "release") == "released");
+  } else {
+    CHECK(InQueueOrder(tree.WaitForChildren(lock, 2)).front() == other);
+    tree.Delete(lock + "/" + other);
+  }
+  CHECK(waiter.ReadLine() == "held");
+}
+
+TEST_CASE("an overdue reservation is deleted by a zklock behind one that lacks DELETE") {
+  const std::string chief_user = "operator:oak";
+  Tree chief(chief_user);
+  const std::string lock = chief.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--for", "2s"});
+  chief.SetAcl(lock,
+               {{chief_user, kRead | kWrite | kCreate | kDelete | kAdmin}, {"", kRead | kCreate}});
+  Child first = StartWaiter(lock);
+  ChildOptions options = HolderOptions({"exclusive", "--verbose"}, lock);
+  options.also_environment.push_back("ZKLOCK_AUTH=digest:" + chief_user);
+  Child second = Child::Start(options);
+  second.ReadErrUntil("waiting for " + lock);
+  first.ReadErrUntil("cannot delete the reservation of " + lock + " for freeze, overdue since ");
+  second.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
+  CHECK(first.ReadLine() == "held");
+}
+
+TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody else does") {
+  struct Asker {
+    Words words;
+    int status;
+  };
+  const Asker asker =
+      GENERATE(Asker{{"try"}, 75}, Asker{{"exclusive", "--wait", "1s", "--reserve", "freeze"}, 75},
+               Asker{{"exclusive", "--wait", "1s", "--reserve", "other"}, 75},
+               Asker{{"exclusive", "--max-queue", "1", "--wait", "1s"}, 75});
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--for", "1ms"});
+  tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+              ZnodeKind::kEphemeralSequential);
+  Words words = asker.words;
+  words.insert(words.end(), {lock, "--", "true"});
+  CHECK(RunZklock(words).exit == Exited(asker.status));
+  // The other program has it now.
+  tree.WaitForChildren(lock, 1);
+  CHECK(RunZklock({"release", "--reserve", "freeze", lock}).exit == Exited(75));
+}
+
+TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--permits", "1", "--for", "2s"});
+  // Of Curator: past the turnstile.
+  tree.Create(lock + "/locks/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+              ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/leases/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-",
+              ZnodeKind::kEphemeralSequential);
+  Child waiter =
+      Child::Start(Zklock({"exclusive", "--verbose", "--permits", "1", lock, "--", "true"}));
+  waiter.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
+  tree.WaitForChildren(lock + "/leases", 1);
+}
+
+TEST_CASE("a zklock that is interrupted before its turn leaves nothing") {
+  const std::string lock = NewLock("reserve");
+  const Child holder = StartHolder(lock);
+  Child waiter = WaitToReserve("ci", lock);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("only --reserve, or --force with the name, releases a reservation") {
+  const std::string lock = NewLock("reserve");
+  Reserve("ci", lock);
+  const Child waiter = StartWaiter(lock);
+  const std::string name = FirstOf(lock)["name"];
+  for (const Words& words :
+       {Words{"--holders"}, Words{"--holders", "--force"}, Words{"--contender", name}}) {
+    Words release = {"release", "--yes", lock};
+    release.insert(release.end(), words.begin(), words.end());
+    const Finished finished = RunZklock(release);
+    CAPTURE(words);
+    CHECK(finished.exit == Exited(75));
+    CHECK_THAT(finished.err, Catch::Contains("reserves " + lock + " for ci"));
+  }
+  CHECK(RunZklock({"release", "--yes", "--all", lock}).exit == Exited(75));
+  Tree().WaitForChildren(lock, 1);  // the waiter was asked
+  CHECK(FirstOf(lock)["name"] == name);
+  CHECK(RunZklock({"release", "--yes", "--force", "--contender", name, lock}).exit == Exited(0));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("a reservation is released however many others hold") {
+  const std::string lock = NewLock("reserve");
+  Tree tree;
+  const auto reserve = [&](const std::string& id, int number) {
+    const std::string digits = std::to_string(number);
+    tree.Create(lock + "/leases/web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-lease-" +
+                    std::string(10 - digits.size(), '0') + digits,
+                ZnodeKind::kPersistent,
+                R"({"version":1,"reservation":{"id":")" + id + R"(","token":1}})");
+  };
+  for (int i = 0; i < 256; ++i) reserve("other", i);
+  reserve("ci", 256);
+  CHECK(Unreserve("ci", lock) == Exited(0));
+  CHECK(tree.Children(lock + "/leases").size() == 256);
+}
+
+TEST_CASE("what only looks like a reservation is none") {
+  const std::string lock = NewLock("reserve");
+  Tree tree;
+  const std::string uuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+  const std::string data = R"({"version":1,"reservation":{"id":"ci","token":1}})";
+  SECTION("an ephemeral znode is a contender") {
+    tree.Create(lock + "/web1-" + uuid + "-reserve-lock-", ZnodeKind::kEphemeralSequential, data);
+    CHECK(FirstOf(lock)["state"] == "held");
+    CHECK(FirstOf(lock)["reservation"].is_null());
+    CHECK(Unreserve("ci", lock) == Exited(75));
+    CHECK(RunZklock({"try", "--reserve", "ci", lock}).exit == Exited(75));
+  }
+  SECTION("a persistent one of another name or without sound data is nobody's") {
+    const auto [name, text] = GENERATE_COPY(table<std::string, std::string>(
+        {{"lock-0000000000", data},
+         {"reserve-lock-0000000000", ""},
+         {"reserve-lock-0000000000", R"({"reservation":{"id":"a b","token":1}})"},
+         {"reserve-lock-0000000000", R"({"reservation":{"id":"ci","token":9000000000000000000}})"},
+         {"reserve-lock-0000000000", std::string(900000, 'x')},
+         {"reserve-lock-0000000000", "\xff\xfe{"}}));
+    tree.Create(lock + "/web1-" + uuid + "-" + name, ZnodeKind::kPersistent, text);
+    CHECK(Unreserve("ci", lock) == Exited(75));
+    CHECK(RunZklock({"try", "--reserve", "ci", lock}).exit == Exited(78));
+    CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
+  }
+}
+
+TEST_CASE("a reservation made with credentials is released with them only") {
+  const std::string lock = Tree().Create(NewLock("reserve")) + "/lock";
+  const auto as = [](const std::string& user, const Words& words) {
+    ChildOptions options = Zklock(words);
+    options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
+    return Run(options);
+  };
+  const std::string alice = "alice:tulip";
+  CHECK(as(alice, ReserveWords("ci", lock, {"--for", "1s"})).exit == Exited(0));
+  for (const std::string user : {"bob:rose"}) {
+    const Finished finished = as(user, {"release", "--reserve", "ci", lock});
+    CHECK(finished.exit == Exited(77));
+    CHECK_THAT(finished.err, Catch::Contains("DELETE") && Catch::Contains(lock));
+  }
+  CHECK(as(alice, {"release", "--reserve", "ci", lock}).exit == Exited(0));
+}
+
+TEST_CASE("inspect shows a reservation in all of its forms") {
+  // Not a container, which the servers may delete with the record of the release.
+  const std::string lock = Tree().Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
+  const std::string text = RunZklock({"inspect", lock}).out;
+  CHECK(std::regex_search(
+      text, std::regex("  1  reserved  exclusive .* freeze until [-0-9]+ [:0-9]+: incident 4711")));
+  CHECK(std::regex_search(RunZklock({"inspect", lock.substr(0, lock.rfind('/'))}).out,
+                          std::regex(lock + " +reserved: freeze until ")));
+  CHECK_THAT(RunZklock({"inspect", "--dot", lock}).out,
+             Catch::Contains("1 reserved exclusive\\nfreeze until "));
+  CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(75));
+
+  const Finished finished = RunZklock({"inspect", "--json", lock});
+  ChildOptions schema;
+  schema.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
+                 SourcePath("man/zklock-inspect.1")};
+  schema.stdin_text = finished.out;
+  const Finished checked = Run(schema);
+  CAPTURE(checked.out, finished.out);
+  CHECK(checked.exit == Exited(0));
+  const json contender = FirstOf(lock);
+  CHECK(contender["session"].is_null());
+  CHECK(contender["sinceExact"] == true);
+  CHECK(contender["reservation"]["id"] == "freeze");
+  CHECK(contender["reservation"]["reason"] == "incident 4711");
+  CHECK(contender["reservation"]["until"].is_string());
+
+  Child watcher = Child::Start(Zklock({"inspect", "--watch", lock}));
+  CHECK(json::parse(watcher.ReadLine())["contenders"][0]["state"] == "reserved");
+  CHECK(Unreserve("freeze", lock) == Exited(0));
+  CHECK(json::parse(watcher.ReadLine())["held"] == false);
+  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("last reserved on "));
+}
+
+TEST_CASE("a child that looks like an expired reservation lets nobody pass the holder") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Child holder = StartHolder(lock);
+  tree.Create(lock + "/x-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lock-0000000001",
+              ZnodeKind::kPersistent, R"({"reservation":{"id":"x","for":1500,"token":1}})");
+  std::vector<Child> readers;
+  for (int i = 0; i < 4; ++i) readers.push_back(StartWaiter({"read"}, lock));
+  tree.WaitForChildren(lock, 5);
+  // Each of them lists the queue, and waits for the holder.
+  for (Child& reader : readers) {
+    reader.ReadErrUntil("waiting for " + lock);
+    CHECK(reader.out().empty());
+  }
+  CHECK(tree.Get(lock)->data == "zklock/1");
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  for (Child& reader : readers) CHECK(reader.ReadLine() == "held");
+}
+
+TEST_CASE("a waiter is told what it waits for") {
+  const std::string lock = NewLock("reserve");
+  Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
+  // The last one ahead is named: here the reservation.
+  const Finished finished = RunZklock({"try", lock, "--", "true"});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains(lock + " is reserved for freeze until ") &&
+                               Catch::Contains(": incident 4711; the command was not run"));
+  Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
+  // If the look-up of the reservation takes too long, only the next line has it.
+  waiter.ReadErrUntil("; reserved for freeze until ", 2 * kPatience);
+  waiter.ReadErrUntil(": incident 4711\n");
+}
+
+TEST_CASE("the events of a reservation say whether it is new") {
+  const std::string lock = NewLock("reserve");
+  const TemporaryDirectory directory;
+  const auto run = [&](const Words& more) {
+    Words words = {"--events", directory.Path("events")};
+    words.insert(words.end(), more.begin(), more.end());
+    CHECK(RunZklock(ReserveWords("freeze", lock, words)).exit == Exited(0));
+    std::vector<json> events;
+    for (const std::string& line : Lines(directory.Read("events"))) {
+      events.push_back(json::parse(line));
+    }
+    return events;
+  };
+  const json made = run({}).back();
+  CHECK(made["event"] == "reserved");
+  CHECK(made["id"] == "freeze");
+  CHECK(made["new"] == true);
+  CHECK(made["contender"] == FirstOf(lock)["name"]);
+  CHECK(made["token"] == FirstOf(lock)["token"]);
+  const std::vector<json> events = run({"-c", "true"});
+  CHECK(events.back()["event"] == "exited");
+  const auto found = std::find_if(events.rbegin(), events.rend(),
+                                  [](const json& event) { return event["event"] == "reserved"; });
+  REQUIRE(found != events.rend());
+  CHECK((*found)["new"] == false);
+  CHECK((*found)["token"] == made["token"]);
+}
+
+TEST_CASE("completion offers the IDs of reservations") {
+  const std::string above = NewLock("reserve");
+  Reserve("freeze", above + "/a");
+  Reserve("frozen", above + "/b");
+  const auto offers = [&](const Words& words, const std::string& expected) {
+    Words complete = {"--complete", "release"};
+    complete.insert(complete.end(), words.begin(), words.end());
+    // On a busy machine the servers may take longer than the 300 ms that a completion waits.
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    std::string out = RunZklock(complete).out;
+    while (out != expected && std::chrono::steady_clock::now() < until) {
+      out = RunZklock(complete).out;
+    }
+    CHECK(out == expected);
+  };
+  offers({above + "/a", "--reserve", ""}, "freeze\n");
+  offers({"--root", above, "--reserve", "fr"}, "freeze\nfrozen\n");
+  offers({"--root", above, "--reserve=fro"}, "--reserve=frozen\n");
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,312 @@
+// --proxy-command: real helpers (socat, ssh through a real sshd) between zklock and a real server,
+// and helpers that fail at each step. None may be left when its zklock has ended.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "cli/mark.h"
+#include "cli/servers/unreached.h"
+#include "cli/zklock.h"
+#include "process/tree/process_tree.h"
+#include "support/kept_port.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+constexpr const char* kSocat = "exec socat - TCP:%h:%p";
+
+ChildOptions Proxied(const std::string& line, Words words) {
+  words.insert(words.begin() + 1, {"--proxy-command", line});
+  return Zklock(words);
+}
+
+Child StartProxiedHolder(const Mark& mark, const std::string& line, const std::string& lock,
+                         Words words = {"exclusive"}) {
+  words.insert(words.begin() + 1, {"--proxy-command", line});
+  Child holder = Child::Start(mark.On(HolderOptions(words, lock)));
+  REQUIRE(holder.ReadLine() == "held");
+  return holder;
+}
+
+/// Through a proxy command.
+Unreached UnreachedThrough(const std::string& line) {
+  return {TestServers(), {"--proxy-command", line}};
+}
+
+}  // namespace
+
+TEST_CASE("runs, inspect and release reach the servers through a proxy command") {
+  const Mark mark;
+  const std::string lock = NewLock("proxy");
+  const Child holder = StartProxiedHolder(mark, kSocat, lock);
+  const Finished shown = Run(mark.On(Proxied(kSocat, {"inspect", lock})));
+  CHECK(shown.exit == Exited(0));
+  CHECK_THAT(shown.out, Catch::Contains("held"));
+  Child waiter = Child::Start(mark.On(Proxied(kSocat, {"exclusive", lock, "--", "echo", "after"})));
+  CHECK(Run(mark.On(Proxied(kSocat, {"release", lock, "--holders", "--yes"}))).exit == Exited(0));
+  CHECK(waiter.Wait() == Exited(0));
+  CHECK(waiter.out() == "after\n");
+}
+
+TEST_CASE("--hold and its release go through the proxy command, which ends with the hold") {
+  const Mark mark;
+  const std::string lock = NewLock("proxy-hold");
+  ChildOptions options = Zklock({});
+  options.argv = {"sh",
+                  "-ec",
+                  "zklock=$1; export ZKLOCK_PROXY_COMMAND=\"$2\"; $zklock exclusive --hold $3;"
+                  "$zklock inspect --mine $3; $zklock release $3; ! $zklock inspect --mine $3",
+                  "sh",
+                  Binary(),
+                  kSocat,
+                  lock};
+  const Finished finished = Run(mark.On(std::move(options)));
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+  mark.WaitForEnd();
+}
+
+TEST_CASE("the proxy command gets host and port as written, and looks names up itself") {
+  const TemporaryDirectory directory;
+  const std::string line =
+      "echo %h %p %% >>" + directory.Path("calls") + "; exec socat - TCP:" + TestServers();
+  const Finished finished = Run(Proxied(
+      line, {"try", "-z", "only-the-bastion-knows.invalid:2182", "/t/proxy-names", "--", "true"}));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(Lines(directory.Read("calls")).front() == "only-the-bastion-knows.invalid 2182 %");
+}
+
+TEST_CASE("'none' in place of a proxy command overrides a configured one") {
+  ChildOptions options = Proxied("none", {"try", NewLock("proxy-none"), "--", "true"});
+  options.also_environment.push_back("ZKLOCK_PROXY_COMMAND=false");
+  CHECK(Run(std::move(options)).exit == Exited(0));
+}
+
+TEST_CASE("a proxy command gets a session of its own and no descriptor or credential of zklock's") {
+  const TemporaryDirectory directory;
+  const std::string line = "ls /proc/self/fd >" + directory.Path("descriptors") + "; env >" +
+                           directory.Path("environment") + "; pwd >" + directory.Path("place") +
+                           "; ps -o tty= $$ >" + directory.Path("terminal") + "; " + kSocat;
+  ChildOptions options = Proxied(line, {"try", NewLock("proxy-clean"), "--", "true"});
+  options.also_environment.push_back("ZKLOCK_AUTH=digest:alice:tulip");
+  Child run = Child::StartOnTerminal(std::move(options));
+  CHECK(run.Wait() == Exited(0));
+  // ls opens the directory itself.
+  CHECK(Lines(directory.Read("descriptors")).size() == 4);
+  CHECK(directory.Read("environment").find("tulip") == std::string::npos);
+  CHECK(directory.Read("place") == "/\n");
+  CHECK(directory.Read("terminal") == "?\n");
+}
+
+TEST_CASE("what a failing proxy command writes last is the reason that zklock reports") {
+  Unreached fails = UnreachedThrough("echo connecting >&2; exit 1");
+  Unreached says_lines = UnreachedThrough("echo first >&2; printf 'one\\r\\ntwo' >&2; exit 1");
+  Unreached unknown = UnreachedThrough("/nosuchprogram");
+  Unreached refused = UnreachedThrough("socat - TCP:127.0.0.1:1");
+  Unreached stuck = UnreachedThrough("echo stuck >&2; sleep 1000");
+  Unreached ends = UnreachedThrough("false");
+  Unreached silent = UnreachedThrough("sleep 1000");
+  Unreached foreign = UnreachedThrough("echo something else entirely; sleep 1000");
+  Unreached says_much = UnreachedThrough("yes much | head -n 50000 >&2; echo end >&2; exit 1");
+  CHECK(fails.Reason() == "connecting");
+  CHECK(says_lines.Reason() == "one; two");
+  CHECK_THAT(unknown.Reason(), Catch::Contains("/nosuchprogram: not found"));
+  CHECK_THAT(refused.Reason(), Catch::Contains("Connection refused"));
+  CHECK(stuck.Reason() == "stuck");
+  CHECK_THAT(ends.Reason(), Catch::Contains("closed the connection at once"));
+  CHECK_THAT(silent.Reason(), Catch::Contains("no answer through the proxy command or TLS"));
+  CHECK_THAT(foreign.Reason(), Catch::Contains("not as a ZooKeeper server"));
+  CHECK_THAT(says_much.Reason(), Catch::Contains("end"));
+}
+
+TEST_CASE("a server that stalls behind the proxy command does not keep zklock from the next one") {
+  const Mark mark;
+  const Peer silent(Peer::Manner::kSaysNothing);
+  const Finished finished = Run(mark.On(Proxied(
+      kSocat, {"try", "--session-timeout", "12s", "-z", silent.address() + "," + TestServers(),
+               NewLock("proxy-stall"), "--", "echo", "ran"})));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "ran\n");
+  mark.WaitForEnd();
+}
+
+// A lock is held through a helper, which dies or falls silent. The command runs on: its lease is
+// renewed through a second helper in time.
+namespace {
+
+class HeldThroughHelper {
+ public:
+  HeldThroughHelper()
+      : holder_(StartProxiedHolder(mark_, kSocat, NewLock("proxy-death"),
+                                   {"exclusive", "--verbose", "--session-timeout", "20s"})),
+        helper_(mark_.One("socat")) {}
+  [[nodiscard]] pid_t helper() const { return helper_; }
+  [[nodiscard]] pid_t minder() const { return mark_.One("zklock-proxy"); }
+
+  void CheckThatCommandLivesOn() {
+    holder_.ReadErrUntil("confirmed");
+    const std::vector<pid_t> now = mark_.Processes("socat");
+    CHECK(std::any_of(now.begin(), now.end(), [&](pid_t pid) { return pid != helper_; }));
+    CHECK_FALSE(holder_.HasEnded());
+    holder_.CloseInput();
+    CHECK(holder_.Wait() == Exited(0));
+    mark_.WaitForEnd();
+  }
+
+ private:
+  const Mark mark_;
+  Child holder_;
+  const pid_t helper_;
+};
+
+}  // namespace
+
+TEST_CASE("a command survives the KILL of the helper that its lock is held through") {
+  HeldThroughHelper held;
+  kill(held.helper(), SIGKILL);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("a command survives the KILL of its helper's minder") {
+  HeldThroughHelper held;
+  kill(held.minder(), SIGKILL);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("a command survives the stop of the helper that its lock is held through") {
+  HeldThroughHelper held;
+  kill(held.helper(), SIGSTOP);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("a command survives the stop of its helper and of the minder") {
+  HeldThroughHelper held;
+  kill(held.minder(), SIGSTOP);
+  kill(held.helper(), SIGSTOP);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("after KILL of zklock the guard closes the session through a proxy command of its own") {
+  const Mark mark;
+  const std::string lock = NewLock("proxy-kill");
+  Child holder = StartProxiedHolder(mark, kSocat, lock);
+  Child next = StartWaiter(lock);
+  const auto killed = std::chrono::steady_clock::now();
+  holder.Signal(SIGKILL);
+  CHECK(next.ReadLine() == "held");
+  // Far below the session timeout of 30 s, which would end the session otherwise.
+  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
+  mark.WaitForEnd();
+}
+
+TEST_CASE("Ctrl-C and a hangup of the terminal do not cut the connection before the release") {
+  const Mark mark;
+  const std::string lock = NewLock("proxy-terminal");
+  Child run = Child::StartOnTerminal(mark.On(
+      Proxied(kSocat, {"exclusive", lock, "--", "sh", "-c",
+                       "trap 'sleep 0.5; echo ended; exit 3' INT; echo held; sleep 1000 & wait"})));
+  run.ReadUntil("held");
+  run.Write("\x03");
+  run.ReadUntil("ended");
+  CHECK(run.Wait() == Exited(3));
+  CHECK(Tree().Children(lock).empty());
+  mark.WaitForEnd();
+}
+
+TEST_CASE("helpers that ignore HUP or leave children are ended with zklock all the same") {
+  const Mark mark;
+  const std::string line = "trap '' HUP TERM; sleep 1000 & socat - TCP:%h:%p; sleep 1000";
+  CHECK(Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"}))).exit ==
+        Exited(0));
+  mark.WaitForEnd();
+}
+
+TEST_CASE("what a proxy command's shell runs has ended before zklock does") {
+  const TemporaryDirectory directory;
+  // The kernel takes a moment to free its memory, after the shell has ended.
+  const std::string line =
+      "python3 -c 'import os, subprocess; memory = b\"x\" * (200 << 20); "
+      "open(\"" +
+      directory.Path("pid") +
+      "\", \"w\").write(str(os.getpid())); "
+      "subprocess.run([\"socat\", \"-\", \"TCP:%h:%p\"])'; true";
+  const Finished finished = Run(Proxied(line, {"try", NewLock("proxy-slow"), "--", "true"}));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  const auto stat = process::ReadProcessStat(std::stoi(directory.Read("pid")));
+  CHECK((!stat || stat->is_dead));
+}
+
+TEST_CASE("zklock reaches the servers by ssh -W through a real sshd") {
+  const TemporaryDirectory directory;
+  const KeptPort port;
+  ChildOptions prepare;
+  prepare.argv = {"sh", "-ec", R"sh(
+    [ "$(id -u)" != 0 ] || mkdir -p /run/sshd
+    for key in host user; do ssh-keygen -q -t ed25519 -N '' -f $key; done
+    cat >sshd_config <<END
+ListenAddress 127.0.0.1:$1
+HostKey $PWD/host
+PidFile $PWD/pid
+AuthorizedKeysFile $PWD/user.pub
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+END
+    cat >ssh_config <<END
+Host bastion
+  HostName 127.0.0.1
+  Port $1
+  User $(id -un)
+  IdentityFile $PWD/user
+  IdentitiesOnly yes
+  BatchMode yes
+  UserKnownHostsFile $PWD/known
+  StrictHostKeyChecking yes
+END
+    echo "[127.0.0.1]:$1 $(cut -d ' ' -f 1,2 host.pub)" >known)sh",
+                  "sh", port.number()};
+  prepare.directory = directory.path();
+  const Finished prepared = Run(std::move(prepare));
+  CAPTURE(prepared.err);
+  REQUIRE(prepared.exit == Exited(0));
+  Child sshd =
+      Child::Start({.argv = {"/usr/sbin/sshd", "-D", "-e", "-f", directory.Path("sshd_config")}});
+  sshd.ReadErrUntil("Server listening");
+
+  const Mark mark;
+  const std::string ssh = "ssh -F " + directory.Path("ssh_config") + " -W %h:%p bastion";
+  const std::string lock = NewLock("ssh");
+  Child holder = StartProxiedHolder(mark, ssh, lock, {"exclusive", "--verbose"});
+  CHECK(Run(mark.On(Proxied(ssh, {"try", lock, "--", "true"}))).exit == Exited(75));
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  mark.WaitForEnd();
+
+  // Side by side, because each of them takes all of its time.
+  const auto inspect = [&](const std::string& line, Words words) {
+    words.insert(words.end(), {"--connect-timeout", "15s", "/t/x"});
+    words.insert(words.begin(), "inspect");
+    return Child::Start(Proxied(line, std::move(words)));
+  };
+  CHECK(Run({.argv = {"sh", "-c", "sed 's,/user$,/nobody,' ssh_config >keyless_config"},
+             .directory = directory.path()})
+            .exit == Exited(0));
+  Child refused = inspect(ssh, {"-z", "127.0.0.1:1"});
+  Child denied = inspect("ssh -F " + directory.Path("keyless_config") + " -W %h:%p bastion", {});
+  CHECK(refused.Wait() == Exited(69));
+  CHECK_THAT(refused.err(), Catch::Contains("Connection refused"));
+  CHECK(denied.Wait() == Exited(69));
+  CHECK_THAT(denied.err(), Catch::Contains("Permission denied"));
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,170 @@
+// Ways to the servers that combine TLS, SASL and proxy commands, and servers that stall on the way.
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/mark.h"
+#include "cli/servers/secure_servers.h"
+#include "cli/zklock.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+const Words kSocat = {"--proxy-command", "exec socat - TCP:%h:%p"};
+
+/// Checks that alice acquires a lock, and that it belongs to her. `plain`: a port of the same
+/// server.
+void CheckAlice(const Words& way, const std::string& plain) {
+  const Mark mark;
+  Child holder = Child::Start(mark.On(AsAlice(HolderOptions(Joined({"exclusive"}, way), "/held"))));
+  REQUIRE(holder.ReadLine() == "held");
+  CHECK(Tree("", plain).GetAcl("/held") == Words{"sasl:alice 31", "world:anyone 1"});
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  mark.WaitForEnd();
+  const Finished refused =
+      Run(AsAlice(Joined({"try"}, Joined(way, {"/held", "--", "true"})), "rose"));
+  CAPTURE(refused.err);
+  CHECK(refused.exit == Exited(77));
+  CHECK_THAT(refused.err, Catch::Contains("SASL failed at"));
+}
+
+/// Holds a lock through a server that cuts its connection, so that the next in the list is tried,
+/// which stalls. The command must live on.
+void CheckStallBetween(const std::string& real, const std::string& stalling,
+                       const std::function<ChildOptions(ChildOptions)>& with) {
+  Proxy proxy(real);
+  const Mark mark;
+  Child holder =
+      Child::Start(mark.On(with(HolderOptions({"exclusive", "--verbose", "--session-timeout", "24s",
+                                               "-z", proxy.address() + "," + stalling},
+                                              "/stall"))));
+  REQUIRE(holder.ReadLine() == "held");
+  proxy.Cut();
+  holder.ReadErrUntil("confirmed");
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  mark.WaitForEnd();
+}
+
+}  // namespace
+
+TEST_CASE("what a client certificate creates belongs to it, and another one may not queue there") {
+  const Certificates certificates;
+  const TlsServer server(certificates, "need");
+  const auto run = [&](const std::string& subcommand, const std::string& certificate,
+                       const Words& words) {
+    return Zklock(Joined({subcommand, "-z", server.named()},
+                         Joined(certificates.Client(certificate), words)));
+  };
+  CHECK(Run(run("try", "host", {"--acl", "creator", "/owned/lock", "--", "true"})).exit ==
+        Exited(0));
+  CHECK(Tree("", server.plain()).GetAcl("/owned/lock") ==
+        Words{"world:anyone 1", "x509:CN=host 31"});
+
+  const Finished other = Run(run("try", "named", {"/owned/lock", "--", "true"}));
+  CAPTURE(other.err);
+  CHECK(other.exit == Exited(77));
+  CHECK(Lines(other.err).size() == 1);
+  CHECK_THAT(other.err, Catch::Contains("not authorised: CREATE on /owned/lock is missing for "
+                                        "the client certificate;"));
+  CHECK(Run(run("try", "named", {"/owned/new", "--", "true"})).exit == Exited(0));
+  CHECK(Run(run("inspect", "named", {"/owned/lock"})).exit == Exited(0));
+  CHECK(Run(run("try", "host", {"/owned/new", "--", "true"})).exit == Exited(0));
+}
+
+TEST_CASE("SASL works over TLS, and both work through a proxy command") {
+  const Certificates certificates;
+  const SaslUsers users;
+  const TlsServer server(certificates, "none", kSaslSettings, users.Options());
+  const Words plain = {"-z", server.plain()};
+  const Words secure = Joined({"-z", server.named()}, certificates.Ca());
+  SECTION("SASL over TLS") { CheckAlice(secure, server.plain()); }
+  SECTION("SASL through a proxy command") { CheckAlice(Joined(plain, kSocat), server.plain()); }
+  SECTION("SASL over TLS through a proxy command") {
+    CheckAlice(Joined(secure, kSocat), server.plain());
+  }
+  SECTION("TLS through a proxy command") {
+    const Mark mark;
+    const Words words = Joined(secure, Joined(kSocat, {"/x", "--", "echo", "locked"}));
+    CHECK(Run(mark.On(Zklock(Joined({"try"}, words)))).out == "locked\n");
+    mark.WaitForEnd();
+  }
+}
+
+TEST_CASE(
+    "through a proxy command, the reason has what both the command and zklock-transport report") {
+  const Certificates certificates;
+  const Finished finished = Run(Zklock(
+      Joined({"inspect", "--connect-timeout", "5s", "--proxy-command", "echo no way >&2; exit 1"},
+             Joined(certificates.Ca(), {"/t/x"}))));
+  CHECK(finished.exit == Exited(69));
+  CHECK_THAT(finished.err, Catch::Contains("(no way; closes the connection in the TLS handshake"));
+}
+
+TEST_CASE("a server that stalls in TLS does not keep a holder from the next one in time") {
+  const Certificates certificates;
+  const TlsServer server(certificates, "none");
+  const auto check = [&](const std::string& stalling) {
+    CheckStallBetween(server.address(), stalling, [&](ChildOptions options) {
+      const Words ca = certificates.Ca();
+      options.argv.insert(options.argv.begin() + 2, ca.begin(), ca.end());
+      return options;
+    });
+  };
+  SECTION("in the connect") { check(BlackHole().address()); }
+  SECTION("in the handshake of TLS") { check(Peer(Peer::Manner::kSaysNothing).address()); }
+  SECTION("in the request for a session") {
+    check(OpenSslServer(certificates, "server").address());
+  }
+}
+
+TEST_CASE("a server that stalls in SASL does not keep a holder from the next one in time") {
+  const SaslUsers users;
+  const OwnServer server(kSaslSettings, 1, users.Options());
+  const auto check = [&](const std::string& stalling) {
+    CheckStallBetween(server.address(), stalling,
+                      [&](ChildOptions options) { return AsAlice(std::move(options)); });
+  };
+  SECTION("in the connect") { check(BlackHole().address()); }
+  SECTION("in the request for a session") { check(Peer(Peer::Manner::kSaysNothing).address()); }
+  SECTION("in the exchange") {
+    Proxy stalling(server.address());
+    stalling.EditReplies([](const std::string& request, std::string reply) {
+      return request == "connect" ? std::optional(std::move(reply)) : std::nullopt;
+    });
+    check(stalling.address());
+  }
+}
+
+TEST_CASE("a proxy command that stalls does not keep a holder from the next server in time") {
+  const BlackHole unreached;
+  const std::string port = unreached.address().substr(unreached.address().rfind(':') + 1);
+  CheckStallBetween(TestServers(), unreached.address(), [&](ChildOptions options) {
+    options.argv.insert(
+        options.argv.begin() + 2,
+        {"--proxy-command", "[ %p != " + port + " ] || exec sleep 1000; exec socat - TCP:%h:%p"});
+    return options;
+  });
+}
+
+TEST_CASE("a server that stalls in the exchange of SASL is given up with that reason") {
+  const SaslUsers users;
+  const OwnServer server(kSaslSettings, 1, users.Options());
+  Proxy stalling(server.address());
+  stalling.EditReplies([](const std::string& request, std::string reply) {
+    return request == "connect" ? std::optional(std::move(reply)) : std::nullopt;
+  });
+  const Mark mark;
+  const Finished finished = Run(
+      mark.On(AsAlice({"inspect", "-z", stalling.address(), "--connect-timeout", "5s", "/t/x"})));
+  CHECK(finished.exit == Exited(69));
+  CHECK_THAT(finished.err, Catch::Contains("does not complete SASL"));
+  mark.WaitForEnd();
+}
+
+}  // namespace zklock::test
