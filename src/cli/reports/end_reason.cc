@@ -29,6 +29,9 @@ constexpr char kTooRecent[] =
     "{} last {} on {} {} ago, which is within {} {}; the command was not run";
 constexpr char kNotResumed[] = "{} is not reserved for {} (any more); the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
+constexpr char kMayRemain[] =
+    "{} while waiting for {}: no server confirmed that it left the queue; its contender may remain "
+    "until the session ends (timeout {}); the command was not run";
 
 // While the command runs: the LOCKs, and what is known of the cause.
 constexpr char kGuardFailed[] =
@@ -222,9 +225,15 @@ int EndStatus(EndReason reason, int given) {
   return status == kConflict || status == kGiven ? given : status;
 }
 
-RunEnd InterruptedEnd(const std::string& locks, int signal_number) {
-  return EndWithStatus(kExitSignalBase + signal_number, kInterrupted, SignalName(signal_number),
-                       locks);
+RunEnd InterruptedEnd(const std::string& locks, int signal_number,
+                      std::optional<Duration> unconfirmed) {
+  RunEnd end = EndWithStatus(kExitSignalBase + signal_number, kInterrupted,
+                             SignalName(signal_number), locks);
+  if (unconfirmed) {
+    end.message = fmt::format(message::kMayRemain, SignalName(signal_number), locks,
+                              FormatDuration(*unconfirmed));
+  }
+  return end;
 }
 
 }  // namespace zklock::cli

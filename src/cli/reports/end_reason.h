@@ -106,7 +106,8 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// The end by a signal before the command was run.
-[[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number);
+/// The end by a signal before the command was run. `unconfirmed`: of SessionDriver.
+[[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
+                                    std::optional<Duration> unconfirmed);
 
 }  // namespace zklock::cli

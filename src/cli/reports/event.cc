@@ -65,6 +65,8 @@ constexpr char kKeptForNested[] =
     "with pid {}";
 constexpr char kReleased[] = "released {}";
 constexpr char kNoContenderLeft[] = "{}: no contender of ours is left";
+constexpr char kMayBeLeft[] =
+    "no server confirmed that our contender in {} is gone: it may remain until the session ends";
 constexpr char kNotConfirmed[] =
     "no server confirmed the release of {}: it becomes free when the session ends";
 
@@ -249,9 +251,12 @@ EventFields ReleasedEvent::Fields() const {
 }
 
 std::string ReleasedEvent::Text() const {
-  if (!confirmed) return fmt::format(message::kNotConfirmed, locks);
-  return WasHeld(reason) ? fmt::format(message::kReleased, locks)
-                         : fmt::format(message::kNoContenderLeft, locks);
+  if (WasHeld(reason)) {
+    return fmt::format(fmt::runtime(confirmed ? message::kReleased : message::kNotConfirmed),
+                       locks);
+  }
+  return fmt::format(fmt::runtime(confirmed ? message::kNoContenderLeft : message::kMayBeLeft),
+                     locks);
 }
 
 }  // namespace zklock::cli

@@ -77,7 +77,8 @@ std::optional<Intervals::Refusal> Intervals::Serve(lock::Hold& hold, EventSource
 cli::RunEnd Intervals::End(const Refusal& refusal) const {
   const int conflict = context_.options.conflict_exit_code;
   if (const auto* interrupted = std::get_if<Interrupted>(&refusal)) {
-    return cli::InterruptedEnd(DisplayPath(), interrupted->signal_number);
+    return cli::InterruptedEnd(DisplayPath(), interrupted->signal_number,
+                               session_driver_.unconfirmed());
   }
   if (const auto* lost = std::get_if<LostMeanwhile>(&refusal)) {
     return cli::EndWithStatus(

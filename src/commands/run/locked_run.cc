@@ -53,7 +53,10 @@ class LockedRun {
     }
     const TimePoint began = context_.clock.Now();
     if (const auto signal = BeginCommand()) {
-      return Release(cli::InterruptedEnd(display_path_, *signal));
+      const bool confirmed = CloseSession();
+      const auto unconfirmed = locks_.session_driver->unconfirmed();
+      return context_.End(display_path_, cli::InterruptedEnd(display_path_, *signal, unconfirmed),
+                          confirmed);
     }
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {

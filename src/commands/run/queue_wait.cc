@@ -166,7 +166,8 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
   return std::visit(
       Overloaded{[this](const lock::AcquireOutcome& decided) { return EndOf(decided); },
                  [this](const Interrupted& interrupted) {
-                   return cli::InterruptedEnd(locks_, interrupted.signal_number);
+                   return cli::InterruptedEnd(locks_, interrupted.signal_number,
+                                              session_driver_.unconfirmed());
                  },
                  [this, conflict](const AskedToLeave& asked) {
                    return EndWithStatus(conflict, EndReason::kAskedToLeave, locks_,

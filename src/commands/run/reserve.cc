@@ -160,7 +160,11 @@ class Reserver {
       }
       loop.Add(context_.signals);
       loop.Remove(source);
-      if (signal) End(locks, cli::InterruptedEnd(locks, *signal));
+      if (signal) {
+        const bool confirmed = CloseSession();
+        const auto end = cli::InterruptedEnd(locks, *signal, session_driver_.unconfirmed());
+        throw Exit(context_.End(locks, end, confirmed));
+      }
       if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
     };
     zookeeper::Session& session = session_driver_.session();

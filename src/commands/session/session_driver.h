@@ -44,6 +44,10 @@ class SessionDriver final : public EventSource {
   /// any more. False if they did not; then the lock is released when the guard has closed the
   /// session, or when it expires. `releases`: of Hold::Release().
   bool Close(std::size_t releases = 0);
+  /// After Close(): the timeout of a session whose end no server has confirmed.
+  [[nodiscard]] std::optional<Duration> unconfirmed() const {
+    return session_.IsClosed() ? std::nullopt : std::optional(session_.lease().timeout());
+  }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;

@@ -89,6 +89,19 @@ std::string StoppedWaiting() {
   return waiter.err();
 }
 
+std::string StoppedWaitingUnanswered() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = StartWaiter({"exclusive", "-v", "-z", proxy.address()}, lock);
+  proxy.Freeze();
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  CHECK_THAT(waiter.err(), !Catch::Contains("left the queue; the command"));
+  CHECK_THAT(waiter.err(), !Catch::Contains("becomes free"));
+  return waiter.err();
+}
+
 std::string Reserve(const std::string& lock, const Words& more = {}) {
   Words words = {"exclusive", "--verbose", "--reserve", "freeze", lock};
   words.insert(words.end(), more.begin(), more.end());
@@ -365,6 +378,7 @@ Provocations QueueProvocations() {
       {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
       {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},
       {{"kInterrupted"}, StoppedWaiting},
+      {{"kMayRemain", "kMayBeLeft"}, StoppedWaitingUnanswered},
       {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
       {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
       {{"kNotResumed"},
