@@ -56,6 +56,14 @@ inline constexpr char kMayBeReserved[] =
     "{} may be reserved for {} all the same: the answer was lost; see zklock inspect {}";
 inline constexpr char kExpiredWhileReserving[] =
     "{} was not reserved: the session expired before the servers had done it; try again";
+inline constexpr char kOutlived[] =
+    "{} is not reserved for {} any more: {} outlived the reservation, and the next holder may have "
+    "run at the same time";
+inline constexpr char kRanPastEnd[] =
+    "the reservation of {} for {} ended at {}, before {} did: nobody has taken the lock yet; give "
+    "--for a longer time";
+inline constexpr char kOutlivedUnknown[] =
+    "cannot tell whether {} stayed reserved for {} until {} ended: {}";
 inline constexpr char kStaysReservedAfterSignal[] =
     "{} while {} was being reserved: it stays reserved for {} until zklock release --reserve; the "
     "command was not run";

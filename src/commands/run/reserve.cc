@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 
 #include "cli/reports/event.h"
 #include "cli/reports/report_reasons.h"
+#include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
 #include "cli/text/run_messages.h"
 #include "commands/run/history.h"
@@ -30,7 +32,10 @@
 namespace zklock::commands {
 namespace {
 
+using namespace std::chrono_literals;
 using cli::EndReason;
+
+constexpr Duration kCheckPatience = 5s;
 
 /// The path of the LOCKs, for messages.
 std::string DisplayPathOf(const TakenLocks& taken) {
@@ -312,6 +317,47 @@ std::optional<std::vector<lock::Ticket>> Reserve(
 
 std::vector<lock::Ticket> Resume(RunContext& context, SessionDriver& session_driver) {
   return Reserver(context, session_driver, {}).FindAll();
+}
+
+void ReportOutlived(RunContext& context, const std::vector<lock::Ticket>& reserved) {
+  const std::string command = cli::Printable(context.options.command.front(), cli::kWidestForeign);
+  const std::string& id = context.options.reserve;
+  const auto report_unknown = [&](const std::string& why) {
+    context.report.Say(cli::message::kOutlivedUnknown, DisplayPaths(reserved), id, command, why);
+  };
+  cli::ServerOptions server = context.options.server;
+  server.connect_timeout = std::min(server.connect_timeout, kCheckPatience);
+  context.loop.Remove(context.signals);  // nobody takes them any more
+  try {
+    SessionDriver session_driver(context.loop, server, context.clock);
+    const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+      context.loop.Add(source);
+      const auto signal = RunUntil(context.loop, context.signals,
+                                   [&] { return is_done() || session_driver.IsHopeless(); });
+      context.loop.Remove(source);
+      if (signal) throw Exit(kExitOk);  // it is for the command, which has ended
+      if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
+    };
+    lock::Calls calls(session_driver.session(), context.clock, server.connect_timeout, serve);
+    try {
+      for (const lock::Outlived& one : lock::FindOutlived(calls, reserved)) {
+        const std::string lock = one.lock.display_path();
+        if (!one.overdue) {
+          context.report.Error(cli::message::kOutlived, lock, id, command);
+        } else {
+          context.report.Say(cli::message::kRanPastEnd, lock, id,
+                             cli::FormatTime(one.overdue->until->count()), command);
+        }
+      }
+    } catch (const lock::OperationFailed& failed) {
+      const FailureEnd end(session_driver, server.connect_timeout, DisplayPaths(reserved));
+      report_unknown(std::visit(end, failed.failure()).message);
+    }
+    (void)session_driver.Close();
+  } catch (const std::system_error& error) {
+    report_unknown(error.what());  // the exit status is still the command's
+  } catch (const Exit&) {
+  }
 }
 
 }  // namespace zklock::commands

@@ -32,4 +32,8 @@ namespace zklock::commands {
 /// Throws Exit if one of the LOCKs is not reserved.
 [[nodiscard]] std::vector<lock::Ticket> Resume(RunContext& context, SessionDriver& session_driver);
 
+/// The command has ended: reports the reservations that ended before it. Nothing depends on the
+/// answer, so it is waited for only briefly.
+void ReportOutlived(RunContext& context, const std::vector<lock::Ticket>& reserved);
+
 }  // namespace zklock::commands

@@ -18,6 +18,7 @@
 #include "commands/run/keeper.h"
 #include "commands/run/locked_run.h"
 #include "commands/run/preforked_command.h"
+#include "commands/run/reserve.h"
 #include "commands/run/running_command.h"
 #include "commands/session/console.h"
 #include "commands/session/exit.h"
@@ -64,6 +65,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   if (const auto* failed = supervisor.exec_failed()) return CannotExecute(context, *failed);
   running.PublishEnd();
   running.ReportEnd();
+  if (!reserved.empty()) ReportOutlived(context, reserved);
   return running.Status();
 }
 

@@ -22,6 +22,18 @@ milliseconds AskServersTime(Calls& calls, const LockName& lock) {
   return milliseconds(stamp.stat.modified_ms);
 }
 
+/// The reservation of `lock` at `path`, by what was read there; none if it is gone. Throws
+/// OperationFailed.
+std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const LockName& lock,
+                                      const std::string& path) {
+  if (read.error == Error::kNoNode) return std::nullopt;
+  if (read.error == Error::kNone) {
+    return FindReservation(protocol::BaseOf(path), read.data, read.stat);
+  }
+  throw OperationFailed(read.error, "read the reservation of", lock.display_path(), "READ",
+                        lock.DisplayPath(path));
+}
+
 }  // namespace
 
 // Another run may renew a reservation after its end was read. It has ended if that end is over by a
@@ -63,14 +75,7 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
       const auto read = calls.GetAll(paths);
       for (std::size_t i = 0; i < read.size(); ++i) {
         ReservedLock& one = renewed[i];
-        if (read[i].error != Error::kNone && read[i].error != Error::kNoNode) {
-          throw OperationFailed(read[i].error, "read the reservation of", one.lock.display_path(),
-                                "READ", one.lock.DisplayPath(one.path));
-        }
-        const auto found =
-            read[i].error == Error::kNone
-                ? FindReservation(protocol::BaseOf(one.path), read[i].data, read[i].stat)
-                : std::nullopt;
+        const auto found = ReservationIn(read[i], one.lock, one.path);
         if (!found || found->reservation.id != one.reserved.reservation.id) return std::nullopt;
         one.reserved = *found;
         if (!found->until) continue;
@@ -96,6 +101,34 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         throw OperationFailed(error, "renew the reservation of", lock.display_path(), "WRITE",
                               lock.DisplayPath(renewed.front().path));
       }
+    }
+  });
+}
+
+std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& reserved) {
+  std::vector<std::string> paths;
+  paths.reserve(reserved.size());
+  for (const Ticket& ticket : reserved) paths.push_back(ticket.path);
+  return calls.Repeat([&] {
+    std::optional<milliseconds> before;
+    for (;;) {
+      std::vector<Outlived> outlived;
+      bool has_end = false;
+      // Sync first: the reservation may have been released at another server a moment ago.
+      for (const std::string& path : paths) calls.Sync(path);
+      const auto read = calls.GetAll(paths);
+      for (std::size_t i = 0; i < read.size(); ++i) {
+        const LockName& lock = reserved[i].lock;
+        const auto found = ReservationIn(read[i], lock, paths[i]);
+        if (!found || found->reservation.token != reserved[i].token) {
+          outlived.push_back({lock});
+        } else if (found->until) {
+          has_end = true;
+          if (before && *before >= *found->until) outlived.push_back({lock, *found});
+        }
+      }
+      if (before || !has_end) return outlived;
+      before = AskServersTime(calls, reserved.front().lock);
     }
   });
 }

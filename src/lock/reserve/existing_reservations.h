@@ -26,4 +26,13 @@ namespace zklock::lock {
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, std::chrono::milliseconds lasts);
 
+/// A reservation that a command has outlived.
+struct Outlived {
+  LockName lock;
+  std::optional<Reserved> overdue{};  ///< it exists, but its end is over; none: it is gone
+};
+/// Those of `reserved` that are gone or have reached their ends by the servers' clock. A later
+/// reservation for the same ID does not count. Throws OperationFailed.
+[[nodiscard]] std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& reserved);
+
 }  // namespace zklock::lock

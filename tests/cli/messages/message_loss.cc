@@ -253,10 +253,39 @@ std::string StaysReserved() {
   return child.err();
 }
 
+/// Runs under a reservation that is released meanwhile.
+std::string Outlived() {
+  const std::string lock = NewLock("said");
+  Child run = StartHolder({"exclusive", "--reserve", "ci", "--quiet"}, lock);
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  run.Write("0\n");
+  CHECK(run.Wait() == Exited(0));
+  return run.err();
+}
+
+std::string RanPastEnd() {
+  return SaidBy(
+      {"exclusive", "--reserve", "ci", "--for", "100ms", NewLock("said"), "--", "sleep", "0.2"}, 0);
+}
+
+std::string UnknownIfOutlived() {
+  Proxy proxy(TestServers());
+  Child run = StartHolder(
+      {"exclusive", "--reserve", "ci", "--connect-timeout", "1s", "-z", proxy.address()},
+      NewLock("said"));
+  proxy.Freeze();
+  run.Write("0\n");
+  CHECK(run.Wait() == Exited(0));
+  return run.err();
+}
+
 }  // namespace
 
 Provocations LossProvocations() {
   return {
+      {{"kOutlived"}, Outlived},
+      {{"kRanPastEnd"}, RanPastEnd},
+      {{"kOutlivedUnknown"}, UnknownIfOutlived},
       {{"kLost", Part("kDeleted", "our contender was deleted"),
         Part("kStopped", "sh was ended with TERM")},
        TakenAway},

@@ -93,7 +93,7 @@ std::string StoppedWaitingUnanswered() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
   Proxy proxy(TestServers());
-  Child waiter = StartWaiter({"exclusive", "-v", "-z", proxy.address()}, lock);
+  Child waiter = StartWaiter({"exclusive", "-z", proxy.address()}, lock);
   proxy.Freeze();
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));

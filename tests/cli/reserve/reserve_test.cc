@@ -14,6 +14,7 @@
 
 #include "cli/queue/lock_peer.h"
 #include "cli/zklock.h"
+#include "support/peer.h"
 #include "support/source.h"
 #include "support/temporary.h"
 
@@ -151,6 +152,22 @@ TEST_CASE("nothing ends a command whose reservation is released or taken away") 
   child.Write("\n");
   CHECK(child.ReadLine() == "on");
   CHECK(child.Wait() == Exited(0));
+  CHECK_THAT(child.err(), Catch::Contains(lock + " is not reserved for ci any more"));
+}
+
+TEST_CASE("a second INT ends the look for a reservation that a command may have outlived") {
+  Proxy proxy(TestServers());
+  Child child = Child::Start(
+      Zklock({"exclusive", "-z", proxy.address(), "--reserve", "ci", NewLock("reserve"), "-c",
+              "trap 'exit 4' INT; echo up;"
+              "while :; do sleep 0.01; done"}));
+  REQUIRE(child.ReadLine() == "up");
+  proxy.Freeze();
+  child.Signal(SIGINT);
+  proxy.WaitForConnections(2);
+  child.Signal(SIGINT);
+  CHECK(child.Wait() == Exited(4));
+  CHECK_THAT(child.err(), !Catch::Contains("cannot tell"));
 }
 
 TEST_CASE("an ID waits for another ID, and finds its own while it waits") {

@@ -44,6 +44,21 @@ struct Bench {
     return RunCalls(store, world.clock,
                     [&](Calls& calls) { return RenewReservations(calls, made, lasts); });
   }
+  /// The LOCKs whose reservation a command has outlived; with "!", those whose end is over.
+  std::vector<std::string> FindOutlived() {
+    std::vector<Ticket> tickets;
+    for (const ReservedLock& one : made) {
+      tickets.push_back(
+          {.lock = one.lock, .path = one.path, .token = one.reserved.reservation.token});
+    }
+    std::vector<std::string> locks;
+    for (const Outlived& one : RunCalls(store, world.clock, [&](Calls& calls) {
+           return lock::FindOutlived(calls, tickets);
+         })) {
+      locks.push_back(one.lock.path + (one.overdue ? "!" : ""));
+    }
+    return locks;
+  }
   /// When the reservation of each LOCK ends, as its znode shows it.
   std::vector<std::optional<milliseconds>> Ends() {
     std::vector<std::optional<milliseconds>> ends;
@@ -174,7 +189,24 @@ TEST_CASE("A reservation that is renewed while the servers' time is asked for la
   });
   SECTION("for --resume") { CHECK(bench.Find()); }
   SECTION("for a renewal") { CHECK(bench.Renew(2h)); }
+  SECTION("for a command that has ended") { CHECK(bench.FindOutlived().empty()); }
   CHECK(bench.Ends() == std::vector<std::optional<milliseconds>>{kMade + 5h, kMade + 5h});
+}
+
+TEST_CASE("A command has outlived the reservations that are gone, or whose ends are over") {
+  using Locks = std::vector<std::string>;
+  Bench bench(1h);
+  bench.world.clock.Advance(GENERATE(0h, 3h));  // not that of the servers
+  bench.world.servers.now_ms += std::chrono::milliseconds(1h).count() - 1;
+  CHECK(bench.FindOutlived() == Locks());
+  bench.world.servers.now_ms += 1;
+  CHECK(bench.FindOutlived() == Locks{"/l!", "/m!"});
+  bench.world.servers.Remove(bench.made.back().path);
+  CHECK(bench.FindOutlived() == Locks{"/l!", "/m"});
+  auto& node = bench.world.servers.nodes.at(bench.made.front().path);
+  node.data =
+      FormatReservation("{}", {.id = "x"}, bench.made.front().reserved.reservation.token - 1);
+  CHECK(bench.FindOutlived() == Locks{"/l", "/m"});
 }
 
 TEST_CASE("A renewal is done after a fault at any of its requests") {
