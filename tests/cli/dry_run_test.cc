@@ -116,12 +116,13 @@ TEST_CASE("a dry run says who is ahead, and how many more") {
     CHECK(finished.err.empty());
     CHECK_THAT(ResultOf(finished), Catch::StartsWith(begin) && Catch::EndsWith(end));
   };
-  const std::string more = "'nightly') is ahead, and 1 more";
-  check({"exclusive"}, 75, "would wait for " + lock + ": sh (pid ", more + "\n");
-  check({"exclusive", "--wait", "90"}, 75, "would wait for " + lock + ", at most 1m30s: sh (pid ",
-        more + "\n");
-  check({"try", "-E", "3"}, 3, "would not run: " + lock + " is held: sh (pid ", more + "\n");
-  check({"read"}, 75, "would wait for " + lock + ": sh (pid ", "'second') is ahead, and 1 more\n");
+  const std::string more = "'nightly'); 1 more in the queue";
+  check({"exclusive"}, 75, "would wait for " + lock + ": it is held by sh (pid ", more + "\n");
+  check({"exclusive", "--wait", "90"}, 75,
+        "would wait for " + lock + ", at most 1m30s: it is held by sh (pid ", more + "\n");
+  check({"try", "-E", "3"}, 3, "would not run: " + lock + " is held by sh (pid ", more + "\n");
+  check({"read"}, 75, "would wait for " + lock + ": sh (pid ",
+        "'second') is ahead; 1 more in the queue\n");
   check({"write", "--preempt", "waiters"}, 75, "would wait for ",
         more + "; it would ask the waiters to leave\n");
   check({"write", "--preempt", "all"}, 75, "would wait for ",
@@ -142,7 +143,7 @@ TEST_CASE("of a long queue a dry run shows the beginning") {
   CHECK(finished.exit == Exited(75));
   CHECK_THAT(finished.out, Catch::Contains(lock + ": held by 1, 19 waiting\n") &&
                                Catch::Contains("\n... and 4 more\n"));
-  CHECK_THAT(ResultOf(finished), Catch::EndsWith(" is ahead, and 19 more\n"));
+  CHECK_THAT(ResultOf(finished), Catch::EndsWith("; 19 more in the queue\n"));
 }
 
 TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the way") {
@@ -285,7 +286,8 @@ TEST_CASE("a dry run knows permits and dialects") {
     const Child holder = StartHolder(words, other);
     const Finished busy = DryRun(words, {other});
     CHECK(busy.exit == Exited(75));
-    CHECK_THAT(ResultOf(busy), Catch::StartsWith("would wait for " + other + ": sh (pid "));
+    CHECK_THAT(ResultOf(busy),
+               Catch::StartsWith("would wait for " + other + ": it is held by sh (pid "));
     CheckError(DryRun({"exclusive"}, {other}), 78, other);
   }
 }

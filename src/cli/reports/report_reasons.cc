@@ -262,21 +262,28 @@ std::string DefectText(const lock::Defect& defect) {
 
 namespace {
 
-std::string BlockingReservation(const lock::Busy& busy) {
-  return Printable(ReservationText(*busy.reserved, /*overdue=*/false), 2 * kWidestForeign);
+/// The contender or reservation in the way.
+std::string BlockerName(const lock::Busy& busy) {
+  const std::string name =
+      busy.reserved
+          ? Printable(ReservationText(*busy.reserved, /*overdue=*/false), 2 * kWidestForeign)
+          : ProcessText(busy.blocker, busy.blocker_data);
+  return busy.more_hold == 0 ? name : name + fmt::format(message::kMoreHold, busy.more_hold);
 }
 
 }  // namespace
 
 std::string HeldText(const lock::Busy& busy) {
-  return busy.reserved ? fmt::format(message::kIsReserved, BlockingReservation(busy))
-                       : fmt::format(message::kIsHeld, BlockerText(busy));
+  if (busy.reserved) return fmt::format(message::kIsReserved, BlockerName(busy));
+  if (busy.holds) return fmt::format(message::kIsHeldBy, BlockerName(busy));
+  return fmt::format(message::kIsHeld, BlockerText(busy));
 }
 
 std::string BlockerText(const lock::Busy& busy) {
   if (busy.blocker.empty()) return "";
-  if (busy.reserved) return fmt::format(message::kBlockerReserved, BlockingReservation(busy));
-  return fmt::format(message::kBlocker, ProcessText(busy.blocker, busy.blocker_data));
+  if (busy.reserved) return fmt::format(message::kBlockerReserved, BlockerName(busy));
+  if (busy.holds) return fmt::format(message::kBlockerHolds, BlockerName(busy));
+  return fmt::format(message::kBlocker, BlockerName(busy));
 }
 
 std::string AskerText(const lock::ReleaseRequest& request) {

@@ -43,7 +43,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
 /// What --max-queue does not allow, as the rest of a sentence that begins with the LOCK.
 [[nodiscard]] std::string QueueFullText(std::size_t most);
-/// "held: a command (pid 7 on db1) is ahead", or "reserved for" whom.
+/// "held by a command (pid 7 on db1)", "held: a command (pid 7 on db1) is ahead", or "reserved for"
+/// whom.
 [[nodiscard]] std::string HeldText(const lock::Busy& busy);
 
 /// The contender ahead of ours, as the rest of a sentence; empty if it is not known.

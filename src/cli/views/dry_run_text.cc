@@ -91,7 +91,7 @@ std::string ResultText(const RunOptions& options, const DryRunFinding& finding) 
       return (options.try_only
                   ? WouldNotRun(EndReason::kTaken, finding.lock, HeldText(finding.busy))
                   : WaitText(options, finding.lock) + BlockerText(finding.busy)) +
-             (finding.more > 0 ? fmt::format(", and {} more", finding.more) : "") +
+             (finding.more > 0 ? fmt::format("; {} more in the queue", finding.more) : "") +
              Asking(options.preempt);
     case kQueueFull:
       return WouldNotRun(EndReason::kQueueFull, finding.lock,

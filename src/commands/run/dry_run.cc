@@ -256,7 +256,8 @@ class LockExamination {
     busy.busy = {.why = lock::Busy::Why::kTaken,
                  .blocker = first->name.full,
                  .blocker_data = first->data,
-                 .reserved = first->reserved};
+                 .reserved = first->reserved,
+                 .holds = !first->Waits()};
     busy.more = contenders.size() - 1;
     return busy;
   }

@@ -13,7 +13,10 @@
 #include "cli/text/server_messages.h"
 #include "commands/session/console.h"
 #include "commands/session/failure_end.h"
+#include "lock/operations/calls.h"
+#include "lock/survey/holders.h"
 #include "process/loop/service_manager.h"
+#include "process/loop/waker.h"
 #include "process/tree/identity.h"
 
 namespace zklock::commands {
@@ -53,6 +56,8 @@ Overloaded(F...) -> Overloaded<F...>;
 // command has to start once the lock is held; 90 s are systemd's own default.
 constexpr Duration kStartTime = 120s;
 constexpr Duration kBetweenStatuses = 30s;
+// A waiter that leaves must not keep others waiting.
+constexpr Duration kHolderPatience = 500ms;
 
 /// Tells a service manager what the wait is for, so that its service does not fail to start
 /// meanwhile.
@@ -110,6 +115,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   context_.loop.Remove(progress);
   context_.loop.Remove(acquire);
   context_.events.Remove(progress);
+  FindHolder(acquire.lock(), *outcome);
   ended_at_ = acquire.lock().display_path();
   wait_end_ = acquire.wait_end();
   // With --verbose an event says it.
@@ -159,6 +165,52 @@ WaitOutcome QueueWait::OutcomeOf(const lock::AcquireSet& acquire) {
         held->data};
   }
   return WaitFailure(outcome);
+}
+
+void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
+  auto* const failure = std::get_if<WaitFailure>(&outcome);
+  auto* const decided = failure == nullptr ? nullptr : std::get_if<lock::AcquireOutcome>(failure);
+  auto* const busy = decided == nullptr ? nullptr : std::get_if<lock::Busy>(decided);
+  const cli::RunOptions& options = context_.options;
+  const bool is_named = busy != nullptr && (busy->why == lock::Busy::Why::kTaken ||
+                                            busy->why == lock::Busy::Why::kWaitOver);
+  const bool is_known = is_named && busy->holds && options.permits.value_or(1) == 1;
+  if (!is_named || is_known || options.verbosity == cli::Verbosity::kQuiet) return;
+  zookeeper::Session& session = session_driver_.session();
+  const TimePoint deadline = context_.clock.Now() + kHolderPatience;
+  process::Waker alarm(deadline);
+  const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+    process::EventLoop& loop = context_.loop;
+    loop.Remove(context_.signals);  // nobody takes them meanwhile
+    loop.Add(source);
+    loop.Add(alarm);
+    while (!is_done() && context_.clock.Now() < deadline) loop.RunOnce();
+    loop.Remove(alarm);
+    loop.Remove(source);
+    loop.Add(context_.signals);
+    if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
+  };
+  lock::Calls calls(session, context_.clock, kHolderPatience, serve);
+  try {
+    const auto holders = lock::ReadHolders(calls, lock, options.permits.value_or(1));
+    // What excludes a reader may be a writer that waits after other readers.
+    const bool reads =
+        std::any_of(options.locks.begin(), options.locks.end(), [&](const auto& one) {
+          return one.mode == protocol::Mode::kRead && context_.NameOf(one).path == lock.path;
+        });
+    if (holders.empty() || holders[0].stat.ephemeral_owner == session.session_id() ||
+        (reads && holders[0].name.reads())) {
+      return;
+    }
+    const lock::Holder& holder = holders[0];
+    busy->blocker = holder.name.full;
+    busy->blocker_data = holder.data;
+    busy->reserved = lock::FindReservation(holder.name.full, holder.data, holder.stat);
+    busy->holds = true;
+    busy->more_hold = holders.size() - 1;
+  } catch (const lock::OperationFailed&) {
+    // What is known is reported.
+  }
 }
 
 cli::RunEnd QueueWait::End(const WaitFailure& failure) const {

@@ -74,6 +74,8 @@ class QueueWait {
   std::optional<WaitOutcome> Check(const lock::AcquireSet& acquire, const QueueEvents& events,
                                    Progress& progress);
   static WaitOutcome OutcomeOf(const lock::AcquireSet& acquire);
+  /// For the message about a conflict, where the contender in the way is not known to hold.
+  void FindHolder(const lock::LockName& lock, WaitOutcome& outcome);
   [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
   [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;
 

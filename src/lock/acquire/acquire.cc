@@ -259,7 +259,8 @@ void Acquire::Finish(AcquireOutcome outcome) { Enter(Done{std::move(outcome)}); 
 void Acquire::FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
 
 void Acquire::FinishBlocked(Busy::Why why) {
-  Finish(Busy{why, predecessor_.name, predecessor_.data, predecessor_.reserved});
+  Finish(
+      Busy{why, predecessor_.name, predecessor_.data, predecessor_.reserved, predecessor_.holds});
 }
 
 void Acquire::IfCompatible(const protocol::Children& children,

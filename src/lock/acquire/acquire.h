@@ -177,6 +177,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void Decide(const QueueList& list, Proof proof, const std::string& rival);
   [[nodiscard]] bool AgreeOnPermits(const protocol::Contenders& permits);
   [[nodiscard]] bool LeaveIfSuperseded(const protocol::Contenders& contenders);
+  [[nodiscard]] bool Holds(const QueueList& list, std::string_view contender) const;
   void BeginWait(const std::string& predecessor, const QueueList& list);
   void BeginPreemption(const QueueList& list);
   void BeginSimpleWait();
@@ -315,6 +316,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
     bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
+    bool holds = false;     ///< it was the first in the list, or has a permit
   };
   Predecessor predecessor_;
 

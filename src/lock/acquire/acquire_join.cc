@@ -73,7 +73,7 @@ void Acquire::JoinOrLeave(const QueueList& list) {
   if (blocker.empty()) return Join();
   // One of the permits may be a reservation that has ended, which only our contender can show.
   if (request_.permits && HasReservation(list.contenders)) return Join();
-  predecessor_ = {.name = blocker};
+  predecessor_ = {.name = blocker, .holds = Holds(list, blocker)};
   JoinIfReservationEnds(list.contenders, blocker);
   store_.Get(ChildPath(blocker), Watch::kNo, InState([this](const GetReply& reply) {
                // It was deleted meanwhile: the queue decides.

@@ -162,6 +162,13 @@ bool Acquire::LeaveIfSuperseded(const Contenders& contenders) {
 
 // ---- the wait --------------------------------------------------------------------------------
 
+/// Whether a contender in the list that is in our way holds the lock. False: not known.
+bool Acquire::Holds(const QueueList& list, std::string_view contender) const {
+  if (request_.is_simple() || request_.permits) return true;
+  const protocol::ContenderNameView* const first = list.contenders.First();
+  return !request_.is_for_turnstile() && first != nullptr && first->full == contender;
+}
+
 void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   const protocol::Rank rank = protocol::RankOf(list.contenders, contender_.name());
   if (!place_.ranked && request_.max_queue && CountWaiting(request_, rank) >= *request_.max_queue) {
@@ -175,6 +182,7 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   predecessor_.is_rival = false;
   observer_.OnWaiting(request_.lock, predecessor, {rank.ahead, CountWaiting(request_, rank)});
   WatchPredecessor(predecessor);
+  predecessor_.holds = Holds(list, predecessor);
   BeginPreemption(list);
   if (request_.is_for_turnstile()) {
     CountZklocksBefore(list.contenders);
@@ -225,6 +233,7 @@ void Acquire::BeginSimpleWait() {
   const std::string name(protocol::kSimpleName);
   observer_.OnWaiting(request_.lock, name, {.contenders = 1, .waiting = std::nullopt});
   WatchPredecessor(name);
+  predecessor_.holds = true;
   SearchHolders({name}, predecessor_.readable ? name : "");
 }
 

@@ -35,6 +35,8 @@ struct Busy {
   std::string blocker;       ///< the contender in the way; may be empty
   std::string blocker_data;  ///< its data, which anyone may have written: for display only
   std::optional<Reserved> reserved{};  ///< the blocker is this reservation
+  bool holds = false;                  ///< the blocker is known to hold the lock
+  std::size_t more_hold = 0;           ///< of a semaphore: how many others do, if known
 };
 
 /// Whether a holder with this mode and data holds for us. Anyone may have written the data: it is a

@@ -35,6 +35,46 @@ std::string TakenBy(const std::string& data) {
   return SaidBy({"try", lock, "--", "true"}, 75);
 }
 
+/// A waiter after another one names the holder, not its predecessor.
+std::string WaitOverBehindWaiter() {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/x-lock-", ZnodeKind::kEphemeralSequential, R"({"host":"h7","pid":4711})");
+  const Child waiter = StartWaiter(lock);
+  return SaidBy({"exclusive", "--wait", "1ms", lock, "--", "true"}, 75);
+}
+
+/// A reader waits for a writer that waits for another reader.
+std::string WriterAhead() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"read"}, lock);
+  Tree tree;
+  tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
+              ZnodeKind::kEphemeralSequential, R"({"host":"h7","pid":4711})");
+  return SaidBy({"try", "--read", lock, "--", "true"}, 75);
+}
+
+std::string PermitsTaken(const Words& words) {
+  const std::string lock = NewLock("said");
+  const Child first = StartHolder({"exclusive", "--permits", "2", "--label", "nightly"}, lock);
+  const Child second = StartHolder({"exclusive", "--permits", "2", "--label", "nightly"}, lock);
+  Words all = words;
+  all.insert(all.end(), {"--permits", "2", lock, "--", "true"});
+  const std::string said = SaidBy(all, 75);
+  CHECK_THAT(said,
+             Catch::Contains("held by sh (pid ") && Catch::Contains(", 'nightly'), and 1 more"));
+  return said;
+}
+
+std::string OneOfSetTaken() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
+  const std::string said = SaidBy({"try", NewLock("said"), lock, "--", "true"}, 75);
+  CHECK_THAT(said,
+             Catch::Contains(lock + " is held by sh (pid ") && Catch::Contains("'nightly');"));
+  return said;
+}
+
 std::string QueueFull(const std::string& most) {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
@@ -361,8 +401,18 @@ Provocations QueueProvocations() {
   return {
       {{"kTaken"}, [taken] { return Taken(taken); }},
       {{"kWaitOver"}, WaitOver},
+      {{"kTaken"}, OneOfSetTaken},
+      {{"kTaken", Part("kMoreHold", ", and 1 more")}, [] { return PermitsTaken({"try"}); }},
+      {{"kWaitOver", Part("kMoreHold", ", and 1 more")},
+       [] {
+         return PermitsTaken({"exclusive", "--wait", "1ms"});
+       }},
+      {{"kWaitOver", Part("kBlockerHolds", ": it is held by a command (pid 4711 on h7)")},
+       WaitOverBehindWaiter},
       {{Part("kIsHeld", "held: a command (pid 4711 on h7) is ahead"),
-        Part("kBlocker", ": a command (pid 4711 on h7) is ahead"),
+        Part("kBlocker", ": a command (pid 4711 on h7) is ahead")},
+       WriterAhead},
+      {{Part("kIsHeldBy", "held by a command (pid 4711 on h7)"),
         Part("kProcess", "a command (pid 4711 on h7)"), Part("kSomeCommand")},
        [] { return TakenBy(R"({"host":"h7","pid":4711})"); }},
       {{Part("kLabelledProcess", "a command (pid 4711 on h7, 'nightly')")},
