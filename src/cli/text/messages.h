@@ -138,6 +138,14 @@ inline constexpr char kWaitsForItself[] =
     "{} is already held ({}) by an outer zklock: {} would wait for itself forever; take that mode "
     "in the outer zklock";
 
+inline constexpr char kWaitsByNoNest[] =
+    "{} is already held ({}) by an outer zklock: {} --no-nest would wait for itself forever; omit "
+    "--no-nest to run under that zklock, or give --wait";
+
+inline constexpr char kWaitsByReserve[] =
+    "{} is already held ({}) by an outer zklock: {} --reserve would wait for itself forever; "
+    "reserve it outside that zklock, or give --wait";
+
 inline constexpr char kIntervalHeldAbove[] =
     "{} is already held by an outer zklock or for the shell: {} cannot be checked here; give it to "
     "that zklock, or omit it";

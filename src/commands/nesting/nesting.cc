@@ -50,9 +50,13 @@ void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockN
     throw UsageErrorOf(mode, fmt::format(cli::message::kIntervalHeldAbove, lock.display_path(),
                                          intervals.front()));
   }
-  if (!options.no_nest && protocol::Covers(held, mode)) return;
+  const bool is_covered = protocol::Covers(held, mode);
+  if (!options.no_nest && is_covered) return;
   if (QueuesBesideForEver(held, options, mode)) throw WaitsBehindWriter(lock.display_path());
-  throw UsageErrorOf(mode, fmt::format(cli::message::kWaitsForItself, lock.display_path(),
+  const char* const format = !options.reserve.empty() ? cli::message::kWaitsByReserve
+                             : is_covered             ? cli::message::kWaitsByNoNest
+                                                      : cli::message::kWaitsForItself;
+  throw UsageErrorOf(mode, fmt::format(fmt::runtime(format), lock.display_path(),
                                        protocol::ModeName(held), protocol::ModeName(mode)));
 }
 

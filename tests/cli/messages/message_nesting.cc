@@ -89,6 +89,11 @@ std::string BehindWriter() {
   return reader.err();
 }
 
+/// Of a run below one that holds the LOCK.
+std::string Below(const std::string& words) {
+  return Said(Run(Script(NewLock("said"), "$Z exclusive $L -- $Z " + words)), Exited(64));
+}
+
 }  // namespace
 
 Provocations NestingProvocations() {
@@ -96,6 +101,8 @@ Provocations NestingProvocations() {
       {{"kKeptForNested", Part("kOuterReleased")}, Outlived},
       {{"kReleaseBelow", "kReleaseWaits"}, Released},
       {{"kWaitsBehindWriter"}, BehindWriter},
+      {{"kWaitsByNoNest"}, [] { return Below("exclusive --no-nest $L -- true"); }},
+      {{"kWaitsByReserve"}, [] { return Below("exclusive --reserve ci $L"); }},
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
