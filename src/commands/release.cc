@@ -226,7 +226,7 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   if (options.force) {
     const bool was_there = session.Ask(
         [&](lock::Calls& calls) { return lock::DeleteContender(calls, queue, IdOf(contender)); });
-    if (was_there) report.Say(cli::ForcedOut(options.lock, contender.name));
+    if (was_there) report.Say(cli::ForcedOut(options.lock, contender));
     return was_there;
   }
   const bool was_there = session.Ask([&](lock::Calls& calls) {

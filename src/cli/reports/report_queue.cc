@@ -133,8 +133,10 @@ std::string Asked(const std::string& lock, const ContenderView& contender) {
              : fmt::format(message::kAsked, name, lock);
 }
 
-std::string ForcedOut(const std::string& lock, const std::string& contender) {
-  return fmt::format(message::kForcedOut, Printable(contender), lock);
+std::string ForcedOut(const std::string& lock, const ContenderView& contender) {
+  const std::string name = Printable(contender.name);
+  if (!contender.reserved) return fmt::format(message::kForcedOut, name, lock);
+  return fmt::format(message::kForcedReservation, name, lock, contender.reserved->reservation.id);
 }
 
 }  // namespace zklock::cli

@@ -41,6 +41,6 @@ namespace zklock::cli {
 /// The contender was asked to release.
 [[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender);
 /// The contender was deleted, and what that means.
-[[nodiscard]] std::string ForcedOut(const std::string& lock, const std::string& contender);
+[[nodiscard]] std::string ForcedOut(const std::string& lock, const ContenderView& contender);
 
 }  // namespace zklock::cli

@@ -78,6 +78,9 @@ inline constexpr char kCannotBeAsked[] =
 inline constexpr char kAsked[] = "asked {} to release {}";
 inline constexpr char kAskedCurator[] =
     "asked {} to release {} (it does if its program made the lock revocable)";
+inline constexpr char kForcedReservation[] =
+    "deleted {} from {}, which reserved it for {}: nothing ends a command that runs under the "
+    "reservation";
 inline constexpr char kForcedOut[] =
     "deleted {} from {}: until its command has ended, two may run together";
 

@@ -87,6 +87,15 @@ std::string DeniedReservation() {
   return Denied({"--force", "--contender", Tree().Children(lock).at(0), lock});
 }
 
+std::string ForcedReservation() {
+  const std::string lock = NewLock("said");
+  CHECK(RunZklock({"exclusive", "--reserve", "ci", lock}).exit == Exited(0));
+  const std::string name = Tree().Children(lock).at(0);
+  const std::string said = SaidBy({"release", "--force", "--contender", name, "--yes", lock}, 0);
+  CHECK_THAT(said, !Catch::Contains("until its command has ended"));
+  return said;
+}
+
 }  // namespace
 
 Provocations ReleaseProvocations() {
@@ -99,6 +108,7 @@ Provocations ReleaseProvocations() {
        [] {
          return Release({"--holders", "--force"});
        }},
+      {{"kForcedReservation"}, ForcedReservation},
       {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseUnknown(kCurator, "10.0.0.7", true, 0); }},
       {{Part("kDataUnread")}, [] { return ReleaseUnknown("/x-lock-", "", false, 75); }},
       {{Part("kUnknownProgram"), "kCannotBeAsked"},
