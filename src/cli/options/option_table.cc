@@ -158,6 +158,7 @@ std::string Root(const OptionValue& value, OptionFields& fields) {
 }
 
 std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
+  fields.server.asks_session_timeout = value.WasGiven();
   std::string fault = DurationValue<&ServerOptions::session_timeout, kNotZero>(value, fields);
   if (!fault.empty() || fields.server.session_timeout <= kLongestSessionTimeout) return fault;
   return fmt::format(message::kTooLong, value.spec->Name(), value.text,

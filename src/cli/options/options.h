@@ -34,7 +34,8 @@ struct ServerOptions {
   bool has_own_root = false;     ///< `root` is not the default
   Duration connect_timeout{};
   Duration session_timeout{};
-  std::string unused_config;  ///< see Config::unused_file
+  bool asks_session_timeout = false;  ///< `session_timeout` is not the default
+  std::string unused_config;          ///< see Config::unused_file
 };
 
 /// How much is reported on standard error.

@@ -27,6 +27,9 @@ constexpr char kShorterTimeoutCounts[] =
 constexpr char kShortSession[] =
     "the servers grant a session timeout of only {}: an ordinary change of leader may end the "
     "command; see --session-timeout";
+constexpr char kGrantedLess[] =
+    "the servers grant a session timeout of {}, not of {} as requested: without a server the "
+    "command is ended sooner; see zklock inspect --servers-report";
 constexpr char kQueued[] = "queued as {}";
 constexpr char kWaiting[] = "waiting for {}: {}predecessor {}";
 constexpr char kFirst[] =
@@ -112,7 +115,8 @@ std::string ConnectedEvent::Text() const {
 }
 
 std::string ShortSessionEvent::Text() const {
-  return fmt::format(message::kShortSession, FormatDuration(timeout));
+  if (!asked) return fmt::format(message::kShortSession, FormatDuration(timeout));
+  return fmt::format(message::kGrantedLess, FormatDuration(timeout), FormatDuration(*asked));
 }
 
 EventFields QueuedEvent::Fields() const {

@@ -59,10 +59,12 @@ struct ConnectedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The session timeout is so short that an ordinary change of leader may end the command.
+/// The session timeout is so short that an ordinary change of leader may end the command, or
+/// shorter than the user asked for.
 struct ShortSessionEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   Duration timeout{};
+  std::optional<Duration> asked{};  ///< it is only shorter than this
   [[nodiscard]] std::string Text() const;
 };
 

@@ -11,6 +11,7 @@
 #include "commands/run/reserve.h"
 #include "commands/session/exit.h"
 #include "lock/acquire/semaphore.h"
+#include "protocol/lease.h"
 
 namespace zklock::commands {
 namespace {
@@ -141,7 +142,12 @@ class LockAcquisition {
 
   HeldLocks Held(const TakenLocks& taken) {
     const Duration timeout = session_driver_->session().lease().timeout();
-    context_.events.WarnOfShortSession(timeout);
+    const cli::ServerOptions& asked = context_.options.server;
+    if (timeout < protocol::kComfortableSessionTimeout) {
+      context_.events.WarnOfShortSession(timeout);
+    } else if (asked.asks_session_timeout && timeout < asked.session_timeout) {
+      context_.events.Publish(cli::ShortSessionEvent{timeout, asked.session_timeout});
+    }
     for (const lock::Ticket& ticket : taken.tickets)
       context_.events.Publish(cli::AcquiredEvent{ticket});
     return {std::move(session_driver_), taken.tickets, taken.passed};

@@ -128,6 +128,15 @@ std::string ShortSession() {
   return SaidBy({"exclusive", "--session-timeout", "6s", NewLock("said"), "--", "true"}, 0);
 }
 
+/// More than the servers' maxSessionTimeout.
+std::string GrantedLess() {
+  std::string said =
+      SaidBy({"exclusive", "--session-timeout", "3m", NewLock("said"), "--", "true"}, 0);
+  CHECK_THAT(said, Catch::Contains(", not of 3m as requested"));
+  CHECK(Lines(said).size() == 1);
+  return said;
+}
+
 std::string Stops() {
   Child holder = StartHolder(NewLock("said"));
   holder.Signal(SIGTSTP);
@@ -250,6 +259,7 @@ Provocations RunProvocations() {
       {{"kSuspect", "kConfirmed"}, SuspectAndConfirmed},
       {{"kNotConfirmed"}, NotConfirmed},
       {{"kShortSession"}, ShortSession},
+      {{"kGrantedLess"}, GrantedLess},
       {{"kSuspending"}, Stops},
       {{"kLeftBehind"}, LeftBehind},
       {{"kGuardFailed"}, GuardFailed},
