@@ -27,7 +27,7 @@ constexpr char kSuperseded[] =
     "superseded by a newer contender for {} (--supersede); the command was not run";
 constexpr char kTooRecent[] =
     "{} last {} on {} {} ago, which is within {} {}; the command was not run";
-constexpr char kNotResumed[] = "{} is not reserved for {} (any more); the command was not run";
+constexpr char kNotResumed[] = "{} is not reserved for {} (any more){}; the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 constexpr char kMayRemain[] =
     "{} while waiting for {}: no server confirmed that it left the queue; its contender may remain "

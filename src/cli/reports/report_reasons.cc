@@ -262,12 +262,14 @@ std::string DefectText(const lock::Defect& defect) {
 
 namespace {
 
+std::string NameOf(const lock::Reserved& reserved) {
+  return Printable(ReservationText(reserved, /*overdue=*/false), 2 * kWidestForeign);
+}
+
 /// The contender or reservation in the way.
 std::string BlockerName(const lock::Busy& busy) {
   const std::string name =
-      busy.reserved
-          ? Printable(ReservationText(*busy.reserved, /*overdue=*/false), 2 * kWidestForeign)
-          : ProcessText(busy.blocker, busy.blocker_data);
+      busy.reserved ? NameOf(*busy.reserved) : ProcessText(busy.blocker, busy.blocker_data);
   return busy.more_hold == 0 ? name : name + fmt::format(message::kMoreHold, busy.more_hold);
 }
 
@@ -284,6 +286,10 @@ std::string BlockerText(const lock::Busy& busy) {
   if (busy.reserved) return fmt::format(message::kBlockerReserved, BlockerName(busy));
   if (busy.holds) return fmt::format(message::kBlockerHolds, BlockerName(busy));
   return fmt::format(message::kBlocker, BlockerName(busy));
+}
+
+std::string OtherReservationText(const std::optional<lock::Reserved>& other) {
+  return other ? fmt::format(message::kButReserved, NameOf(*other)) : "";
 }
 
 std::string AskerText(const lock::ReleaseRequest& request) {

@@ -102,7 +102,8 @@ std::string ResultText(const RunOptions& options, const DryRunFinding& finding) 
                          finding.recent.host, FormatDuration(finding.recent.ago),
                          finding.recent.option, FormatDuration(finding.recent.interval));
     case kNotReserved:
-      return WouldNotRun(EndReason::kNotReserved, finding.lock, options.reserve);
+      return WouldNotRun(EndReason::kNotReserved, finding.lock, options.reserve,
+                         OtherReservationText(finding.busy.reserved));
   }
   return "";
 }

@@ -117,7 +117,15 @@ class LockExamination {
       Fail({lock::Unusable::Why::kShortSessions});
     }
     if (context_.options.resumes) {
-      return Of(FindReservation() != nullptr ? Finding::What::kFree : Finding::What::kNotReserved);
+      if (FindReservation() != nullptr) return Free();
+      Finding missing = Of(Finding::What::kNotReserved);
+      for (const lock::QueueEntry& entry : found_.entries) {
+        const bool holds = entry.reserved && entry.position && !entry.Waits();
+        if (holds && entry.reserved->reservation.id != context_.options.reserve) {
+          missing.busy.reserved = entry.reserved;
+        }
+      }
+      return missing;
     }
     CheckRights();
     CheckCompatibility();

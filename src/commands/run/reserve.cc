@@ -92,13 +92,15 @@ class Reserver {
   std::vector<lock::Ticket> FindAll() {
     for (const cli::WantedLock& wanted : context_.options.locks) {
       const lock::LockName lock = context_.NameOf(wanted);
+      std::optional<lock::Reserved> other;
       const auto found = Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
-        return lock::FindHeldReservation(calls, lock, context_.options.reserve);
+        return lock::FindHeldReservation(calls, lock, context_.options.reserve, &other);
       });
       if (!found) {
         End(lock.display_path(),
             cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kNotReserved,
-                               lock.display_path(), context_.options.reserve));
+                               lock.display_path(), context_.options.reserve,
+                               cli::OtherReservationText(other)));
       }
       if (found->reserved.mode != wanted.mode) {
         const FailureEnd end(session_driver_, context_.options.server.connect_timeout,

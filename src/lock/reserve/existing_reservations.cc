@@ -40,14 +40,20 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
 // time that was asked for before the read.
 
 std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
-                                                const std::string& id) {
+                                                const std::string& id,
+                                                std::optional<Reserved>* other) {
   std::optional<milliseconds> before;
   for (;;) {
+    if (other != nullptr) other->reset();
     std::optional<milliseconds> now;
     // Only of a holder: anyone who may create znodes can forge a reservation further back.
     for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
       const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
-      if (!reserved || reserved->reservation.id != id) continue;
+      if (!reserved) continue;
+      if (reserved->reservation.id != id) {
+        if (other != nullptr) *other = reserved;
+        continue;
+      }
       if (reserved->until) {
         if (before && *before >= *reserved->until) continue;
         now = calls.Repeat([&] { return AskServersTime(calls, lock); });

@@ -12,9 +12,11 @@
 namespace zklock::lock {
 
 /// The reservation for `id` that holds `lock`; none if there is none, or if it has reached its end
-/// by the servers' clock. Throws OperationFailed.
-[[nodiscard]] std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
-                                                              const std::string& id);
+/// by the servers' clock. Then `other`, if not null, is set to one of another ID that holds it, if
+/// there is one. Throws OperationFailed.
+[[nodiscard]] std::optional<ReservedLock> FindHeldReservation(
+    Calls& calls, const LockName& lock, const std::string& id,
+    std::optional<Reserved>* other = nullptr);
 
 /// Lets the reservations of one ID last for `lasts` from now, by the servers' clock: all of them,
 /// in one transaction. None ends earlier than before, none without an end gets one, and none lasts

@@ -435,6 +435,15 @@ Provocations QueueProvocations() {
        [] {
          return SaidBy({"exclusive", "--resume", "ci", NewLock("said"), "--", "true"}, 75);
        }},
+      {{"kNotResumed", Part("kButReserved", ", but for freeze")},
+       [] {
+         const std::string lock = NewLock("said");
+         Reserve(lock);
+         const Words words = {"exclusive", "--resume", "ci", lock, "--", "true"};
+         CHECK_THAT(RunZklock({"exclusive", "--dry-run", "--resume", "ci", lock, "--", "true"}).out,
+                    Catch::Contains("is not reserved for ci (any more), but for freeze\n"));
+         return SaidBy(words, 75);
+       }},
       {{"kRenewed"}, Renewed},
       {{"kPreempted"}, [] { return PreemptedBy("all"); }},
       {{"kNobodyAsked", Part("kLeft"), Part("kMoreLeft", " and 1 more"),
