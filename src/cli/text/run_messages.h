@@ -81,6 +81,9 @@ inline constexpr char kLastRunQuota[] = "the history of {} is not kept: a quota 
 inline constexpr char kLastRunFailed[] =
     "the history of {} is not kept: {}/last-run could not be written";
 
+// --hold: to the system's log.
+inline constexpr char kOwnerSignalled[] = "{}; process {} ({}) was sent {}";
+
 // The command's cgroup.
 inline constexpr char kContained[] = "the command runs in the cgroup {}";
 inline constexpr char kNotContained[] = "the command runs without a cgroup of its own: {}";

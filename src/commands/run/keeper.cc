@@ -1,6 +1,7 @@
 #include "commands/run/keeper.h"
 
 #include <fmt/core.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,11 @@
 #include "base/end_cause.h"
 #include "base/exit_status.h"
 #include "cli/reports/end_reason.h"
+#include "cli/reports/report_queue.h"
+#include "cli/reports/report_reasons.h"
 #include "cli/text/messages.h"
+#include "cli/text/printable.h"
+#include "cli/text/run_messages.h"
 #include "commands/nesting/run_metadata.h"
 #include "commands/run/acquire_locks.h"
 #include "commands/run/history.h"
@@ -70,6 +75,13 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
     return message == LinkState::kMessage ? kExitSignalBase + *ended_by
                                           : process::ShellStatus(status);
   }
+}
+
+/// For what happens when the keeper has no streams any more. May block.
+void WriteToSystemLog(const std::string& line) {
+  openlog("zklock", LOG_PID, LOG_USER);
+  syslog(LOG_WARNING, "%s", line.c_str());
+  closelog();
 }
 
 /// The process in the background that holds for the owner.
@@ -140,6 +152,31 @@ class Keeper {
     guard_->BeginClose();
     EnterEnd(hold, began);
     (void)locks_.session_driver->Close();
+    // Now that nothing is held any more.
+    if (!why_ended_.empty() && guard_->cause() != EndCause::kItself) LogEnd();
+  }
+
+  void LogEnd() {
+    WriteToSystemLog(fmt::format(cli::message::kOwnerSignalled, why_ended_, owner_.id().pid,
+                                 cli::Printable(owner_.name()),
+                                 cli::SignalName(context_.options.on_lost_signal)));
+  }
+
+  /// For the log; empty if nobody has to be told.
+  [[nodiscard]] std::string TextOf(EndCause cause, const lock::Hold& hold,
+                                   const HoldEvents& hold_events) {
+    if (*cli::RowOf(cause).format == '\0') return "";
+    const auto& request = hold_events.release_request();
+    if (cause == EndCause::kReleaseRequested || cause == EndCause::kRemoved) {
+      return cli::CauseText(cause, locks_.DisplayPath(),
+                            {.by = request ? cli::AskerText(*request) : ""});
+    }
+    return cli::CauseText(cause, locks_.DisplayPath(),
+                          {.unconfirmed = hold.Unconfirmed(),
+                           .tried = locks_.session_driver->Tried(),
+                           .paused = hold.paused(),
+                           .server = session().connected_server(),
+                           .granted = session().granted_timeout()});
   }
 
   /// With --history, releases and enters the end of the hold.
@@ -204,6 +241,7 @@ class Keeper {
     if (const auto cause = WhyToEnd(hold, hold_events, now >= stop)) {
       nested_.End();
       guard.SignalOwner(*cause);
+      if (why_ended_.empty()) why_ended_ = TextOf(*cause, hold, hold_events);
     }
     if (hold.loss() || now >= hold.lease_end()) return true;
     if (guard.cause() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
@@ -264,6 +302,7 @@ class Keeper {
   std::optional<process::OwnerGuard> guard_;
   std::optional<History> history_;
   bool got_ending_signal_ = false;
+  std::string why_ended_;        // once the owner is signalled
   TimePoint leave_at_ = kNever;  // set once the owner has been signalled
 };
 

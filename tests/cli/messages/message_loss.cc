@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/hold/hold_script.h"
 #include "cli/messages/provocation.h"
 #include "support/peer.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -279,10 +281,61 @@ std::string UnknownIfOutlived() {
   return run.err();
 }
 
+/// What the keeper of a shell writes to the system's log. `act` is told the LOCK.
+std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& act) {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("said");
+  // In a mount namespace, with a /dev/log of its own.
+  ChildOptions options = Script(
+      lock,
+      "mkdir $D && exec unshare --user --map-root-user --mount sh -c '"
+      "mount -t tmpfs none $D && touch $D/null $D/urandom || exit;"
+      "mount --bind /dev/null $D/null; mount --bind /dev/urandom $D/urandom;"
+      "mount --rbind $D /dev;"
+      "perl -MSocket -e \"socket(S, AF_UNIX, SOCK_DGRAM, 0); bind(S, sockaddr_un(q(/dev/log)));"
+      "open(F, q(>), q(/dev/up)); recv(S, \\$line, 4096, 0); print \\$line, chr(10)\" & "
+      "until test -e /dev/up; do sleep 0.01; done; "
+      "sh -c \"trap : TERM; $Z exclusive --hold $L || exit; echo held; read x\"; wait'");
+  options.also_environment.push_back("D=" + directory.Path("dev"));
+  Child script = Child::Start(options);
+  if (script.ReadLine() != "held") return "";
+  act(lock);
+  const std::string line = script.ReadLine();
+  const std::size_t begin = line.find(" zklock[");
+  CHECK(line.starts_with("<12>"));
+  REQUIRE(begin != std::string::npos);
+  script.CloseInput();
+  script.Wait();
+  return "zklock: " + line.substr(line.find("]: ", begin) + 3) + "\n";
+}
+
+/// By release --force, whose reason the keeper has read.
+std::string ForcedFromShell() {
+  return LoggedByKeeper([](const std::string& lock) {
+    CHECK(
+        RunZklock({"release", "--holders", "--force", "--yes", "--reason", "for fun", lock}).exit ==
+        Exited(0));
+  });
+}
+
+std::string AskedOfShell() {
+  return LoggedByKeeper([](const std::string& lock) {
+    CHECK(RunZklock({"release", "--holders", "--yes", "--reason", "for fun", lock}).exit ==
+          Exited(0));
+  });
+}
+
 }  // namespace
 
 Provocations LossProvocations() {
   return {
+      {{"kOwnerSignalled", "kLost"},
+       [] {
+         const std::string said = ForcedFromShell();
+         CHECK_THAT(said, Catch::Contains("taken away by ") && Catch::Contains("('for fun')"));
+         return said;
+       }},
+      {{"kOwnerSignalled", "kReleaseRequested"}, AskedOfShell},
       {{"kOutlived"}, Outlived},
       {{"kRanPastEnd"}, RanPastEnd},
       {{"kOutlivedUnknown"}, UnknownIfOutlived},
