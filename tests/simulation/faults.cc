@@ -235,7 +235,9 @@ void OldRecord(Life& life) {
 /// A client that may only create children makes one that looks like a reservation.
 void ForgeReservation(Life& life) {
   const std::string lock = life.AnyLock();
-  const Znode* const node = life.ensemble.truth().Find(lock);
+  // With those that a leader without a majority may commit later, all at once.
+  const Server* const leader = life.ensemble.Leader();
+  const Znode* const node = leader == nullptr ? nullptr : leader->prepared.Find(lock);
   if (node == nullptr) return;
   // Each costs whoever finds it some requests.
   if (std::count_if(node->children.begin(), node->children.end(), IsForged) >= 3) return;
