@@ -95,14 +95,14 @@ def record(zklock, servers, desk):
         hosts[0].let_job_end()
         await_all(build1=r"^backup done\nbuild1\$", build2=runs,
                   build3=waits.format("next in line", "build2"),
-                  laptop="held by 1, 1 waiting(.*\n)*last run")
+                  laptop="held by 1, 1 waiting(.*\n)*last recorded run")
         keep("build1 is done and build2 goes on at once; build3 moves up")
         hosts[1].let_job_end()
         await_all(build2=r"^backup done\nbuild2\$", build3=runs,
-                  laptop="held by 1, 0 waiting(.*\n)*last run.* on build2")
+                  laptop="held by 1, 0 waiting(.*\n)*last recorded run.* on build2")
         keep("then it is build3's turn; the token grows from each holder to the next")
         hosts[2].let_job_end()
-        await_all(build3=r"^backup done\nbuild3\$", laptop="free(.*\n)*last run.* on build3")
+        await_all(build3=r"^backup done\nbuild3\$", laptop="free(.*\n)*last recorded run.* on build3")
         return frames
     finally:
         for one in terminals:

@@ -6,11 +6,15 @@
 #include <chrono>
 
 #include "cli/text/duration.h"
+#include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
 #include "cli/text/run_messages.h"
 
 namespace zklock::cli {
 namespace {
+
+// Long names in foreign data must not push the rest out of sight.
+constexpr std::size_t kWidestHost = 40;
 
 RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& running) {
   using End = lock::RunRecord::End;
@@ -47,6 +51,19 @@ std::string RunsTakeText(std::string_view last_run) {
   const std::string most = FormatDuration(*longest);
   return least == most ? fmt::format(message::kRunsTake, most)
                        : fmt::format(message::kRunsTakeBetween, least, most);
+}
+
+std::string ReleaseText(std::string_view name, const protocol::LastRelease& last) {
+  const protocol::ReleaseRecord& record = last.record;
+  const std::string host = Printable(record.host, kWidestHost);
+  const std::string time = FormatTime(last.written_ms);
+  const std::string_view mode = protocol::ModeName(record.mode);
+  if (record.is_reservation) {
+    return fmt::format("last reserved on {}, until {} ({}, token {})", host, time, mode,
+                       record.token);
+  }
+  return fmt::format("{}: status {} after {}, ended {} on {} ({}, token {})", name, record.status,
+                     FormatDuration(record.duration), time, host, mode, record.token);
 }
 
 std::string_view RunStateName(RunState state) {

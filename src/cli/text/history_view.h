@@ -7,6 +7,7 @@
 
 #include "lock/data/run_history.h"
 #include "lock/survey/lock_survey.h"
+#include "protocol/grant_time.h"
 
 namespace zklock::cli {
 
@@ -41,6 +42,10 @@ struct HistoryView {
 /// "runs take 4m to 6m", of the runs in a history that succeeded; empty if there is none.
 /// `last_run`: the data of a LOCK's last-run, any bytes.
 [[nodiscard]] std::string RunsTakeText(std::string_view last_run);
+
+/// "NAME: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)"; "last
+/// reserved on b7, until ...".
+[[nodiscard]] std::string ReleaseText(std::string_view name, const protocol::LastRelease& last);
 
 /// "ended", "running", "reserved", "lost".
 [[nodiscard]] std::string_view RunStateName(RunState state);

@@ -83,6 +83,13 @@ void HistoryPrinter::OnLockEnd(const lock::LockSurvey& lock) {
     out_(HistoryJson(lock.path, *view, options_.most_runs));
   } else {
     out_(HistoryText(lock.path, *view, options_.most_runs, style_));
+    const std::optional<protocol::LastRelease> last = QueueDescriber(lock).last_release();
+    // Tokens grow in the order of the runs.
+    if (!last || (!view->runs.empty() && last->record.token <= view->runs[0].run.token)) return;
+    const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+    const std::string later = Printable(ReleaseText("not in its history", *last), width);
+    const Tone tone = last->record.status == 0 ? Tone::kPlain : Tone::kBad;
+    out_("\n" + Paint(tone, later, style_.colours) + "\n");
   }
 }
 
@@ -90,11 +97,12 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
                         const ViewStyle& style) {
   const std::size_t width = style.width == 0 ? std::string::npos : style.width;
   const std::size_t shown = std::min(most_runs, view.runs.size());
-  const std::string what = view.runs.empty() ? "no run in its history"
-                           : shown < view.runs.size()
-                               ? fmt::format("the last {} of {} runs", shown, view.runs.size())
-                           : shown == 1 ? std::string("the last run")
-                                        : fmt::format("the last {} runs", shown);
+  const std::string what =
+      view.runs.empty() ? "no run in its history"
+      : shown < view.runs.size()
+          ? fmt::format("the last {} of {} recorded runs", shown, view.runs.size())
+      : shown == 1 ? std::string("the last recorded run")
+                   : fmt::format("the last {} recorded runs", shown);
   std::string text =
       Paint(Tone::kTitle, Printable(path + ": " + what, width), style.colours) + "\n";
   if (view.runs.empty()) return text;

@@ -187,7 +187,7 @@ void QueueCheck::JudgeLastRun(const lock::LockSurvey& lock) {
   const std::string end = is_lost ? "was lost" : fmt::format("failed with status {}", *run.status);
   const std::string host = run.host.empty() ? "" : " on " + OneLine(run.host, kWidestPath);
   Add(CheckState::kCritical,
-      fmt::format("{}: the last run {} (it began {} ago{})", path_, end,
+      fmt::format("{}: the last recorded run {} (it began {} ago{})", path_, end,
                   Span(MillisecondsSince(run.began.count(), now_ms_)), host));
 }
 

@@ -145,19 +145,6 @@ std::string Use(const lock::LockSurvey& lock, std::size_t reserved) {
   return fmt::format("free, {} permit{}", *lock.permit_limit, *lock.permit_limit == 1 ? "" : "s");
 }
 
-std::string LastRunText(const protocol::LastRelease& last) {
-  const protocol::ReleaseRecord& record = last.record;
-  if (record.is_reservation) {
-    return fmt::format("last reserved on {}, until {} ({}, token {})",
-                       Printable(record.host, kWidestName), FormatTime(last.written_ms),
-                       protocol::ModeName(record.mode), record.token);
-  }
-  return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
-                     FormatDuration(record.duration), FormatTime(last.written_ms),
-                     Printable(record.host, kWidestName), protocol::ModeName(record.mode),
-                     record.token);
-}
-
 }  // namespace
 
 /// Sums up who waits for whom in as few lines as possible.
@@ -469,20 +456,25 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
   }
   const auto history = DescribeHistory(lock);
   const std::vector<RunView> runs = history ? history->runs : std::vector<RunView>();
-  const auto& last = describer_->last_release();
+  const std::string take = RunsTakeText(lock.last_run.value_or(""));
+  std::optional<protocol::LastRelease> last = describer_->last_release();
+  if (last || !runs.empty()) text += "\n";
   const bool is_kept =
       last && std::any_of(runs.begin(), runs.end(), [&](const RunView& run) {
         return run.run.token == last->record.token && run.state == RunState::kEnded;
       });
-  if (last || !runs.empty()) text += "\n";
-  if (last && !is_kept) {
-    add(LastRunText(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
-  }
-  const std::string take = RunsTakeText(lock.last_run.value_or(""));
+  if (is_kept) last.reset();
   if (lock.IsHeld() && !take.empty()) add(take, Tone::kPlain);
+  // Tokens grow in the order of the runs.
+  const auto add_last = [&](std::string_view name) {
+    add(ReleaseText(name, *last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
+    last.reset();
+  };
   for (std::size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i) {
+    if (last && last->record.token > runs[i].run.token) add_last("run");
     add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
   }
+  if (last && runs.size() <= kMostRuns) add_last(runs.empty() ? "last recorded run" : "run");
   return text;
 }
 

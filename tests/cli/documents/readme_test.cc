@@ -294,7 +294,7 @@ TEST_CASE("README's inspect example shows the holder, the last run, a check and 
   REQUIRE(report != std::string::npos);
   const std::string out = OutputOf(workspace, example.substr(0, report));
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
-  CHECK_THAT(out, Catch::Contains("/jobs/backup: the last run\n"));
+  CHECK_THAT(out, Catch::Contains("/jobs/backup: the last recorded run\n"));
   CHECK_THAT(out, Catch::Contains("\nOK - /jobs/backup: held for "));
   // Its status depends on how busy this host is.
   CHECK_THAT(Run(workspace.Shell(example.substr(report))).out, Catch::Contains("standalone"));

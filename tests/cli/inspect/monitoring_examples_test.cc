@@ -55,7 +55,7 @@ tests:
         alertname: ZklockRunLost
         exp_alerts:
           - exp_labels: {severity: critical, lock: /jobs/lost}
-            exp_annotations: {summary: "the last run under /jobs/lost was lost: its end was not recorded"}
+            exp_annotations: {summary: "the last recorded run under /jobs/lost was lost: its end was not recorded"}
       - eval_time: 0
         alertname: ZklockDeadlock
       - eval_time: 2h

@@ -103,8 +103,9 @@ TEST_CASE("a check reports a last run that failed or was lost, until the next on
     return RunZklock({"exclusive", "--history", "8", lock, "--", "sh", "-c", script}).exit;
   };
   CHECK(run("exit 3") == Exited(3));
-  CHECK_THAT(Check({"--last-run", lock}, 2),
-             Catch::StartsWith("CRITICAL - " + lock + ": the last run failed with status 3 ("));
+  CHECK_THAT(
+      Check({"--last-run", lock}, 2),
+      Catch::StartsWith("CRITICAL - " + lock + ": the last recorded run failed with status 3 ("));
   CHECK(run("exit 0") == Exited(0));
   CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
 
@@ -115,7 +116,7 @@ TEST_CASE("a check reports a last run that failed or was lost, until the next on
   (void)holder.Wait();
   tree.WaitForChildren(lock, 1);  // its guard closes the session
   CHECK_THAT(Check({"--last-run", lock}, 2),
-             Catch::StartsWith("CRITICAL - " + lock + ": the last run was lost ("));
+             Catch::StartsWith("CRITICAL - " + lock + ": the last recorded run was lost ("));
   const std::string metrics = Metrics(lock);
   CheckMetrics(metrics);
   CHECK_THAT(metrics, Catch::Contains("zklock_last_run_lost{lock=\"" + lock + "\"} 1\n") &&

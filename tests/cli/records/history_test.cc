@@ -374,10 +374,16 @@ TEST_CASE("inspect shows the last three runs, and a run without a history beside
   const std::string text = RunZklock({"inspect", lock}).out;
   CHECK_THAT(text, Catch::Contains("run: status 4 after ") &&
                        Catch::Contains("run: status 2 after ") &&
-                       !Catch::Contains("run: status 1 after ") && !Catch::Contains("last run:"));
+                       !Catch::Contains("run: status 1 after ") && !Catch::Contains("ended "));
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
-  CHECK_THAT(RunZklock({"inspect", lock}).out,
-             Catch::Contains("last run: status 0") && Catch::Contains("run: status 4 after "));
+  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("\n\nrun: status 0 after ") &&
+                                                   Catch::Contains("run: status 4 after "));
+  CHECK(RunZklock({"exclusive", lock, "--", "sh", "-c", "exit 7"}).exit == Exited(7));
+  const std::string kept = RunZklock({"inspect", "--history", lock}).out;
+  CHECK_THAT(kept, Catch::StartsWith(lock + ": the last 4 recorded runs\n") &&
+                       Catch::Contains("\n\nnot in its history: status 7 after "));
+  CHECK(RunKept(lock, {}, "0").err.empty());
+  CHECK_THAT(RunZklock({"inspect", "--history", lock}).out, !Catch::Contains("not in its"));
 }
 
 TEST_CASE("without a history there is none to show") {

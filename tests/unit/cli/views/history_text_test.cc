@@ -57,14 +57,14 @@ TEST_CASE("A history is a table, the newest run first") {
   const auto view = DescribeHistory(Surveyed());
   REQUIRE(view);
   CHECK(HistoryText("/jobs/backup", *view, 100, {}) ==
-        "/jobs/backup: the last 5 runs\n\n"
+        "/jobs/backup: the last 5 recorded runs\n\n"
         "BEGAN                WAITED  DURATION   STATUS  HOST  USER  LABEL         TOKEN\n"
         "2024-03-01 12:02:00      2s         -  running  db1   ci    nightly  4294967354\n"
         "2024-03-01 12:03:00      2s      1m5s        -  db1   ci    -        4294967345\n"
         "2024-03-01 12:02:00      2s         -     lost  db1   ci    nightly  4294967344\n"
         "2024-03-01 12:01:00      2s      1m5s        3  db1   ci    nightly  4294967343\n"
         "2024-03-01 12:00:00      2s      1m5s        0  db1   ci    nightly  4294967342\n");
-  CHECK(HistoryText("/l", *view, 2, {}).starts_with("/l: the last 2 of 5 runs\n"));
+  CHECK(HistoryText("/l", *view, 2, {}).starts_with("/l: the last 2 of 5 recorded runs\n"));
   CHECK(HistoryText("/l", {}, 2, {}) == "/l: no run in its history\n");
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("A narrow terminal gets what matters most") {
   const auto view = DescribeHistory(Surveyed());
   REQUIRE(view);
   CHECK(HistoryText("/l", *view, 1, {.width = 40}) ==
-        "/l: the last 1 of 5 runs\n\n"
+        "/l: the last 1 of 5 recorded runs\n\n"
         "BEGAN           DURATION   STATUS  HOST\n"
         "03-01 12:02:00         -  running  db1\n");
 }
@@ -108,7 +108,7 @@ TEST_CASE("A reservation is shown as reserved until it is released") {
   const auto standing = DescribeHistory(lock);
   REQUIRE(standing);
   CHECK(HistoryText("/l", *standing, 100, {.width = 40}) ==
-        "/l: the last run\n\n"
+        "/l: the last recorded run\n\n"
         "BEGAN           DURATION    STATUS  HOST\n"
         "03-01 12:00:00         -  reserved  db1\n");
   CHECK(RunText(standing->runs[0], true) ==

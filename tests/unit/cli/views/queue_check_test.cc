@@ -126,8 +126,9 @@ TEST_CASE("A last run that failed or was lost is critical, if that is asked for"
   CHECK(Judge({{.path = "/never"}}, limits, 0).state == CheckState::kOk);
   const CheckResult failed = Judge({Free(3)}, limits, kHour);
   CHECK(failed.state == CheckState::kCritical);
-  CHECK(failed.line.starts_with(
-      "CRITICAL - /jobs/free: the last run failed with status 3 (it began 1h1m ago on web1) | "));
+  CHECK(
+      failed.line.starts_with("CRITICAL - /jobs/free: the last recorded run failed with status 3 "
+                              "(it began 1h1m ago on web1) | "));
 
   const std::string gone = OurName("web2", "lock-", 5);
   const auto with_history = [&](std::vector<lock::RunRecord> newest_last) {
@@ -147,8 +148,8 @@ TEST_CASE("A last run that failed or was lost is critical, if that is asked for"
                               .token = 6};
   SECTION("lost") {
     CHECK(Judge({with_history({lost})}, limits, kHour)
-              .line.starts_with(
-                  "CRITICAL - /jobs/free: the last run was lost (it began 1h ago on web2) | "));
+              .line.starts_with("CRITICAL - /jobs/free: the last recorded run was lost (it began "
+                                "1h ago on web2) | "));
   }
   SECTION("lost, and the next one still runs") {
     lock::RunRecord next = lost;

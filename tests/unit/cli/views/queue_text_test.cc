@@ -70,10 +70,44 @@ TEST_CASE("An empty lock is shown as free, with its last run") {
                     .status = 0,
                     .host = "b7"},
                    test::kNoon);
-  CHECK(Render({lock}) ==
-        "/jobs/backup: free\n"
-        "\n"
-        "last run: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)\n");
+  CHECK(
+      Render({lock}) ==
+      "/jobs/backup: free\n"
+      "\n"
+      "last recorded run: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token "
+      "17)\n");
+}
+
+TEST_CASE("A run without a history stands among the recorded ones in their order") {
+  const auto shown = [](std::int64_t token, std::size_t kept) {
+    lock::RunHistory history;
+    for (std::size_t i = 0; i < kept; ++i) {
+      history.Enter({.end = lock::RunRecord::End::kLost,
+                     .began = protocol::ServerTime(test::kNoon),
+                     .host = "b8",
+                     .token = static_cast<std::int64_t>(10 * (i + 1))});
+    }
+    lock::LockSurvey lock{.path = "/l"};
+    lock.last_run = history.Format(8);
+    test::SetLastRun(lock,
+                     {.contender = OurName("b7", "lock-", 3),
+                      .mode = protocol::Mode::kExclusive,
+                      .token = token,
+                      .status = 3,
+                      .host = "b7"},
+                     test::kNoon);
+    return Render({lock});
+  };
+  const std::string lost = "run: lost, began 2024-03-01 12:00:00 on b8\n";
+  const auto record = [](const std::string& name, int token) {
+    return name + ": status 3 after 0s, ended 2024-03-01 12:00:00 on b7 (exclusive, token " +
+           std::to_string(token) + ")\n";
+  };
+  CHECK(shown(25, 0) == "/l: free\n\n" + record("last recorded run", 25));
+  CHECK(shown(25, 2) == "/l: free\n\n" + record("run", 25) + lost + lost);
+  CHECK(shown(15, 2) == "/l: free\n\n" + lost + record("run", 15) + lost);
+  CHECK(shown(5, 2) == "/l: free\n\n" + lost + lost + record("run", 5));
+  CHECK(shown(5, 4) == "/l: free\n\n" + lost + lost + lost);
 }
 
 TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
