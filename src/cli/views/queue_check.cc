@@ -103,6 +103,7 @@ void QueueCheck::OnEntry(const lock::QueueEntry& entry) {
 void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
   const auto waiting = static_cast<std::int64_t>(lock.waiting);
   ++locks_;
+  if (!lock.exists && !limits_.age) missing_.push_back(path_);
   if (lock.held > times_->reservations()) ++locks_held_;
   if (times_->reservations() > 0) ++locks_reserved_;
   all_waiting_ += lock.waiting;
@@ -171,7 +172,10 @@ void QueueCheck::JudgeAge(const lock::LockSurvey& lock) {
     return Add(CheckState::kUnknown,
                fmt::format("{}: the record of its last success cannot be read", path_));
   }
-  if (!age) return Add(CheckState::kCritical, fmt::format("{}: no success is known", path_));
+  if (!age) {
+    return Add(CheckState::kCritical, fmt::format("{}: no success is known{}", path_,
+                                                  lock.exists ? "" : " (it does not exist)"));
+  }
   Add(exceeded->state, fmt::format("{}: the last success began {} ago (more than {})", path_,
                                    Span(*age), Span(exceeded->limit)));
 }
@@ -213,6 +217,20 @@ std::string QueueCheck::Summary() const {
                      all_waiting_);
 }
 
+/// "; /jobs/typo does not exist": a name may be misspelt. Of a single LOCK the summary says it.
+std::string QueueCheck::Missing() const {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(missing_.size(), kMostProblems); ++i) {
+    text += (i == 0 ? "; " : ", ") + missing_[i];
+  }
+  if (missing_.size() > kMostProblems) {
+    text += fmt::format(" and {} more", missing_.size() - kMostProblems);
+  }
+  return text + (missing_.empty()       ? ""
+                 : missing_.size() == 1 ? " does not exist"
+                                        : " do not exist");
+}
+
 std::string QueueCheck::PerformanceData() const {
   std::string text;
   const auto add = [&](std::string_view label, const Largest& largest,
@@ -245,7 +263,9 @@ CheckResult QueueCheck::Result() const {
         {CheckState::kCritical, OneLine("deadlock: " + deadlock.Text(), kWidestText)});
   }
   worst_first.insert(worst_first.end(), problems_.begin(), problems_.end());
-  if (worst_first.empty()) return ResultOf(CheckState::kOk, Summary(), data);
+  if (worst_first.empty()) {
+    return ResultOf(CheckState::kOk, Summary() + (locks_ == 1 ? "" : Missing()), data);
+  }
   std::stable_sort(worst_first.begin(), worst_first.end(), [](const Problem& a, const Problem& b) {
     return Severity(a.state) > Severity(b.state);
   });
@@ -256,7 +276,7 @@ CheckResult QueueCheck::Result() const {
   if (worst_first.size() > kMostProblems) {
     text += fmt::format("; and {} more", worst_first.size() - kMostProblems);
   }
-  return ResultOf(worst_first.front().state, text, data);
+  return ResultOf(worst_first.front().state, text + Missing(), data);
 }
 
 }  // namespace zklock::cli

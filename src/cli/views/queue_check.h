@@ -65,6 +65,7 @@ class QueueCheck final : public lock::SurveySink {
   void JudgeAge(const lock::LockSurvey& lock);
   void JudgeLastRun(const lock::LockSurvey& lock);
   [[nodiscard]] std::string Summary() const;
+  [[nodiscard]] std::string Missing() const;
   [[nodiscard]] std::string PerformanceData() const;
 
   const CheckLimits limits_;
@@ -73,6 +74,7 @@ class QueueCheck final : public lock::SurveySink {
   DeadlockSearch deadlocks_;
   std::string path_;  ///< of the LOCK, printable
   std::vector<Problem> problems_;
+  std::vector<std::string> missing_;  ///< LOCKs that do not exist and are no problem; printable
   Largest held_, wait_, waiting_, age_;
   std::size_t locks_ = 0;
   std::size_t locks_held_ = 0;  ///< without those that are only reserved

@@ -73,8 +73,9 @@ Finished WriteWithBadFsync(const std::string& what, const std::string& file) {
 TEST_CASE("a check has four states") {
   const std::string lock = NewLock("check");
   CHECK_THAT(Check({lock}, 0), Catch::StartsWith("OK - " + lock + ": free (it does not exist) | "));
-  CHECK_THAT(Check({"--max-age", "1h", lock}, 2),
-             Catch::StartsWith("CRITICAL - " + lock + ": no success is known | "));
+  CHECK_THAT(
+      Check({"--max-age", "1h", lock}, 2),
+      Catch::StartsWith("CRITICAL - " + lock + ": no success is known (it does not exist) | "));
   // Not a container, which the servers may delete with its record of the success.
   Tree().Create(lock, ZnodeKind::kPersistent, "zklock/1");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
@@ -165,7 +166,21 @@ TEST_CASE("several locks and trees are judged together, the worst first") {
   Child holder = StartHolder(root + "/held");
   CHECK_THAT(Check({root}, 0), Catch::StartsWith("OK - 2 locks, 1 held, 0 waiting | "));
   CHECK_THAT(Check({"--max-age", "1h", root + "/free", root + "/never"}, 2),
-             Catch::StartsWith("CRITICAL - " + root + "/never: no success is known | "));
+             Catch::StartsWith("CRITICAL - " + root +
+                               "/never: no success is known (it does not exist) | "));
+}
+
+TEST_CASE("a check of several locks names those that do not exist") {
+  const std::string lock = NewLock("check");
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  CHECK_THAT(
+      Check({lock, lock + "-typo"}, 0),
+      Catch::StartsWith("OK - 2 locks, 0 held, 0 waiting; " + lock + "-typo does not exist | "));
+  CHECK_THAT(Check({"--max-age", "1h", lock, lock + "-typo"}, 2),
+             Catch::StartsWith("CRITICAL - " + lock +
+                               "-typo: no success is known (it does not exist) | "));
+  CHECK_THAT(Check({lock, lock + "-1", lock + "-2", lock + "-3", lock + "-4"}, 0),
+             Catch::Contains("-3 and 1 more do not exist | "));
 }
 
 TEST_CASE("what may not be read is an unknown state of a check") {
