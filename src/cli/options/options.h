@@ -149,6 +149,7 @@ struct InspectOptions {
   std::string output;       ///< the file for kMetrics; empty: standard output
   /// A LOCK or a tree of them; absolute; "/" for everything. With `mine` a LOCK, or empty for all.
   std::string path;
+  bool is_root = false;            ///< `path` is that of --root, because none was named
   std::vector<std::string> paths;  ///< of kCheck, which takes several, in place of `path`
 };
 

@@ -219,6 +219,7 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
     options.path = everything ? "/" : grammar.ReadLock(options.server.root);
   } else if (!options.mine) {
     options.path = options.server.root;
+    options.is_root = true;
   }
   return std::move(options);
 }

@@ -6,6 +6,8 @@ namespace zklock::cli::message {
 // inspect.
 inline constexpr char kUnlistable[] =
     "not authorised to list {}{}: locks there are not shown; see --auth-file";
+inline constexpr char kNoChroot[] =
+    "the chroot {} does not exist, so no lock in it is held; check --servers";
 inline constexpr char kOutage[] = "no server answers: this is the state of {}";
 inline constexpr char kMorePaths[] = " and {} more";
 inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";

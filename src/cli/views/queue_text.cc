@@ -294,7 +294,7 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
 
 void QueueText::OnEnd() {
   if (!found_) {
-    out_(Headline(path_, "free, and no lock below it is held"));
+    out_(Searched(/*is_lock=*/false));
   } else if (lock_.in_tree) {
     const std::vector<Deadlock> deadlocks = deadlocks_.Find();
     const auto end = [&] { return TreeEnd(deadlocks); };
@@ -385,6 +385,20 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
 
+/// Where was searched for LOCKs, how many are in use, and how to see others.
+std::string QueueText::Searched(bool is_lock) const {
+  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+  std::string text;
+  if (!is_lock) {
+    const std::string count = locks_ == 0 ? "no" : std::to_string(locks_);
+    text = fmt::format("{} lock{} in use", count, locks_ == 1 ? "" : "s");
+    if (path_ != "/") text += fmt::format(" below {}{}", path_, style_.is_root ? " (--root)" : "");
+    text = PrintableShort(text, width) + "\n";
+  }
+  if (style_.is_root && path_ != "/") text += "zklock inspect / shows all locks\n";
+  return text;
+}
+
 /// What follows the list of LOCKs.
 std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
@@ -403,7 +417,7 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
       text += Printable(fmt::format("  {} holds {}", who, lock), width) + "\n";
     }
   }
-  return text;
+  return text + "\n" + Searched(/*is_lock=*/false);
 }
 
 /// "PATH: what", with the path cut if the terminal is too narrow.
@@ -475,6 +489,7 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
     add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
   }
   if (last && runs.size() <= kMostRuns) add_last(runs.empty() ? "last recorded run" : "run");
+  if (style_.is_root) text += "\n" + Searched(/*is_lock=*/lock.held + lock.waiting != 0);
   return text;
 }
 

@@ -21,6 +21,9 @@ struct ViewStyle {
   bool colours = false;   ///< whether the terminal shows them
   bool with_names =
       false;  ///< with each contender's cgroup, and its name for `release --contender`
+  /// Whether the path is that of --root, because none was named: then it is said how to see other
+  /// locks.
+  bool is_root = false;
   std::size_t most_waits = 8;  ///< lines of who waits for whom
   /// How many lines there are: rows of the table are left out for what follows it. 0: no limit, and
   /// printed page by page.
@@ -60,6 +63,8 @@ class QueueText final : public lock::SurveySink {
   void PrintPage(const lock::LockSurvey& lock);
   [[nodiscard]] std::string QueueEnd(const lock::LockSurvey& lock) const;
   [[nodiscard]] std::string TreeEnd(const std::vector<Deadlock>& deadlocks) const;
+  /// `is_lock`: the path is that of a LOCK in use, and not searched for others.
+  [[nodiscard]] std::string Searched(bool is_lock) const;
   /// Leaves out rows of the table until it fits, with `above` lines above its rows.
   void FitRows(std::size_t above, const std::function<std::string()>& below);
   [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;

@@ -77,6 +77,10 @@ lock::LockName PathOf(const cli::InspectOptions& options) {
   return lock::LockName::In(options.server.servers.chroot, options.path);
 }
 
+std::string ChrootOf(const cli::InspectOptions& options) {
+  return cli::Printable(options.server.servers.chroot);
+}
+
 /// The terminal's alternate screen, until the object is destroyed.
 class AlternateScreen {
  public:
@@ -155,8 +159,10 @@ class Inspection {
   }
 
   [[nodiscard]] cli::ViewStyle StyleFor(const TerminalSize& size) const {
-    return {
-        .width = size.columns, .colours = OutputHasColours(), .with_names = options_.with_names};
+    return {.width = size.columns,
+            .colours = OutputHasColours(),
+            .with_names = options_.with_names,
+            .is_root = options_.is_root};
   }
 
   int PrintHistory() {
@@ -189,12 +195,14 @@ class Inspection {
     survey_.emplace(session_.store(), session_.clock(), Request(most_contenders), &throttle);
     const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
     const auto status = signal ? InterruptedBy(*signal) : session_.Failure(*survey_);
-    const std::vector<std::string> unlistable = survey_->result().unlistable;
+    const lock::SurveyResult result = survey_->result();
     survey_.reset();
     if (status && output_.error() == 0) return *status;
+    const bool lacks_chroot = !result.exists && session_.LacksChroot();
     session_.Close();
     if (const auto ended = Drain()) return *ended;
-    if (!unlistable.empty()) report_.Say(cli::Unlistable(unlistable));
+    if (lacks_chroot) report_.Say(cli::message::kNoChroot, ChrootOf(options_));
+    if (!result.unlistable.empty()) report_.Say(cli::Unlistable(result.unlistable));
     return kExitOk;
   }
 

@@ -1,5 +1,7 @@
 #include "commands/inspect/monitoring.h"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +18,7 @@
 #include "cli/views/queue_metrics.h"
 #include "commands/inspect/new_file.h"
 #include "commands/session/console.h"
+#include "commands/session/exit.h"
 #include "commands/session/output.h"
 #include "commands/session/short_session.h"
 #include "lock/survey/survey.h"
@@ -69,6 +72,7 @@ int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
                  cli::Report& report) {
   cli::QueueCheck check(options.limits, MillisecondsNow());
   ShortSession session(options.server, signals, report);
+  bool lacks_chroot = false;
   for (const std::string& path : options.paths) {
     lock::Survey survey(session.store(), session.clock(),
                         RequestFor(options, path, path == "/" ? Scope::kTree : Scope::kGuess),
@@ -80,9 +84,19 @@ int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
       if (!IsAboutPath(survey)) break;
     } else {
       check.EndPath(path, survey.result().unlistable);
+      try {
+        lacks_chroot = lacks_chroot || (!survey.result().exists && session.LacksChroot());
+      } catch (const Exit& exit) {
+        // The connection was lost just now. What was found is still true.
+        if (exit.status() >= kExitSignalBase) throw;
+      }
     }
   }
   session.Close();
+  if (lacks_chroot) {
+    const std::string chroot = cli::Printable(options.server.servers.chroot);
+    check.AddUnknown(fmt::format(cli::message::kNoChroot, chroot));
+  }
   const cli::CheckResult result = check.Result();
   const int unknown = static_cast<int>(cli::CheckState::kUnknown);
   if (const auto status = PrintWhole(result.line, signals, report)) {
@@ -105,12 +119,16 @@ int InspectMetrics(const cli::InspectOptions& options, process::Signals& signals
   lock::Survey survey(session.store(), session.clock(),
                       RequestFor(options, options.path, Scope::kTree), &metrics);
   session.Run(survey);
+  const bool lacks_chroot = !survey.result().exists && session.LacksChroot();
   session.Close();
   const auto& unlistable = survey.result().unlistable;
   const std::string text = metrics.Text(unlistable.size());
   const auto status = options.output.empty() ? PrintWhole(text, signals, report)
                                              : Replace(options.output, text, signals, report);
   if (status) return *status;
+  if (lacks_chroot) {
+    report.Say(cli::message::kNoChroot, cli::Printable(options.server.servers.chroot));
+  }
   if (!unlistable.empty()) report.Say(cli::Unlistable(unlistable));
   return kExitOk;
 }

@@ -28,6 +28,14 @@ void ShortSession::Serve(EventSource& source, const std::function<bool()>& is_do
   if (!is_done()) Fail(lock::Unreachable{});
 }
 
+bool ShortSession::LacksChroot() {
+  const std::string& chroot = options_.servers.chroot;
+  if (chroot.empty()) return false;
+  return Ask([&chroot](lock::Calls& calls) {
+    return calls.Repeat([&] { return calls.Get(chroot).error == zookeeper::Error::kNoNode; });
+  });
+}
+
 void ShortSession::Fail(const lock::OperationFailure& failure) {
   const cli::RunEnd end = EndOf(failure);
   report_.Explain(end);

@@ -44,6 +44,9 @@ class ShortSession {
     }
   }
 
+  /// Whether the chroot of --servers does not exist. Throws Exit as Ask() does.
+  [[nodiscard]] bool LacksChroot();
+
   /// Reports the failure, and throws Exit.
   [[noreturn]] void Fail(const lock::OperationFailure& failure);
 

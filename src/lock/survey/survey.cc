@@ -54,7 +54,6 @@ void Survey::StartOver() {
   frontier_.emplace_back(request_.place.path);
   resting_ = false;
   walks_ = request_.scope == Scope::kTree;
-  exists_ = true;
   stale_ = false;
   began_ = clock_.Now();
   again_at_ = kNever;
@@ -212,7 +211,7 @@ void Survey::Complete() {
   if (!request_.watch) Succeed();
   sink_->OnEnd();
   if (!request_.watch) return;
-  if (exists_) return BeAtRest();
+  if (result_.exists) return BeAtRest();
   WatchForCreation();
 }
 

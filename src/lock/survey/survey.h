@@ -39,6 +39,7 @@ struct SurveyRequest {
 };
 
 struct SurveyResult {
+  bool exists = true;                   ///< `place` does
   std::vector<LockSurvey> locks;        ///< in the order of the tree; with kLock exactly one
   std::vector<std::string> unlistable;  ///< znodes below `place` whose children we may not list
 };
@@ -127,7 +128,6 @@ class Survey final : public ServerOperation {
   bool resting_ = true;   ///< not begun yet, or everything was reported
   bool pumping_ = false;  ///< Pump() is on the stack
   bool walks_ = false;    ///< everything below the place is surveyed too
-  bool exists_ = true;    ///< the place does
   std::size_t under_way_ = 0;
 
   // When watching:

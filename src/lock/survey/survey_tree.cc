@@ -36,7 +36,7 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
     case Error::kNoNode:
       place->state = Place::State::kDone;
       if (!IsPlace(*place)) return;
-      exists_ = false;
+      result_.exists = false;
       if (walks_) return;
       place->state = Place::State::kReading;
       place->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},

@@ -182,7 +182,9 @@ class World:
 
     def queue(self, lock):
         """What inspect says of each contender."""
-        locks = json.loads(self.run(["zklock", "inspect", "--json", lock]))
+        # Until the first run, a message says that there is no chroot.
+        out, _ = self.start(["zklock", "inspect", "--json", lock]).communicate(timeout=PATIENCE)
+        locks = json.loads(out)
         return locks[0]["contenders"] if locks else []
 
     def await_waiting(self, lock, count=1):

@@ -101,9 +101,10 @@ TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
   CHECK_THAT(Inspect({"-v", lock}), Catch::Contains(contenders[3]["name"].get<std::string>()));
 
   const Words tree = Lines(Inspect({root}));
-  REQUIRE(tree.size() == 2);
+  REQUIRE(tree.size() == 4);
   CHECK_THAT(tree[1],
              Catch::StartsWith(lock + "  2 of 2 permits used: ") && Catch::Contains(" and 1 more"));
+  CHECK(tree[3] == "1 lock in use below " + root);
   const std::string graph = Inspect({"--dot", root});
   CHECK_THAT(graph, Catch::Contains(lock + ": 2 of 2 permits used") &&
                         Catch::Contains("n2 -> n0 [label=\"waits for one of\"];") &&

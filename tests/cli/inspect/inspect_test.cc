@@ -62,7 +62,33 @@ TEST_CASE("a lock that does not exist is free") {
   CHECK(Inspect({lock}) == lock + ": free (it does not exist)\n");
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
   CHECK(InspectJson(lock)[0]["held"] == false);
-  CHECK(Inspect({"--root", lock}) == lock + ": free (it does not exist)\n");
+  CHECK(Inspect({"--root", lock}) == lock + ": free (it does not exist)\n\nno locks in use below " +
+                                         lock + " (--root)\nzklock inspect / shows all locks\n");
+}
+
+TEST_CASE("inspect says that the chroot does not exist") {
+  const std::string chroot = "/" + NewLock("chroot").substr(3);
+  const auto inspect = [&](Words words) {
+    words.insert(words.begin(), "inspect");
+    words.insert(words.end(), {"-z", TestServers() + chroot, "/jobs/x"});
+    return RunZklock(words);
+  };
+  const std::string missing =
+      "the chroot " + chroot + " does not exist, so no lock in it is held; check --servers";
+  for (const Words& form : {Words{}, {"--json"}, {"--dot"}, {"--prometheus"}, {"--history"}}) {
+    CAPTURE(form);
+    const Finished finished = inspect(form);
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.err == "zklock: " + missing + "\n");
+  }
+  const Finished check = inspect({"--check"});
+  CHECK(check.exit == Exited(3));
+  CHECK_THAT(check.out, Catch::StartsWith("UNKNOWN - " + missing + "; /jobs/x does not exist | "));
+  // A run creates it.
+  CHECK(RunZklock({"exclusive", "-z", TestServers() + chroot, "/jobs/y", "--", "true"}).exit ==
+        Exited(0));
+  CHECK(inspect({}).err.empty());
+  CHECK(inspect({"--check"}).exit == Exited(0));
 }
 
 TEST_CASE("a queue is shown with its holders and waiters and their metadata") {
@@ -97,9 +123,10 @@ TEST_CASE("a path is shown with one line for each lock in use below it") {
   CHECK(RunZklock({"exclusive", root + "/free", "--", "true"}).exit == Exited(0));
   const std::string text = Inspect({root});
   const Words lines = Lines(text);
-  REQUIRE(lines.size() == 3);
+  REQUIRE(lines.size() == 5);
   CHECK_THAT(lines[1], Catch::StartsWith(root + "/a/b  "));
   CHECK_THAT(lines[2], Catch::StartsWith(root + "/c  "));
+  CHECK(lines[4] == "2 locks in use below " + root);
   CHECK(InspectJson(root).size() == 2);
   CHECK(RunZklock({"inspect", "-q", root}).exit == Exited(75));
 }

@@ -206,7 +206,9 @@ TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
         "/ci/1  reserved: freeze: incident 4711        0  2024-03-01 12:00:59\n"
         "/ci/2  reserved: freeze: incident 4711        0  2024-03-01 12:01:00\n"
         "\n"
-        "/ci/1: the oldest reservation, since 2024-03-01 12:00:59\n");
+        "/ci/1: the oldest reservation, since 2024-03-01 12:00:59\n"
+        "\n"
+        "3 locks in use below /jobs\n");
   tree.resize(1);
   CHECK_THAT(Render(tree), !Catch::Contains("oldest"));
 }
@@ -336,7 +338,9 @@ TEST_CASE("A tree is shown with one line per lock") {
   CHECK(Render({busy, readers}) ==
         "LOCK          HELD BY                 WAITING                  SINCE\n"
         "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
-        "/jobs/index   (Curator) and 1 more          0    2024-03-01 12:00:01\n");
+        "/jobs/index   (Curator) and 1 more          0    2024-03-01 12:00:01\n"
+        "\n"
+        "2 locks in use below /jobs\n");
 }
 
 TEST_CASE("On a screen the table has all rows that the lines around it leave") {
@@ -377,7 +381,19 @@ TEST_CASE("On a screen the table has all rows that the lines around it leave") {
 }
 
 TEST_CASE("A tree without locks says so") {
-  CHECK(Render({}) == "/jobs: free, and no lock below it is held\n");
+  CHECK(Render({}) == "no locks in use below /jobs\n");
+  const std::string hint = "zklock inspect / shows all locks\n";
+  const ViewStyle root{.is_root = true};
+  CHECK(Render({}, root) == "no locks in use below /jobs (--root)\n" + hint);
+  CHECK(Render({{.path = "/jobs", .exists = false}}, root) ==
+        "/jobs: free (it does not exist)\n\nno locks in use below /jobs (--root)\n" + hint);
+  lock::LockSurvey lock =
+      Found({.path = "/jobs", .entries = {Contender("_c_x-lock-0000000000", 1)}});
+  CHECK_THAT(Render({Busy()}, root),
+             Catch::EndsWith("\n\n" + hint) && !Catch::Contains("(--root)"));
+  lock.in_tree = true;
+  CHECK_THAT(Render({lock}, root),
+             Catch::EndsWith("\n\n1 lock in use below /jobs (--root)\n" + hint));
 }
 
 TEST_CASE("A semaphore shows how many of its permits are used and free, and who waits for one") {
@@ -430,7 +446,7 @@ TEST_CASE("One view shows several surveys in turn") {
   test::Report(view, {});
   view.SetStyle({.width = 40});
   test::Report(view, {Busy()});
-  CHECK_THAT(text, Catch::StartsWith("/l: free\n/jobs: free, and no lock below it is held\n"
+  CHECK_THAT(text, Catch::StartsWith("/l: free\nno locks in use below /jobs\n"
                                      "/jobs/backup: held by 1, 2 wa"));
   CHECK_THAT(text, Catch::Contains("POS  STATE    HOST"));
 }
