@@ -42,6 +42,12 @@ using Target = cli::ReleaseOptions::Target;
 // For a contender that is about to be deleted: a few round trips within a site.
 constexpr Duration kTimeToRead = std::chrono::milliseconds(100);
 
+std::int64_t MillisecondsNow() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
   return lock::LockName::In(options.server.servers.chroot, lock);
 }
@@ -136,9 +142,7 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
     for (const auto& contender : contenders) report.Say(cli::Meant(options.lock, contender));
     return;
   }
-  const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                                  std::chrono::system_clock::now().time_since_epoch())
-                                  .count();
+  const std::int64_t now_ms = MillisecondsNow();
   // Even with --quiet: the question needs its subject.
   if (contenders.size() > 1) {
     for (const auto& contender : contenders) report.Error(cli::Listed(contender, now_ms));
@@ -232,7 +236,7 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   const bool was_there = session.Ask([&](lock::Calls& calls) {
     return lock::RequestRelease(calls, queue, IdOf(contender), *edit);
   });
-  if (was_there) report.Say(cli::Asked(options.lock, contender));
+  if (was_there) report.Say(cli::Asked(options.lock, contender, MillisecondsNow()));
   return was_there;
 }
 
@@ -257,6 +261,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
       session.Ask([&](lock::Calls& calls) {
         lock::WaitUntilGone(calls, QueueOf(options, contender), IdOf(contender));
       });
+      report.Write(cli::Level::kVerbose, cli::Gone(options.lock, contender, MillisecondsNow()));
     }
   }
   session.Close();
@@ -291,6 +296,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
         lock::WaitUntilGone(calls, hold.ticket.lock, hold.ticket.id());
       });
       waiting.Close();
+      report.Write(cli::Level::kVerbose, fmt::format(message::kOwnReleased, options.lock));
       return kExitOk;
     }
     if (std::holds_alternative<Refuses>(answer)) {

@@ -126,11 +126,17 @@ std::string StaysReserved(const std::string& lock, const ContenderView& contende
                      contender.reserved->reservation.id);
 }
 
-std::string Asked(const std::string& lock, const ContenderView& contender) {
-  const std::string name = Printable(contender.name);
+std::string Asked(const std::string& lock, const ContenderView& contender, std::int64_t now_ms) {
+  const std::string whom = Described(contender, now_ms);
+  if (!contender.Holds()) return fmt::format(message::kAskedWaiter, whom, lock);
   return contender.program == protocol::Program::kCurator
-             ? fmt::format(message::kAskedCurator, name, lock)
-             : fmt::format(message::kAsked, name, lock);
+             ? fmt::format(message::kAskedCurator, whom, lock)
+             : fmt::format(message::kAsked, whom, lock);
+}
+
+std::string Gone(const std::string& lock, const ContenderView& contender, std::int64_t now_ms) {
+  return fmt::format(fmt::runtime(contender.Holds() ? message::kHasReleased : message::kHasLeft),
+                     Described(contender, now_ms), lock);
 }
 
 std::string ForcedOut(const std::string& lock, const ContenderView& contender) {

@@ -38,8 +38,12 @@ namespace zklock::cli {
 [[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
 /// The contender is a reservation, and was not released.
 [[nodiscard]] std::string StaysReserved(const std::string& lock, const ContenderView& contender);
-/// The contender was asked to release.
-[[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender);
+/// A holder was asked to release, or a waiter to leave.
+[[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender,
+                                std::int64_t now_ms);
+/// The contender that was asked or deleted is gone.
+[[nodiscard]] std::string Gone(const std::string& lock, const ContenderView& contender,
+                               std::int64_t now_ms);
 /// The contender was deleted, and what that means.
 [[nodiscard]] std::string ForcedOut(const std::string& lock, const ContenderView& contender);
 

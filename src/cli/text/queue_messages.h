@@ -78,11 +78,15 @@ inline constexpr char kKeeperSilent[] =
 inline constexpr char kCannotBeAsked[] =
     "{} cannot be asked to release: its program does not support that; see --force";
 inline constexpr char kAsked[] = "asked {} to release {}";
+inline constexpr char kAskedWaiter[] = "asked {} to leave the queue of {}";
 inline constexpr char kAskedCurator[] =
     "asked {} to release {} (it does if its program made the lock revocable)";
 inline constexpr char kForcedReservation[] =
     "deleted {} from {}, which reserved it for {}: nothing ends a command that runs under the "
     "reservation";
+inline constexpr char kHasReleased[] = "{} has released {}";
+inline constexpr char kHasLeft[] = "{} has left the queue of {}";
+inline constexpr char kOwnReleased[] = "released {}";
 inline constexpr char kForcedOut[] =
     "deleted {} from {}: until its command has ended, two may run together";
 

@@ -38,7 +38,13 @@ TEST_CASE("A waiter asked to release leaves with the conflict code; the holder s
   Child holder = StartHolder(lock);
   Child waiter = StartWaiter({"exclusive", "-E", "5"}, lock);
   const std::string waiting = InQueueOrder(Tree().Children(lock)).at(1);
-  CHECK(RunZklock({"release", "--contender", waiting, "--yes", lock}).exit == Exited(0));
+  const Finished asked =
+      RunZklock({"release", "--contender", waiting, "--yes", "-v", "--wait-released", lock});
+  CHECK(asked.exit == Exited(0));
+  const std::string whom = "sh \\(pid " + std::to_string(waiter.pid()) + ", [^)]*waiting for .*\\)";
+  CHECK_THAT(asked.err,
+             Catch::Matches("(.|\n)*zklock: asked " + whom + " to leave the queue of " + lock +
+                            "\nzklock: " + whom + " has left the queue of " + lock + "\n"));
   CHECK(waiter.Wait() == Exited(5));
   CHECK_THAT(waiter.err(), Catch::Contains("asked to leave the queue"));
   CHECK(Tree().Children(lock).size() == 1);

@@ -36,6 +36,14 @@ std::string Reserved() {
   return lock;
 }
 
+/// `zklock release -v` by the shell that holds.
+std::string ReleaseOwn() {
+  ChildOptions options = Zklock({});
+  options.argv = {"sh", "-c", "\"$0\" exclusive --hold \"$1\" && exec \"$0\" release -v \"$1\"",
+                  Binary(), NewLock("said")};
+  return Said(Run(options), Exited(0));
+}
+
 std::string ReleasePermit() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
@@ -101,9 +109,14 @@ std::string ForcedReservation() {
 Provocations ReleaseProvocations() {
   const std::string asked = NewLock("said");
   return {
-      {{"kHolder", "kWaiter", "kAsked", Part("kUserOn"), Part("kPid"),
+      {{"kHolder", "kWaiter", "kAsked", "kAskedWaiter", Part("kUserOn"), Part("kPid"),
         Part("kLabel", "label 'nightly'")},
        [] { return Release({"--all"}); }},
+      {{"kHasReleased", "kHasLeft"},
+       [] {
+         return Release({"--all", "-v", "--wait-released"});
+       }},
+      {{"kOwnReleased"}, ReleaseOwn},
       {{"kForcedOut"},
        [] {
          return Release({"--holders", "--force"});
