@@ -23,7 +23,7 @@ std::string WholeSeconds(Duration span) {
 }
 
 /// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more". ";
-/// reserved for freeze until 2024-03-01 16:00:00: incident 4711".
+/// reserved for freeze: incident 4711, until 2024-03-01 16:00:00".
 std::string HolderText(const ProgressView& view) {
   if (!view.connected) return message::kNoAnswer;
   if (view.is_first) return message::kConfirming;

@@ -175,9 +175,11 @@ std::string PrintableEnd(std::string_view foreign, std::size_t columns) {
 
 std::string PrintableShort(std::string_view foreign, std::size_t columns) {
   constexpr std::size_t kLeast = 5;
-  const bool is_path = foreign.find('/') != std::string_view::npos &&
-                       foreign.find_first_of(" \t") == std::string_view::npos;
-  if (!is_path || columns < kLeast || DisplayWidth(foreign) <= columns) {
+  const bool has_blanks = foreign.find_first_of(" \t") != std::string_view::npos;
+  const bool is_path = !has_blanks && foreign.find('/') != std::string_view::npos;
+  const std::size_t colon = foreign.find_last_not_of("0123456789");
+  const bool has_port = !has_blanks && colon != std::string_view::npos && foreign[colon] == ':';
+  if ((!is_path && !has_port) || columns < kLeast || DisplayWidth(foreign) <= columns) {
     return Printable(foreign, columns);
   }
   const std::size_t half = columns / 2;

@@ -80,8 +80,8 @@ class QueueDescriber {
 /// For how long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" where only a bound is
 /// known. Empty if not even that is.
 [[nodiscard]] std::string ForText(const ContenderView& contender, std::int64_t now_ms);
-/// "freeze until 2024-03-01 16:00:00: incident 4711", of a reservation; "overdue since" in place of
-/// "until" if its end has passed.
+/// "freeze: incident 4711, until 2024-03-01 16:00:00", of a reservation; "freeze (overdue): ..." if
+/// its end has passed. What is at the end may be cut.
 [[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
                                           bool with_year = true);
 /// "held", "reserved", "waiting", "stray".

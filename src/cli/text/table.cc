@@ -52,7 +52,9 @@ void Table::Fit() {
     std::size_t widest = std::max(DisplayWidth(column.title), column.expect);
     for (const auto& row : rows_) widest = std::max(widest, DisplayWidth(row[i].text));
     widths_.push_back(widest);
-    least[i] = column.least == 0 ? widest : std::min(widest, column.least);
+    std::size_t wanted = column.least;
+    for (const auto& row : rows_) wanted = std::max(wanted, row[i].least);
+    least[i] = column.least == 0 ? widest : std::min(widest, wanted);
   }
   const auto total = [&](const std::vector<std::size_t>& widths) {
     std::size_t sum = 0;

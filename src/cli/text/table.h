@@ -63,6 +63,9 @@ struct Cell {
   Cell(std::string what, Tone how) : text(std::move(what)), tone(how) {}
   std::string text;
   Tone tone = Tone::kPlain;
+  /// Other columns are dropped before this cell is cut to fewer columns, if its column has a
+  /// Column::least.
+  std::size_t least = 0;
 };
 
 /// Formats text in columns, one page at a time. The first page's content decides the widths; two

@@ -23,7 +23,8 @@ constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
 // Of those who were asked to leave, together with others next to them in the queue.
 constexpr std::size_t kMostAsked = 3;
-constexpr std::size_t kLinesAboveQueue = 3;  // the headline, an empty line, the titles
+// Of why a LOCK is reserved, which matters more than all other columns but the state.
+constexpr std::size_t kLeastReason = 28;
 constexpr std::size_t kMostRuns = 3;
 // Narrower terminals have no room for years.
 constexpr std::size_t kWideEnoughForYears = 110;
@@ -103,10 +104,10 @@ Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
 }
 
 Table MakeTreeTable(const ViewStyle& style) {
-  return {{{.title = "LOCK", .least = 20},
+  return {{{.title = "LOCK", .least = 12},
            {.title = "HELD BY", .least = 12},
-           {.title = "WAITING", .align = kRight, .dispensable = 2},
-           {.title = "SINCE", .align = kRight, .dispensable = 1}},
+           {.title = "WAITING", .align = kRight, .dispensable = 1},
+           {.title = "SINCE", .align = kRight, .dispensable = 2}},
           style.width,
           style.colours};
 }
@@ -287,7 +288,9 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
     return;
   }
   const auto end = [&] { return QueueEnd(lock); };
-  FitRows(kLinesAboveQueue, end);
+  const std::string headline = Headline(lock.path, Use(lock, reserved_));
+  // Below it an empty line and the titles.
+  FitRows(static_cast<std::size_t>(std::count(headline.begin(), headline.end(), '\n')) + 2, end);
   PrintPage(lock);
   out_(end());
 }
@@ -335,6 +338,7 @@ void QueueText::AddContender(const ContenderView& contender) {
                           {Since(contender), since},
                           OrDash(contender.token),
                           CommandText(contender, WithYear())};
+  if (contender.reserved) cells.back().least = kLeastReason;
   if (style_.with_names) {
     cells.emplace_back(OrDash(contender.data.contained));
     cells.emplace_back(contender.name);  // a stray znode is identified by nothing else
@@ -420,17 +424,15 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   return text + "\n" + Searched(/*is_lock=*/false);
 }
 
-/// "PATH: what", with the path cut if the terminal is too narrow.
+/// "PATH: what". On a narrow terminal the path is cut a little, or on a line of its own.
 std::string QueueText::Headline(const std::string& path, const std::string& what) const {
-  constexpr std::size_t kLeastPath = 8;
-  std::size_t room = std::string::npos;
-  std::string use = what;
-  if (style_.width != 0) {
-    use = Printable(what, std::max(style_.width, kLeastPath + 3) - kLeastPath - 2);
-    const std::size_t others = DisplayWidth(use) + 2;
-    room = std::max(style_.width, others + kLeastPath) - others;
-  }
-  return Paint(Tone::kTitle, PrintableShort(path, room), style_.colours) + ": " + use + "\n";
+  constexpr std::size_t kLeastPath = 16;
+  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+  const std::size_t others = DisplayWidth(what) + 2;
+  const bool fits = width >= others + std::min(DisplayWidth(Printable(path)), kLeastPath);
+  const std::string shown = PrintableShort(path, width - (fits ? others : 1));
+  return Paint(Tone::kTitle, shown, style_.colours) + (fits ? ": " : ":\n") +
+         Printable(what, width) + "\n";
 }
 
 void QueueText::PrintPage(const lock::LockSurvey& lock) {

@@ -82,7 +82,7 @@ TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
   CHECK(finished.exit == Exited(0));
   CHECK(finished.err.empty());
   for (const char* const line : {"build2  job 3 of pipeline 42 has released staging",
-                                 "/ci/deploy reserved: freeze until DATE: incident 4711 1 DATE",
+                                 "/ci/deploy reserved: freeze: incident 4711, until DATE 1 DATE",
                                  "rack1   went down: host1 host2 host3 host4 host5",
                                  "rack1   came back: host1 host2 host4 host5",
                                  "rack1   both are back, and all permits are free"}) {
@@ -557,11 +557,12 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   const std::string text = RunZklock({"inspect", lock}).out;
   CHECK(std::regex_search(
-      text, std::regex("  1  reserved  exclusive .* freeze until [-0-9]+ [:0-9]+: incident 4711")));
+      text,
+      std::regex("  1  reserved  exclusive .* freeze: incident 4711, until [-0-9]+ [:0-9]+")));
   CHECK(std::regex_search(RunZklock({"inspect", lock.substr(0, lock.rfind('/'))}).out,
-                          std::regex(lock + " +reserved: freeze until ")));
+                          std::regex(lock + " +reserved: freeze: incident 4711, until ")));
   CHECK_THAT(RunZklock({"inspect", "--dot", lock}).out,
-             Catch::Contains("1 reserved exclusive\\nfreeze until "));
+             Catch::Contains("1 reserved exclusive\\nfreeze: incident 4711, until "));
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(75));
 
   const Finished finished = RunZklock({"inspect", "--json", lock});
@@ -612,12 +613,12 @@ TEST_CASE("a waiter is told what it waits for") {
   // The last one ahead is named: here the reservation.
   const Finished finished = RunZklock({"try", lock, "--", "true"});
   CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains(lock + " is reserved for freeze until ") &&
-                               Catch::Contains(": incident 4711; the command was not run"));
+  CHECK_THAT(finished.err,
+             Catch::Contains(lock + " is reserved for freeze: incident 4711, until ") &&
+                 Catch::Contains("; the command was not run"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   // If the look-up of the reservation takes too long, only the next line has it.
-  waiter.ReadErrUntil("; reserved for freeze until ", 2 * kPatience);
-  waiter.ReadErrUntil(": incident 4711\n");
+  waiter.ReadErrUntil("; reserved for freeze: incident 4711, until ", 2 * kPatience);
 }
 
 TEST_CASE("the events of a reservation say whether it is new") {

@@ -132,6 +132,8 @@ TEST_CASE("PrintableShort cuts a URL or a path in the middle, and other text at 
   CHECK(PrintableShort("/jobs/nightly/backup", 9) == "/job…ckup");
   CHECK(PrintableShort("/jobs/nightly/backup", 4) == "/jo…");
   CHECK(PrintableShort("tar -c /srv", 9) == "tar -c /…");
+  CHECK(PrintableShort("zk1.example.org:2181", 12) == "zk1.e…g:2181");
+  CHECK(PrintableShort("1234567", 5) == "1234…");
   CHECK(PrintableShort("nightly", 6) == "night…");
   // Each character has two columns; a tab is four.
   CHECK(PrintableShort("/\xe5\x8f\xb0\xe5\x8c\x97\xe5\x8f\xb0\xe5\x8c\x97", 7) ==

@@ -168,14 +168,41 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
         "POS  STATE     MODE       HOST  FOR  LABEL  USER   PID                SINCE  TOKEN  "
         "COMMAND\n"
         "  1  reserved  exclusive  web1  15s  -      ops   4242  2024-03-01 12:01:00     17  "
-        "freeze until 2099-01-01 00:00:00: incident 4711\n"
+        "freeze: incident 4711, until 2099-01-01 00:00:00\n"
         "  2  waiting   exclusive  b9    55s  -      ci       7  2024-03-01 12:00:20     20  "
         "deploy\n"
         "\n"
         "2 waits for 1\n");
   CHECK_THAT(screen(kNoon + 120000),
-             Catch::Contains("freeze overdue since 2024-03-01 12:02:00: incident 4711\n"));
+             Catch::Contains("freeze (overdue): incident 4711, until 2024-03-01 12:02:00\n"));
   CHECK_THAT(screen(std::nullopt), Catch::Contains("  freeze: incident 4711\n"));
+}
+
+TEST_CASE("On a narrow terminal other columns are dropped before the reason of a reservation") {
+  const lock::LockSurvey lock =
+      Found({.path = "/ci/deploy",
+             .entries = {Reservation(OurName("web1", "reserve-lock-", 3), 17, kIn2099),
+                         Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "deploy"))}});
+  CHECK(Render({lock}, {.width = 40}) ==
+        "/ci/deploy: reserved, 1 waiting\n"
+        "\n"
+        "STATE     COMMAND\n"
+        "reserved  freeze: incident 4711, until …\n"
+        "waiting   deploy\n"
+        "\n"
+        "2 waits for 1\n");
+  CHECK_THAT(Render({lock}, {.width = 64}),
+             Catch::Contains("  1  reserved  web1  15s  4242  freeze: incident 4711"));
+}
+
+TEST_CASE("A headline that is too long for the terminal has two lines") {
+  lock::LockSurvey lock = Busy();
+  lock.path = "/ci/deploy-production";
+  CHECK_THAT(Render({lock}, {.width = 40}),
+             Catch::StartsWith("/ci/depl…roduction: held by 1, 2 waiting\n\n"));
+  lock = test::Semaphore(false);
+  lock.path = "/ci/deploy-production";
+  CHECK_THAT(Render({lock}, {.width = 40}), Catch::StartsWith("/ci/deploy-production:\n"));
 }
 
 TEST_CASE("Reservations are not counted as holders in the headline") {
@@ -339,6 +366,12 @@ TEST_CASE("A tree is shown with one line per lock") {
         "LOCK          HELD BY                 WAITING                  SINCE\n"
         "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
         "/jobs/index   (Curator) and 1 more          0    2024-03-01 12:00:01\n"
+        "\n"
+        "2 locks in use below /jobs\n");
+  CHECK(Render({busy, readers}, {.width = 40}) ==
+        "LOCK          HELD BY            WAITING\n"
+        "/jobs/backup  b7:4242 dump [ni…        2\n"
+        "/jobs/index   (Curator) and 1 …        0\n"
         "\n"
         "2 locks in use below /jobs\n");
 }
