@@ -69,6 +69,16 @@ ordered_json ReservationJson(const ContenderView& view) {
   return reservation;
 }
 
+/// What it waits to reserve the lock for.
+ordered_json ReserveJson(const lock::ContenderData& data) {
+  if (data.reserve.empty()) return nullptr;
+  const std::string& reason = data.reserve_reason;
+  ordered_json reserve;
+  reserve["id"] = data.reserve;
+  reserve["reason"] = reason.empty() ? ordered_json(nullptr) : ordered_json(reason);
+  return reserve;
+}
+
 /// Who has asked it to leave.
 ordered_json AskedJson(const lock::ContenderData& data) {
   if (!data.release_request) return nullptr;
@@ -102,6 +112,7 @@ ordered_json ContenderJson(const ContenderView& view) {
   contender["waitsFor"] =
       view.waits_for ? ordered_json(view.waits_for->name) : ordered_json(nullptr);
   contender["reservation"] = ReservationJson(view);
+  contender["reserve"] = ReserveJson(view.data);
   contender["asked"] = AskedJson(view.data);
   return contender;
 }

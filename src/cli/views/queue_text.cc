@@ -64,6 +64,11 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
   std::string text = data.command.value_or("");
   if (contender.reserved) {
     text = ReservationText(*contender.reserved, contender.overdue, with_year);
+  } else if (!data.reserve.empty()) {
+    // Without a command most often; what it is for matters more.
+    const std::string reason = data.reserve_reason.empty() ? "" : ": " + data.reserve_reason;
+    text = fmt::format("to reserve for {}{}{}", data.reserve, reason,
+                       text.empty() ? "" : " (" + text + ")");
   } else if (text.empty()) {
     text = fmt::format("({}{})", ProgramName(contender),
                        contender.readable ? "" : "; may not be read");

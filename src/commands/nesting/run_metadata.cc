@@ -47,6 +47,7 @@ std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode
                              const process::Identity& self, bool contained) {
   lock::ContenderData data = DataFor(options, mode, self);
   data.reserve = options.reserve;
+  if (!data.reserve.empty()) data.reserve_reason = options.reserve_reason;
   if (options.command.empty()) return lock::FormatContenderData(data);
   std::string command = options.command.front();
   if (options.publish_command) {

@@ -65,7 +65,10 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
                        {"socket", data.owner->socket}};
   }
   if (data.preempts) object["preempts"] = true;
-  if (!data.reserve.empty()) object["reserve"] = data.reserve;
+  if (!data.reserve.empty()) {
+    object["reserve"] = data.reserve;
+    Put(object, "reason", std::optional(data.reserve_reason), std::min(most_text, kMostReason));
+  }
   if (data.reservation) {
     json& reservation = object["reservation"] = json::object();
     reservation["id"] = data.reservation->id;
@@ -179,6 +182,7 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.release_request = ReadReleaseRequest(object);
   data.preempts = Boolean(object, "preempts").value_or(false);
   data.reserve = ReadReservationId(object, "reserve");
+  if (!data.reserve.empty()) data.reserve_reason = TextField(object, "reason").value_or("");
   data.reservation = ReadReservation(object);
   return data;
 }

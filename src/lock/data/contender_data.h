@@ -58,6 +58,7 @@ struct ContenderData {
   std::optional<ReleaseRequest> release_request{};
   bool preempts = false;  ///< with --preempt
   std::string reserve{};  ///< the ID of the reservation that it is to become; empty without one
+  std::string reserve_reason{};                        ///< with `reserve`; may be empty
   std::optional<protocol::Reservation> reservation{};  ///< see FindReservation()
 
   /// The contenders that hold the locks under which it runs, by their paths on the servers. The

@@ -71,6 +71,7 @@ std::string FormatReservation(std::string_view contender,
                               const protocol::ReservationRequest& request, std::int64_t token) {
   ContenderData data = ParseContenderData(contender).value_or(ContenderData{});
   data.reserve.clear();
+  data.reserve_reason.clear();
   data.contained.reset();  // a reservation has no command
   data.reservation = {
       .id = request.id, .reason = request.reason, .lasts = request.lasts, .token = token};

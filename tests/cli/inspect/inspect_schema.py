@@ -68,6 +68,8 @@ def check_lock(lock, schema, where):
         check_object(contender, schema["contender"], at)
         if contender["reservation"] is not None:
             check_object(contender["reservation"], schema["reservation"], at + ".reservation")
+        if contender["reserve"] is not None:
+            check_object(contender["reserve"], schema["wanted reservation"], at + ".reserve")
         if (contender["state"] == "reserved") != (contender["reservation"] is not None):
             wrong.append(f"{at} is {contender['state']}")
         if contender["position"] != place:
@@ -129,7 +131,8 @@ def check_history(history, schema, where):
 def main(arguments):
     with open(arguments[1], encoding="utf-8") as file:
         manual = file.read()
-    headings = ("lock", "last run", "contender", "reservation", "history", "last success", "kept run")
+    headings = ("lock", "last run", "contender", "reservation", "wanted reservation", "history",
+                "last success", "kept run")
     schema = {heading: fields_of(manual, heading) for heading in headings}
     text = sys.stdin.buffer.read().decode("ascii")
     if "--servers-report" in arguments:

@@ -90,6 +90,24 @@ TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
   }
 }
 
+TEST_CASE("inspect shows for what a waiter is to reserve the lock, and why") {
+  const std::string lock = NewLock("reserve");
+  Child holder = StartHolder(lock);
+  Child waiter = Child::Start(
+      Zklock({"exclusive", "-v", "--reserve", "freeze", "--reason", "incident 4711", lock}));
+  waiter.ReadErrUntil("waiting for");
+  CHECK_THAT(RunZklock({"inspect", lock}).out,
+             Catch::Contains("  to reserve for freeze: incident 4711\n"));
+  const json waiting = json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["contenders"][1];
+  CHECK(waiting["reserve"] == json{{"id", "freeze"}, {"reason", "incident 4711"}});
+  CHECK(waiting["reservation"] == nullptr);
+  holder.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
+  const json reserved = json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["contenders"][0];
+  CHECK(reserved["reserve"] == nullptr);
+  CHECK(reserved["reservation"]["reason"] == "incident 4711");
+}
+
 TEST_CASE("a lock stays reserved after zklock has ended, until it is released") {
   const std::string mode = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   const std::string lock = NewLock("reserve");

@@ -40,7 +40,8 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
         R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
         R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
         R"("contained":null,)"
-        R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null,"asked":null}],)"
+        R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null,)"
+        R"("reserve":null,"asked":null}],)"
         R"("held":true,"reserved":false,"used":null,"free":null})"
         "\n]\n");
 }

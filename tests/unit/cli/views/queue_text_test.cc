@@ -178,6 +178,19 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
   CHECK_THAT(screen(std::nullopt), Catch::Contains("  freeze: incident 4711\n"));
 }
 
+TEST_CASE("A waiter that is to reserve the lock says for what") {
+  const auto shown = [](const std::string& command, const std::string& reason) {
+    const std::string data = lock::FormatContenderData(
+        {.command = command, .reserve = "freeze", .reserve_reason = reason});
+    return Render({Found({.path = "/l",
+                          .entries = {Contender("_c_x-lock-0000000001", 1),
+                                      Contender(OurName("b", "lock-", 2), 2, data)}})});
+  };
+  CHECK_THAT(shown("", "incident 4711"),
+             Catch::Contains("  to reserve for freeze: incident 4711\n"));
+  CHECK_THAT(shown("make", ""), Catch::Contains("  to reserve for freeze (make)\n"));
+}
+
 TEST_CASE("On a narrow terminal other columns are dropped before the reason of a reservation") {
   const lock::LockSurvey lock =
       Found({.path = "/ci/deploy",

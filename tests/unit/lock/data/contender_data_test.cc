@@ -58,9 +58,11 @@ TEST_CASE("Data is parsed as it was formatted") {
 }
 
 TEST_CASE("The data of a reservation says for what, for how long, and with which token") {
-  ContenderData data{.host = "h", .label = "l", .reserve = "freeze"};
+  ContenderData data{
+      .host = "h", .label = "l", .reserve = "freeze", .reserve_reason = "incident 4711"};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
   data.reserve.clear();
+  data.reserve_reason.clear();
   data.reservation = {.id = "ci:4711@main",
                       .reason = "incident \"4711\"",
                       .lasts = std::chrono::hours(4),
