@@ -244,6 +244,18 @@ class QueueText::Waits {
   const std::size_t most_groups_;
 };
 
+std::string DeadlocksText(const std::vector<Deadlock>& deadlocks, const ViewStyle& style) {
+  const std::size_t width = style.width == 0 ? std::string::npos : style.width;
+  std::string text;
+  for (const Deadlock& deadlock : deadlocks) {
+    text += "\n" + Paint(Tone::kBad, kDeadlock, style.colours) + "\n";
+    for (const auto& [who, lock] : deadlock.holders) {
+      text += Printable(fmt::format("  {} holds {}", who, lock), width) + "\n";
+    }
+  }
+  return text;
+}
+
 QueueText::QueueText(std::string path, ViewStyle style, TextOutput out)
     : path_(std::move(path)), style_(style), next_style_(style), out_(std::move(out)) {}
 
@@ -410,7 +422,6 @@ std::string QueueText::Searched(bool is_lock) const {
 
 /// What follows the list of LOCKs.
 std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
-  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;
   if (shown_ < locks_) {
     const std::string more = fmt::format("... and {} more", locks_ - shown_);
@@ -420,13 +431,7 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
     const std::string since = FormatTime(*oldest_ms_, WithYear());
     text += "\n" + Headline(oldest_, "the oldest reservation, since " + since);
   }
-  for (const Deadlock& deadlock : deadlocks) {
-    text += "\n" + Paint(Tone::kBad, kDeadlock, style_.colours) + "\n";
-    for (const auto& [who, lock] : deadlock.holders) {
-      text += Printable(fmt::format("  {} holds {}", who, lock), width) + "\n";
-    }
-  }
-  return text + "\n" + Searched(/*is_lock=*/false);
+  return text + DeadlocksText(deadlocks, style_) + "\n" + Searched(/*is_lock=*/false);
 }
 
 /// "PATH: what". On a narrow terminal the path is cut a little, or on a line of its own.

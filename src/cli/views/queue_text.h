@@ -32,6 +32,10 @@ struct ViewStyle {
   std::optional<std::int64_t> now_ms{};
 };
 
+/// Who holds what in each deadlock, after an empty line; empty without one.
+[[nodiscard]] std::string DeadlocksText(const std::vector<Deadlock>& deadlocks,
+                                        const ViewStyle& style);
+
 /// Receives the output piece by piece.
 using TextOutput = std::function<void(std::string)>;
 

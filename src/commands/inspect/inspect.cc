@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "cli/reports/report_queue.h"
@@ -20,6 +24,7 @@
 #include "cli/views/queue_dot.h"
 #include "cli/views/queue_json.h"
 #include "cli/views/queue_text.h"
+#include "cli/views/wait_graph.h"
 #include "commands/inspect/monitoring.h"
 #include "commands/inspect/own_locks.h"
 #include "commands/inspect/servers_report.h"
@@ -29,6 +34,8 @@
 #include "lock/survey/survey.h"
 #include "process/loop/terminal.h"
 #include "process/loop/waker.h"
+#include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::commands {
 namespace {
@@ -71,6 +78,64 @@ class Throttle final : public lock::SurveySink {
   lock::SurveySink& view_;
   const Output& output_;
   const std::function<void()> on_end_;
+};
+
+/// Passes the survey of one LOCK on to a view, and finds the LOCKs whose holders' commands have
+/// queued for it. Then takes the surveys of these too, to find a deadlock among all of them.
+class NestedQueues final : public lock::SurveySink {
+ public:
+  NestedQueues(lock::SurveySink& view, const lock::LockName& lock)
+      : view_(&view), chroot_(lock.chroot), locks_{lock.path} {}
+
+  void OnLock(const lock::LockSurvey& lock) override {
+    in_tree_ = lock.in_tree;
+    describer_.emplace(lock);
+    search_.BeginLock(lock.path);
+    if (view_ != nullptr) view_->OnLock(lock);
+  }
+  void OnEntry(const lock::QueueEntry& entry) override {
+    if (view_ != nullptr) view_->OnEntry(entry);
+    // The view of a tree finds deadlocks itself.
+    if (in_tree_ || !entry.position || *entry.position > kMostForDeadlocks) return;
+    const cli::ContenderView contender = describer_->Describe(entry);
+    search_.Add(contender);
+    for (const std::string& outer : contender.data.under) AddLockOf(outer);
+  }
+  void OnLockEnd(const lock::LockSurvey& lock) override {
+    if (view_ != nullptr) view_->OnLockEnd(lock);
+  }
+  void OnEnd() override {
+    if (view_ != nullptr) std::exchange(view_, nullptr)->OnEnd();
+  }
+
+  /// The next LOCK to survey.
+  [[nodiscard]] std::optional<lock::LockName> Next() {
+    if (next_ == locks_.size()) return std::nullopt;
+    return lock::LockName{locks_[next_++], chroot_};
+  }
+  [[nodiscard]] std::vector<cli::Deadlock> Find() const { return search_.Find(); }
+
+ private:
+  /// `contender`: its path, as someone has written it.
+  void AddLockOf(const std::string& contender) {
+    std::string lock = protocol::ParentOf(contender);
+    const std::string_view base = protocol::BaseOf(lock);
+    if (base == protocol::kPermitsChild || base == protocol::kTurnstileChild) {
+      lock = protocol::ParentOf(lock);
+    }
+    const bool is_path = std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock));
+    if (!is_path || !lock.starts_with(chroot_ + "/") || locks_.size() > kMostNested) return;
+    if (std::find(locks_.begin(), locks_.end(), lock) == locks_.end()) locks_.push_back(lock);
+  }
+
+  static constexpr std::size_t kMostNested = 8;
+  lock::SurveySink* view_;  ///< null from the second LOCK on
+  const std::string chroot_;
+  bool in_tree_ = false;
+  std::optional<cli::QueueDescriber> describer_;
+  cli::DeadlockSearch search_;
+  std::vector<std::string> locks_;  ///< their paths on the servers
+  std::size_t next_ = 1;
 };
 
 lock::LockName PathOf(const cli::InspectOptions& options) {
@@ -137,7 +202,8 @@ class Inspection {
       return Print(view);
     }
     cli::QueueText view(options_.path, StyleFor(OutputSize()), out);
-    return Print(view);
+    NestedQueues queues(view, PathOf(options_));
+    return Print(queues, [&] { return PrintDeadlocks(queues); });
   }
 
  private:
@@ -187,8 +253,26 @@ class Inspection {
     return view.is_held() ? kExitConflict : kExitOk;
   }
 
-  /// Prints the queue or the locks; with --watch, each change too.
-  int Print(lock::SurveySink& view) {
+  /// Below one queue. Returns the exit status if a signal came.
+  std::optional<int> PrintDeadlocks(NestedQueues& queues) {
+    while (const auto place = queues.Next()) {
+      lock::Survey survey(session_.store(), session_.clock(),
+                          {.place = *place,
+                           .most_data = lock::kMostContenderData,
+                           .most_contenders = kMostForDeadlocks,
+                           .connect_timeout = options_.server.connect_timeout},
+                          &queues);
+      // One that cannot be read is left out.
+      const auto signal = session_.RunUntilLeft(survey, [] { return false; });
+      if (signal) return InterruptedBy(*signal);
+    }
+    output_.Append(cli::DeadlocksText(queues.Find(), StyleFor(OutputSize())));
+    return std::nullopt;
+  }
+
+  /// Prints the queue or the locks; with --watch, each change too. Then calls `print_more`, which
+  /// may return an exit status.
+  int Print(lock::SurveySink& view, const std::function<std::optional<int>()>& print_more = {}) {
     Throttle throttle(view, output_);
     // The history does not need the contenders' data.
     const std::size_t most_contenders = options_.history ? 0 : std::string::npos;
@@ -198,6 +282,9 @@ class Inspection {
     const lock::SurveyResult result = survey_->result();
     survey_.reset();
     if (status && output_.error() == 0) return *status;
+    if (print_more) {
+      if (const auto ended = print_more()) return *ended;
+    }
     const bool lacks_chroot = !result.exists && session_.LacksChroot();
     session_.Close();
     if (const auto ended = Drain()) return *ended;

@@ -236,6 +236,7 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
   first.ReadErrUntil("waiting for");
   CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
   CHECK_THAT(Inspect({root}), !Catch::Contains("deadlock:"));
+  CHECK_THAT(Inspect({root + "/b"}), !Catch::Contains("deadlock:"));
   CHECK(RunZklock({"inspect", "--check", root}).exit == Exited(0));
   second.Write("\n");
   second.ReadErrUntil("waiting for");
@@ -254,6 +255,13 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
   CHECK_THAT(Inspect({root}), Catch::Contains("\ndeadlock: these wait for each other\n") &&
                                   Catch::Contains(holds(first, "/a") + "\n") &&
                                   Catch::Contains(holds(second, "/b") + "\n"));
+  // So does one queue: the waiter in it tells of the other.
+  for (const char* one : {"/a", "/b"}) {
+    CHECK_THAT(Inspect({root + one}),
+               Catch::Contains("\n\ndeadlock: these wait for each other\n") &&
+                   Catch::Contains(holds(first, "/a") + "\n") &&
+                   Catch::Contains(holds(second, "/b") + "\n"));
+  }
   for (const Words& locks : {Words{root}, Words{root + "/a", root + "/b"}}) {
     Words words = {"inspect", "--check"};
     words.insert(words.end(), locks.begin(), locks.end());
