@@ -276,7 +276,7 @@ TEST_CASE("a dry run knows permits and dialects") {
   CHECK(full.exit == Exited(75));
   CHECK_THAT(full.out, Catch::Contains(": 2 of 2 permits used") &&
                            Catch::Contains("mode      a permit of 2\n"));
-  CheckError(DryRun({"exclusive", "--permits", "3"}, {lock}), 78, "use --permits 2");
+  CheckError(DryRun({"exclusive", "--permits", "3"}, {lock}), 78, "in use with --permits 2");
   CheckError(DryRun({"exclusive"}, {lock}), 78, "use --permits");
 
   for (const std::string dialect : {"kazoo", "simple"}) {

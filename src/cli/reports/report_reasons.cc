@@ -197,7 +197,7 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
     case kHasNoPermits:
       return fmt::format(message::kHasNoPermits, lock);
     case kOtherPermits:
-      return fmt::format(message::kOtherPermits, lock, unusable.permits, unusable.permits);
+      return fmt::format(message::kOtherPermits, lock, unusable.permits);
     case kUnknownPermits:
       return fmt::format(message::kUnknownPermits, lock, lock);
     case kReservedInOtherMode:

@@ -90,7 +90,7 @@ inline constexpr char kHasNoPermits[] =
     "{} cannot be used: it is in use without permits, by contenders that would ignore this run; "
     "omit --permits, or use another LOCK";
 inline constexpr char kOtherPermits[] =
-    "{} cannot be used: it is in use with {} permits; use --permits {}";
+    "{} cannot be used: it is in use with --permits {}; use the same number";
 inline constexpr char kUnknownPermits[] =
     "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
     "many permits there are; wait until that zklock has ended, or write the number there";

@@ -187,6 +187,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void WatchChildren();
   void OnPredecessorGone();
   void CountPermits(std::size_t ahead);
+  void ReadPermitNumber(const std::shared_ptr<std::size_t>& taken);
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
   void OnSearchProgress();
   void LeaveAfterLookup();
@@ -300,6 +301,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     bool preempted = false;  ///< the contenders before ours were asked to leave
     bool searched = false;   ///< the search for a holder that holds for us is over
     bool is_first = false;   ///< the observer knows that only the lease is missing
+    /// In a turnstile: the permits do not show yet whether another number of them is in use.
+    bool watches_permits = false;
     /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
     std::set<std::string> listed_again{};
     std::map<std::string, TimePoint> refused{};

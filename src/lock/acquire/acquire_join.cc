@@ -75,6 +75,14 @@ void Acquire::JoinOrLeave(const QueueList& list) {
   if (request_.permits && HasReservation(list.contenders)) return Join();
   predecessor_ = {.name = blocker, .holds = Holds(list, blocker)};
   JoinIfReservationEnds(list.contenders, blocker);
+  if (request_.permits) {
+    // We have passed the turnstile, as the holders of these permits have.
+    store_.Get(request_.QueuePath(), Watch::kNo,
+               InState([this, holders = list.contenders.size()](const GetReply& reply) {
+                 const auto other = FindOtherNumber(reply, holders, *request_.permits);
+                 if (other) Finish(*other);
+               }));
+  }
   store_.Get(ChildPath(blocker), Watch::kNo, InState([this](const GetReply& reply) {
                // It was deleted meanwhile: the queue decides.
                reply.error == Error::kNoNode ? Join() : OnPredecessor(reply);

@@ -80,22 +80,27 @@ bool KeepFirst(std::vector<ContenderNameView>& found) {
 
 // ---- of our own ID ---------------------------------------------------------------------------
 
-/// In a turnstile: lists the permits, which may be reserved for our ID, or overdue.
+/// In a turnstile: lists the permits, which may be reserved for our ID, or overdue, and compares
+/// their number.
 void Acquire::ListPermits() {
-  const Watch watch = request_.reserve ? Watch::kYes : Watch::kNo;
+  const bool watches = request_.reserve || place_.watches_permits;
+  const auto taken = std::make_shared<std::size_t>(0);
   ++LookupOfState()->unread;
-  store_.List(request_.ReservationsPath(), watch, InState([this](const ListReply& reply) {
+  store_.List(request_.ReservationsPath(), watches ? Watch::kYes : Watch::kNo,
+              InState([this, taken](const ListReply& reply) {
                 // kNoNode: no permit was ever taken.
                 if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
                   return OnUnexpected("list", reply.error);
                 }
                 const Contenders permits(reply.children);
+                *taken = permits.size();
                 --LookupOfState()->unread;
                 if (request_.reserve) FindReservationIn(permits);
                 if (IsOver()) return;
                 FindReserving(permits);
                 if (LeavesAtOnce()) LeaveAfterLookup();
               }));
+  ReadPermitNumber(taken);
 }
 
 /// While we wait: `contenders` may have a reservation of our ID by now.

@@ -1,8 +1,10 @@
 #include "lock/acquire/acquire_set.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "lock/acquire/permit_number.h"
 #include "protocol/queue.h"
 #include "protocol/semaphore.h"
 
@@ -116,6 +118,27 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
   return blocker != nullptr && !blocker->reserves();
 }
 
+/// `children`: its permits, which are all taken. Leaves, but another number of permits is not a
+/// question of time.
+void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& children) {
+  const AcquireRequest& request = requests_[index];
+  const auto holders = std::make_shared<std::size_t>(protocol::Contenders(children).size());
+  store_.List(protocol::TurnstilePath(request.lock.path), Watch::kNo,
+              [holders](const zookeeper::ListReply& reply) {
+                const bool is_empty =
+                    reply.error == Error::kNoNode ||
+                    (reply.error == Error::kNone && protocol::Contenders(reply.children).empty());
+                if (!is_empty) --*holders;  // one of them may be that of the first
+              });
+  store_.Get(request.QueuePath(), Watch::kNo,
+             scope_.Wrap([this, index, children, holders](const zookeeper::GetReply& reply) {
+               if (IsLost(reply.error) || outcome_) return;
+               const std::size_t own_number = *requests_[index].permits;
+               const auto other = FindOtherNumber(reply, *holders, own_number);
+               other ? Finish(*other) : LeaveTaken(index, children);
+             }));
+}
+
 void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& children) {
   current_ = index;
   const AcquireRequest& request = requests_[index];
@@ -155,7 +178,8 @@ void AcquireSet::CheckAllFree() {
                   if (IsLost(reply.error) || !checking_free_ || search_ || outcome_) return;
                   // Acquire reports all other errors.
                   if (reply.error == Error::kNone && IsBusy(i, reply.children)) {
-                    return LeaveTaken(i, reply.children);
+                    return requests_[i].permits ? LeaveSemaphore(i, reply.children)
+                                                : LeaveTaken(i, reply.children);
                   }
                   if (--lists_pending_ > 0) return;
                   checking_free_ = false;

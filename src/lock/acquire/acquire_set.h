@@ -70,6 +70,7 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   void CheckAllFree();
   /// Whether a LOCK with these contenders would have to be waited for.
   [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
+  void LeaveSemaphore(std::size_t index, const protocol::Children& children);
   void LeaveTaken(std::size_t index, const protocol::Children& children);
   void OnSearchProgress();
   void ExpectAnswer();

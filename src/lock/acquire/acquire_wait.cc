@@ -351,6 +351,7 @@ void Acquire::CountPermits(std::size_t ahead) {
                 *taken = permits.size();
                 FindReserving(permits);
               }));
+  ReadPermitNumber(taken);
   store_.List(request_.QueuePath(), Watch::kNo,
               InState([this, ahead, taken](const ListReply& reply) {
                 if (reply.error != Error::kNone) return;
@@ -367,6 +368,28 @@ void Acquire::CountPermits(std::size_t ahead) {
                   LeaveAfterLookup();
                 }
               }));
+}
+
+/// In a turnstile, after a list of the permits that sets `taken`: another number is refused now,
+/// not when a permit is left for us.
+void Acquire::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
+  ++LookupOfState()->unread;
+  store_.Get(protocol::PermitsPath(request_.lock.path), Watch::kNo,
+             InState([this, taken](const GetReply& reply) {
+               if (IsLost(reply.error)) return;
+               // There is a contender before ours: one of the permits may be that of the first.
+               const std::size_t holders = *taken - std::min<std::size_t>(*taken, 1);
+               if (const auto other = FindOtherNumber(reply, holders, request_.most_permits)) {
+                 return Finish(*other);
+               }
+               if (--LookupOfState()->unread == 0) PlanExpiries();
+               if (LeavesAtOnce()) return LeaveAfterLookup();
+               // Whose the only permit is shows when the first creates another, or leaves.
+               const bool may_differ =
+                   FindOtherNumber(reply, *taken, request_.most_permits).has_value();
+               const bool watched = std::exchange(place_.watches_permits, may_differ);
+               if (may_differ && !watched) ListPermits();
+             }));
 }
 
 // Whether the lock is held for ourselves is asked beside the wait, which continues meanwhile.

@@ -39,4 +39,12 @@ void PermitNumber::Write(zookeeper::Done<zookeeper::Reply> done) {
   store_.Set(request_.QueuePath(), std::to_string(*request_.permits), version, std::move(done));
 }
 
+std::optional<Unusable> FindOtherNumber(const zookeeper::GetReply& reply, std::size_t holders,
+                                        std::size_t own_number) {
+  if (reply.error != zookeeper::Error::kNone || holders == 0) return std::nullopt;
+  const auto number = protocol::ParsePermitLimit(reply.data);
+  if (!number || *number == own_number) return std::nullopt;
+  return Unusable{.why = Unusable::Why::kOtherPermits, .permits = *number};
+}
+
 }  // namespace zklock::lock

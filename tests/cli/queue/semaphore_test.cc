@@ -31,8 +31,24 @@ TEST_CASE("there are as many holders as permits, and no more") {
   Tree tree;
   CHECK(tree.WaitForChildren(lock + "/leases", 2).size() == 2);
   CHECK(tree.WaitForChildren(lock + "/locks", std::size_t{0}).empty());
+  for (const std::string other : {"1", "3"}) {
+    CAPTURE(other);
+    CHECK(TryPermit(other, lock).exit == Exited(78));
+  }
+  Child waiter = Child::Start(HolderOptions({"exclusive", "--permits", "2"}, lock));
+  CHECK(tree.WaitForChildren(lock + "/leases", 3).size() == 3);
+  for (const std::string other : {"1", "3"}) {
+    CAPTURE(other);
+    const Finished refused = RunZklock({"exclusive", "--permits", other, lock, "--", "true"});
+    CHECK(refused.exit == Exited(78));
+    CHECK_THAT(refused.err, Catch::Contains("--permits 2"));
+    CHECK(TryPermit(other, lock).exit == Exited(78));
+  }
   first.CloseInput();
   CHECK(first.Wait() == Exited(0));
+  CHECK(waiter.ReadLine() == "held");
+  second.CloseInput();
+  CHECK(second.Wait() == Exited(0));
   CHECK(TryPermit("2", lock).exit == Exited(0));
 }
 
@@ -120,7 +136,7 @@ TEST_CASE("another number of permits is refused while one is held, and accepted 
     Child holder = StartPermit("2", lock);
     const Finished refused = TryPermit("3", lock);
     CHECK(refused.exit == Exited(78));
-    CHECK_THAT(refused.err, Catch::Contains("in use with 2 permits"));
+    CHECK_THAT(refused.err, Catch::Contains("in use with --permits 2"));
     holder.CloseInput();
     CHECK(holder.Wait() == Exited(0));
   }
@@ -142,7 +158,7 @@ TEST_CASE("two numbers of permits never run together if another program made the
   for (const char* other : {"1", "4"}) {
     const Finished refused = RunZklock({"exclusive", "--permits", other, lock, "--", "true"});
     CHECK(refused.exit == Exited(78));
-    CHECK_THAT(refused.err, Catch::Contains("in use with 3 permits"));
+    CHECK_THAT(refused.err, Catch::Contains("in use with --permits 3"));
   }
   three.CloseInput();
   CHECK(three.Wait() == Exited(0));

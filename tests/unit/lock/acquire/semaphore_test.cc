@@ -306,6 +306,126 @@ TEST_CASE("Another number is refused while a permit is held, and written when no
   CHECK(world.servers.nodes.at("/l/leases").data == "3");
 }
 
+TEST_CASE("Another number is refused at once, though all permits are taken and others wait") {
+  const bool try_only = GENERATE(false, true);
+  const std::size_t taken = GENERATE(1U, 2U);
+  const std::size_t waiting = GENERATE(0U, 1U, 2U);
+  const std::size_t number = GENERATE(1U, 2U, 3U);
+  if (number == taken) return;
+  CAPTURE(try_only, taken, waiting, number);
+  World world;
+  std::vector<std::unique_ptr<Permit>> all;
+  for (std::size_t i = 0; i < taken + waiting; ++i) {
+    all.push_back(std::make_unique<Permit>(world, taken));
+    all.back()->Run();
+  }
+  Permit other(world, number, try_only);
+  other.Run();
+  REQUIRE(other.IsRefused());
+  const auto& refused = std::get<Unusable>(*other.set.outcome());
+  CHECK(refused.why == Unusable::Why::kOtherPermits);
+  CHECK(refused.permits == taken);
+  if (!try_only || number > taken) return;
+  for (const std::string& request : other.store.log()) CHECK(request.find("create") != 0);
+}
+
+TEST_CASE("Another number is refused at once with --max-queue 0") {
+  World world;
+  std::vector<std::unique_ptr<Permit>> all;
+  for (int i = 0; i < 3; ++i) {
+    all.push_back(std::make_unique<Permit>(world, 2));
+    all.back()->Run();
+  }
+  AcquireNotes notes;
+  FakeStore store(world.servers, world.clock);
+  AcquireSet set(
+      store, world.clock,
+      RequestsForPermit({.lock = {"/l", ""}, .host = "host", .max_queue = 0, .permits = 3}),
+      NextUuid, notes);
+  do {
+    store.Run();
+    set.OnReady(0);
+  } while (store.Step());
+  REQUIRE(set.outcome());
+  REQUIRE(std::holds_alternative<Unusable>(*set.outcome()));
+  CHECK(std::get<Unusable>(*set.outcome()).permits == 2);
+}
+
+TEST_CASE("A waiter learns of another number when the first in the turnstile takes a permit") {
+  World world;
+  const Others others(world, 1, 1, false);
+  world.servers.Write("/l/leases", "2");
+  Permit self(world, 3);
+  self.Run();
+  // The only permit may be that of the first, which may be about to write 3.
+  REQUIRE_FALSE(self.set.outcome());
+  others.CreatePermit();
+  self.Run();
+  CHECK(self.IsRefused());
+}
+
+TEST_CASE("Another number is refused whenever another contender joins while a permit is held") {
+  const bool try_only = GENERATE(false, true);
+  const auto put = [](World& world) {
+    auto holder = std::make_unique<Permit>(world, 1);
+    holder->Run();
+    return holder;
+  };
+  World plain;
+  const auto sample_holder = put(plain);
+  Permit sample(plain, 3, try_only);
+  sample.Run();
+  REQUIRE(sample.IsRefused());
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(try_only, at);
+    World world;
+    const auto holder = put(world);
+    Permit self(world, 3, try_only);
+    std::optional<Permit> waiter;
+    self.store.Before(at, [&] {
+      waiter.emplace(world, 1);
+      waiter->Run();
+    });
+    do {
+      self.Run();
+      if (waiter) waiter->Run();
+    } while (self.store.Step());
+    CHECK(self.IsRefused());
+    CHECK_FALSE(waiter->set.outcome());
+  }
+}
+
+TEST_CASE("The same number is never refused while another contender replaces an old one") {
+  const bool try_only = GENERATE(false, true);
+  const std::size_t permits = GENERATE(1U, 2U);
+  const auto put = [](World& world) {
+    world.servers.Put("/l/locks", 0);
+    world.servers.Put("/l/leases", 0, false, "7");
+  };
+  World plain;
+  put(plain);
+  Permit sample(plain, permits);
+  sample.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(try_only, permits, at);
+    World world;
+    put(world);
+    Permit first(world, permits);
+    std::optional<Permit> second;
+    first.store.Before(at, [&] {
+      second.emplace(world, permits, try_only);
+      second->Run();
+    });
+    do {
+      first.Run();
+      second->Run();
+    } while (first.store.Step());
+    CHECK_FALSE((first.IsRefused() || second->IsRefused()));
+    CHECK((first.Holds() || second->Holds()));
+    CHECK(world.servers.nodes.at("/l/leases").data == std::to_string(permits));
+  }
+}
+
 TEST_CASE("Another number is refused though a reply was lost") {
   World plain;
   Permit sample(plain, 3);
