@@ -18,10 +18,13 @@ struct HeldLock {
   std::uint64_t pid_namespace = 0;  ///< in which that is its pid
   std::uint64_t start_time = 0;     ///< of that process: its pid may have been reused
   std::int64_t token = 0;           ///< its contender's czxid: the name may have been reused
-  std::string socket;               ///< on which that process answers nested runs
+  std::string socket;               ///< on which that process answers nested runs, or kNoSocket
   std::string node;                 ///< its contender's path, chroot included
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
+
+/// In place of a socket: the process holds nothing, but runs its command under a reservation.
+inline constexpr std::string_view kNoSocket = "-";
 
 /// `MODE:PID:NAMESPACE:START:TOKEN:SOCKET:NODE` for each lock, the outermost first, separated by
 /// spaces. Blanks and '%' in NODE are percent-encoded.

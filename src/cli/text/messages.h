@@ -146,6 +146,10 @@ inline constexpr char kWaitsByReserve[] =
     "{} is already held ({}) by an outer zklock: {} --reserve would wait for itself forever; "
     "reserve it outside that zklock, or give --wait";
 
+inline constexpr char kReservedAbove[] =
+    "{} is reserved for {} by an outer zklock: {} would wait for itself; give --reserve {} to run "
+    "under the reservation, or --wait";
+
 inline constexpr char kIntervalHeldAbove[] =
     "{} is already held by an outer zklock or for the shell: {} cannot be checked here; give it to "
     "that zklock, or omit it";

@@ -52,6 +52,28 @@ process::ProcessId ProcessOf(std::int64_t pid, std::uint64_t start_time) {
   return {static_cast<pid_t>(pid), start_time};
 }
 
+/// $ZKLOCK_HELD: what is held, or what is `reserved`.
+std::vector<protocol::HeldLock> HeldInEnvironment(bool reserved) {
+  const char* const variable = getenv("ZKLOCK_HELD");
+  if (variable == nullptr) return {};
+  auto held = protocol::ParseHeld(variable);
+  std::erase_if(held, [reserved](const protocol::HeldLock& one) {
+    return (one.socket == protocol::kNoSocket) != reserved;
+  });
+  return held;
+}
+
+/// What of `held` living ancestors of the process `pid` have, itself among them.
+std::vector<protocol::HeldLock> OfAncestors(std::vector<protocol::HeldLock> held, pid_t pid) {
+  const std::vector<process::ProcessId> lineage = process::Lineage(pid);
+  std::erase_if(held, [&](const protocol::HeldLock& one) {
+    return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& ancestor) {
+      return ancestor.pid == one.pid && ancestor.start_time == one.start_time;
+    });
+  });
+  return held;
+}
+
 }  // namespace
 
 HolderClaim ClaimOf(const protocol::HeldLock& held) {
@@ -74,22 +96,15 @@ std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& n
 }
 
 std::vector<protocol::HeldLock> AncestorHolds(pid_t pid) {
-  const char* const variable = getenv("ZKLOCK_HELD");
-  if (variable == nullptr) return {};
-  auto held = protocol::ParseHeld(variable);
-  const std::vector<process::ProcessId> lineage = process::Lineage(pid);
-  std::erase_if(held, [&](const protocol::HeldLock& one) {
-    return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& ancestor) {
-      return ancestor.pid == one.pid && ancestor.start_time == one.start_time;
-    });
-  });
-  return held;
+  return OfAncestors(HeldInEnvironment(/*reserved=*/false), pid);
+}
+
+std::vector<protocol::HeldLock> AncestorReservations(pid_t pid) {
+  return OfAncestors(HeldInEnvironment(/*reserved=*/true), pid);
 }
 
 std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self) {
-  const char* const variable = getenv("ZKLOCK_HELD");
-  if (variable == nullptr) return {};
-  auto held = protocol::ParseHeld(variable);
+  auto held = HeldInEnvironment(/*reserved=*/false);
   const std::vector<process::ProcessId> lineage = process::Lineage(getpid());
   std::erase_if(held, [&](const protocol::HeldLock& one) {
     if (one.pid_namespace != self.pid_namespace) return false;

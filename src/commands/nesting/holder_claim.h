@@ -35,6 +35,9 @@ struct HolderClaim {
 /// What $ZKLOCK_HELD says that the process `pid` or living ancestors of it hold, the outermost
 /// first. A claim, to be verified.
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t pid);
+/// Of these ancestors, what those that run a command under a reservation have reserved. A token is
+/// that of the reservation, older than its znode.
+[[nodiscard]] std::vector<protocol::HeldLock> AncestorReservations(pid_t pid);
 
 /// What $ZKLOCK_HELD says that processes hold that cannot be found as ancestors from here, because
 /// they are in another PID or time namespace. A claim, too.

@@ -11,7 +11,9 @@
 #include "commands/nesting/run_metadata.h"
 #include "commands/session/console.h"
 #include "commands/session/short_session.h"
+#include "lock/data/reserved.h"
 #include "lock/operations/contender_operations.h"
+#include "lock/survey/holders.h"
 #include "process/tree/ancestry.h"
 #include "protocol/held.h"
 #include "protocol/semaphore.h"
@@ -169,6 +171,37 @@ void RequireFreePermit(RunContext& context, const lock::LockName& lock) {
                                                    lock.display_path(), *options.permits));
 }
 
+/// A reservation is not held for nested runs. One that waits while an ancestor runs its command
+/// under the reservation waits for itself: throws the cli::UsageError. Throws Exit if that could
+/// not be found out.
+void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock, Mode mode) {
+  const cli::RunOptions& options = context.options;
+  std::vector<protocol::HeldLock> reserved = AncestorReservations(getpid());
+  std::erase_if(reserved, [&](const protocol::HeldLock& one) {
+    const auto parent = protocol::ParentOf(one.node);
+    return (parent != lock.path && parent != protocol::PermitsPath(lock.path)) ||
+           MayQueueBehind(one.mode, options, mode);
+  });
+  if (reserved.size() < options.permits.value_or(1)) return;
+  ShortSession session(options.server, context.signals, context.report);
+  const auto holders =
+      session.Ask([&](lock::Calls& calls) { return lock::ReadHolders(calls, lock); });
+  session.Close();
+  std::size_t in_the_way = 0;
+  std::string id;
+  for (const lock::Holder& holder : holders) {
+    const auto found = lock::FindReservation(holder.name.full, holder.data, holder.stat);
+    const bool is_ancestors = std::any_of(reserved.begin(), reserved.end(),
+                                          [&](const auto& one) { return one.node == holder.path; });
+    if (!found || !is_ancestors || found->reservation.id == options.reserve) continue;
+    id = found->reservation.id;
+    ++in_the_way;
+  }
+  if (in_the_way < options.permits.value_or(1)) return;
+  throw UsageErrorOf(mode, fmt::format(cli::message::kReservedAbove, lock.display_path(), id,
+                                       protocol::ModeName(mode), id));
+}
+
 }  // namespace
 
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
@@ -176,6 +209,7 @@ void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wan
   for (auto one = wanted.begin(); one != wanted.end();) {
     const lock::LockName lock = context.NameOf(*one);
     if (context.options.permits) RequireFreePermit(context, lock);
+    RefuseToWaitForReservation(context, lock, one->mode);
     InheritedLock inherited = FindInheritedLock(context, lock, one->mode, beneficiary);
     if (inherited.queues_beside) context.ancestors.QueueBeside(one->path);
     if (inherited.link) {

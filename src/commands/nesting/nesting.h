@@ -23,9 +23,9 @@ namespace zklock::commands {
 /// they are living ancestors, their contenders still exist by a committed check, and they let us
 /// run under their locks. Otherwise (a copied environment, a daemon that outlived its lock, a lost
 /// lock) the LOCK is queued for. Throws Exit if that could not be found out, and cli::UsageError
-/// where waiting would never end: a reader asks to write, ancestors hold all permits, the ancestor
-/// does not answer, or --no-nest, or an owner that is not below the ancestor, asks to wait without
-/// a limit.
+/// where waiting would never end: a reader asks to write, ancestors hold all permits or have
+/// reserved the LOCK, the ancestor does not answer, or --no-nest, or an owner that is not below the
+/// ancestor, asks to wait without a limit.
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
                           pid_t beneficiary);
 

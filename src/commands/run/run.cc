@@ -27,6 +27,7 @@
 #include "process/loop/descriptors.h"
 #include "process/tree/executable.h"
 #include "process/tree/process_tree.h"
+#include "protocol/held.h"
 
 namespace zklock::commands {
 namespace {
@@ -47,8 +48,9 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     return kExitSignalBase + *signal;
   }
   process::Supervisor& supervisor = command.supervisor();
-  supervisor.Begin(
-      EnvironmentFor({}, reserved.empty() ? ancestors.tickets() : reserved, context.Self(), ""));
+  supervisor.Begin(reserved.empty() ? EnvironmentFor({}, ancestors.tickets(), context.Self(), "")
+                                    : EnvironmentFor(reserved, {}, context.Self(),
+                                                     std::string(protocol::kNoSocket)));
   RunningCommand running(context, supervisor, locks);
   context.loop.Add(supervisor);
   while (!supervisor.is_over()) {

@@ -113,6 +113,12 @@ Provocations NestingProvocations() {
                            "--mount-proc $Z exclusive $L -- true"))
              .err;
        }},
+      {{"kReservedAbove"},
+       [] {
+         return Run(Script(NewLock("said"),
+                           "$Z exclusive --reserve ci $L -- $Z exclusive $L -- true"))
+             .err;
+       }},
       {{"kHolderCrowded"},
        [] { return WhileFlooded("$Z inspect --mine --connect-timeout 3s $L", 69); }},
   };

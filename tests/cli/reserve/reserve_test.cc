@@ -142,6 +142,53 @@ TEST_CASE("a command runs under the reservation of its ID at once, with the same
   CHECK(Tree().Get(lock + "/" + children[1])->created_zxid > first);
 }
 
+TEST_CASE("a run that would wait for the reservation that it runs under is refused") {
+  const std::string lock = NewLock("reserved");
+  const auto below = [&](const Words& outer, Words inner) {
+    inner.insert(inner.begin(), Binary());
+    inner.insert(inner.end(), {lock, "--", "echo", "ran"});
+    Words words = ReserveWords("ci", lock, outer);
+    words.emplace_back("--");
+    words.insert(words.end(), inner.begin(), inner.end());
+    return RunZklock(words);
+  };
+  for (const Words& inner : {Words{"exclusive"}, Words{"read"}, Words{"exclusive", "--no-nest"},
+                             Words{"write", "--reserve", "other"}}) {
+    CAPTURE(inner);
+    const Finished finished = below({}, inner);
+    CHECK(finished.exit == Exited(64));
+    CHECK_THAT(finished.err, Catch::Contains(lock + " is reserved for ci by an outer zklock"));
+    CHECK(finished.out.empty());
+  }
+  CHECK(below({}, {"exclusive", "--reserve", "ci"}).exit == Exited(0));
+  CHECK(below({}, {"exclusive", "--wait", "100ms"}).exit == Exited(75));
+  CHECK(below({}, {"try"}).exit == Exited(75));
+  CHECK(RunZklock({"exclusive", "--reserve", "ci", lock, "--", Binary(), "inspect", "--mine", lock})
+            .exit == Exited(76));
+  // Of two permits one is free; of one none.
+  for (const std::string number : {"1", "2"}) {
+    const std::string semaphore = NewLock("reserved");
+    const Finished finished =
+        RunZklock({"exclusive", "--reserve", "ci", "--permits", number, semaphore, "--", Binary(),
+                   "exclusive", "--permits", number, semaphore, "--", "true"});
+    CHECK(finished.exit == Exited(number == "1" ? 64 : 0));
+  }
+}
+
+TEST_CASE("a run waits for a reservation whose run has ended, whatever the environment says") {
+  const std::string lock = NewLock("reserved");
+  const Finished outer =
+      RunZklock({"exclusive", "--reserve", "ci", lock, "--", "sh", "-c", "echo $ZKLOCK_HELD"});
+  REQUIRE_THAT(outer.out, Catch::Contains("-reserve-lock-"));
+  ChildOptions options = HolderOptions({"exclusive"}, lock);
+  options.also_environment.push_back("ZKLOCK_HELD=" + outer.out.substr(0, outer.out.size() - 1));
+  Child waiter = Child::Start(options);
+  Tree tree;
+  CHECK(tree.WaitForChildren(lock, 2).size() == 2);
+  CHECK(Unreserve("ci", lock) == Exited(0));
+  CHECK(waiter.ReadLine() == "held");
+}
+
 TEST_CASE("a command under a reservation is passed signals, and the reservation stays") {
   const std::string lock = NewLock("reserve");
   Child child = Child::Start(Zklock(ReserveWords(
