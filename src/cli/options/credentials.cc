@@ -126,6 +126,12 @@ void RequireKey(const std::string& path) {
 }
 
 std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
+  // Credentials in place of the file's name: not shown again.
+  const std::size_t colon = path.find(':');
+  if (colon != std::string::npos && access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    const std::string start = path.substr(0, colon);
+    throw ConfigError(fmt::format(message::kSecretIsNoFile, start == "digest" ? start : "scheme"));
+  }
   return ParseCredentials(ReadAll(OpenSecret(path, "--auth-file").get(), path), path);
 }
 

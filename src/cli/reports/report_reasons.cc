@@ -121,9 +121,9 @@ std::string IdentityText(const zookeeper::Access& access, const process::Transpo
     return user_and_password.substr(0, user_and_password.find(':'));
   };
   for (const zookeeper::AuthInfo& one : access.credentials) {
-    // What other schemes have in their credential may be secret.
+    // Of other schemes all may be secret, also what a misspelt line has before its first colon.
     identities.push_back(one.scheme == "digest" ? one.scheme + ":" + user_of(one.credential)
-                                                : one.scheme);
+                                                : fmt::format(message::kByLine, one.where));
   }
   if (transport.sasl == "gssapi") identities.emplace_back(message::kByKerberos);
   if (!transport.sasl_secret.empty()) {
@@ -135,15 +135,15 @@ std::string IdentityText(const zookeeper::Access& access, const process::Transpo
 }
 
 std::string CredentialsRefusedText(const zookeeper::Access& access) {
-  // Every server knows the scheme digest, for which no password is wrong.
+  // Every server knows the scheme digest, for which no password is wrong. What was read as another
+  // scheme may be a whole line, with its secret, whose first separator is no colon.
   const auto suspect =
       std::find_if(access.credentials.begin(), access.credentials.end(),
                    [](const zookeeper::AuthInfo& one) { return one.scheme != "digest"; });
   const bool is_known = suspect != access.credentials.end() && !suspect->where.empty();
-  return fmt::format(message::kCredentialsRefused,
-                     is_known ? fmt::format(message::kMaybeUnknownScheme, Printable(suspect->where),
-                                            suspect->scheme)
-                              : "");
+  return fmt::format(
+      message::kCredentialsRefused,
+      is_known ? fmt::format(message::kMaybeUnknownScheme, Printable(suspect->where)) : "");
 }
 
 std::string QueueFullText(std::size_t most) {

@@ -211,6 +211,9 @@ inline constexpr char kNoDigest[] = "expected digest:user:password";
 inline constexpr char kNoCredentials[] =
     "no credentials found; expected one scheme:credential a line";
 inline constexpr char kSecretsUnread[] = "cannot be read: {}; see {}";
+inline constexpr char kSecretIsNoFile[] =
+    "{}:... is no file: write that line into a file that only you can read, and name the file with "
+    "--auth-file";
 inline constexpr char kNoRegularFile[] = "not a regular file; credentials must be in one";
 inline constexpr char kTooLarge[] = "too large for a file of credentials; see --auth-file";
 inline constexpr char kForeignFile[] =

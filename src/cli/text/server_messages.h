@@ -46,7 +46,7 @@ inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 // The servers refuse.
 inline constexpr char kCredentialsRefused[] =
     "the servers rejected the credentials{}; see --auth-file";
-inline constexpr char kMaybeUnknownScheme[] = " ({}: they may not know the scheme '{}')";
+inline constexpr char kMaybeUnknownScheme[] = " ({}: they may not know its scheme)";
 inline constexpr char kSaslRefused[] = "SASL failed at {}; see --sasl";
 inline constexpr char kCredentialsRequired[] = "the servers require credentials; see --auth-file";
 inline constexpr char kOtherSchemeRequired[] =
@@ -56,6 +56,7 @@ inline constexpr char kNotAuthorised[] =
     "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL";
 inline constexpr char kNoIdentity[] = "a caller without credentials";
 inline constexpr char kByKerberos[] = "the Kerberos principal";
+inline constexpr char kByLine[] = "the credentials in {}";
 inline constexpr char kByCertificate[] = "the client certificate";
 
 // The LOCK cannot be used as asked.

@@ -76,7 +76,9 @@ std::string OtherIdentities() {
   process::TransportSpec transport;
   transport.sasl = "gssapi";
   transport.tls_cert = "/etc/zklock.pem";
-  return cli::IdentityText({}, transport);
+  zookeeper::Access access;
+  access.credentials = {{"token", "4711", "/etc/zk-auth:2"}};
+  return cli::IdentityText(access, transport);
 }
 
 // zklock and its guard look at one lease; which of them is the first to see its end is the
@@ -179,7 +181,8 @@ Provocations SaidAloneProvocations() {
       {{"kLastRunQuota"}, HistoryNotWritten},
       {{Part("kLookupEnded")}, LookupEnded},
       {{Part("kByKerberos", "the Kerberos principal"),
-        Part("kByCertificate", "the client certificate")},
+        Part("kByCertificate", "the client certificate"),
+        Part("kByLine", "the credentials in /etc/zk-auth:2")},
        OtherIdentities},
       {{"kSurvivor"}, Survivor},
       {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",

@@ -120,6 +120,7 @@ std::vector<Case> WrongWords() {
       {"kNoDigest", 78, {"exclusive", "RUN"}, {"ZKLOCK_AUTH=digest:secret"}},
       {"kSecretControl", 78, {"exclusive", "RUN"}, {"ZKLOCK_AUTH=digest:a:secret\t"}},
       {"kSecretsUnread", 78, {"exclusive", "--auth-file", "/nowhere/auth", "RUN"}},
+      {"kSecretIsNoFile", 78, {"exclusive", "--auth-file", "digest:us:secret", "RUN"}},
       {"kNoRegularFile", 78, {"exclusive", "--auth-file", "/dev/null", "RUN"}},
   };
   for (Case& one : cases) {

@@ -200,6 +200,10 @@ TEST_CASE("malformed credentials exit with 78, naming file and line but not the 
         "zklock: ZKLOCK_AUTH:1: expected scheme:credential, such as digest:user:password\n");
   CHECK_THAT(refuse({"inspect", "--auth-file", file + "-not", "/t/x"}, {}),
              Catch::Contains(file + "-not: cannot be read: No such file"));
+  CHECK_THAT(refuse({"try", "--auth-file", "digest:us:tulip", "/t/x", "--", "true"}, {}),
+             Catch::Contains("zklock: digest:... is no file"));
+  CHECK_THAT(refuse(run, {"ZKLOCK_AUTH_FILE=digest-us-tulip:x"}),
+             Catch::Contains("zklock: scheme:... is no file"));
 }
 
 TEST_CASE("credentials that the servers reject exit with 77 at once and leave nothing behind") {
@@ -210,13 +214,13 @@ TEST_CASE("credentials that the servers reject exit with 77 at once and leave no
         Words{"inspect", lock},
         Words{"release", lock, "--force", "--yes", "--contender", "x-lock-0000000000"}}) {
     ChildOptions options = Zklock(words);
-    options.also_environment = {"ZKLOCK_AUTH=nosuchscheme:tulip"};
+    options.also_environment = {"ZKLOCK_AUTH=digest_us_tulip:tulip"};
     const Finished finished = Run(std::move(options));
     CAPTURE(words);
     CHECK(finished.exit == Exited(77));
     CHECK(finished.err ==
-          "zklock: the servers rejected the credentials (ZKLOCK_AUTH:1: they may not know the "
-          "scheme 'nosuchscheme'); see --auth-file\n");
+          "zklock: the servers rejected the credentials (ZKLOCK_AUTH:1: they may not know its "
+          "scheme); see --auth-file\n");
   }
   CHECK(tree.Children(lock).empty());
 }

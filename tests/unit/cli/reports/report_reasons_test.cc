@@ -15,10 +15,11 @@ TEST_CASE("A caller is named without what is secret in the credentials") {
   zookeeper::Access access;
   process::TransportSpec transport;
   CHECK(IdentityText(access, transport) == "a caller without credentials");
-  access.credentials = {{"digest", "alice:tulip"}, {"token", "4711"}};
+  access.credentials = {{"digest", "alice:tulip"}, {"digest-us-rose", "4711", "auth:2"}};
   transport.sasl_secret = "bob:rose";
   transport.tls_cert = "/etc/zklock.pem";
-  CHECK(IdentityText(access, transport) == "digest:alice, token, sasl:bob, the client certificate");
+  CHECK(IdentityText(access, transport) ==
+        "digest:alice, the credentials in auth:2, sasl:bob, the client certificate");
 }
 
 }  // namespace zklock::cli
