@@ -15,15 +15,40 @@
 namespace zklock::cli {
 namespace {
 
-UsageError UnknownWord(const std::string& word) {
-  std::vector<std::string> known = {"--help", "--version", std::string(PrintConfigSpec().name)};
+/// `words`, of which the first is no subcommand.
+UsageError UnknownWord(const std::vector<std::string>& words) {
+  const std::string& word = words.front();
+  const std::string elsewhere = KnownElsewhere(word, "");
   if (word.starts_with('-')) {
-    return {fmt::format(message::kUnknownOption, word, DidYouMean(word, known, "")), ""};
+    const auto named = std::find_if(words.begin(), words.end(), [](const std::string& other) {
+      return FindSubcommand(other) != nullptr;
+    });
+    const SubcommandSpec* const subcommand =
+        named != words.end() ? FindSubcommand(*named) : nullptr;
+    const auto options = OptionTable();
+    const bool is_option =
+        std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
+          return option.HasName(word) &&
+                 (subcommand == nullptr || (option.subcommands & subcommand->bit) != 0);
+        });
+    if (is_option && (subcommand != nullptr || elsewhere.empty())) {
+      const std::string option = word.substr(0, word.find('='));
+      return {fmt::format(message::kBelongsAfter, option,
+                          subcommand != nullptr ? subcommand->name : "SUBCOMMAND"),
+              std::string(subcommand != nullptr ? subcommand->name : "")};
+    }
+    const std::vector<std::string> known = {"--help", "--version",
+                                            std::string(PrintConfigSpec().name)};
+    return {fmt::format(message::kUnknownOption, word,
+                        elsewhere.empty() ? DidYouMean(word, known, "") : elsewhere),
+            ""};
   }
-  known.clear();
+  std::vector<std::string> known;
   for (const SubcommandSpec& subcommand : SubcommandTable()) known.emplace_back(subcommand.name);
+  std::string meant = elsewhere;
+  if (word.starts_with('/')) meant = fmt::format(message::kDidYouMean, "zklock exclusive " + word);
   return {fmt::format(message::kUnknownSubcommand, word,
-                      DidYouMean(word, known, message::kKnownSubcommands)),
+                      meant.empty() ? DidYouMean(word, known, message::kKnownSubcommands) : meant),
           ""};
 }
 
@@ -37,7 +62,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   if (name == "--version" || name == "-V") return Text{VersionText()};
   if (name == PrintConfigSpec().name) return ReadPrintConfig({words.begin() + 1, words.end()});
   const SubcommandSpec* subcommand = FindSubcommand(name);
-  if (subcommand == nullptr) throw UnknownWord(name);
+  if (subcommand == nullptr) throw UnknownWord(words);
   // What follows the first `--` is the command; it is not looked at.
   const auto end = std::find(words.begin() + 1, words.end(), "--");
   const std::vector<std::string> arguments(words.begin() + 1, end);

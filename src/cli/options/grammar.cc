@@ -217,6 +217,9 @@ std::string Grammar::UnknownOption(const std::string& word) const {
     names.push_back(value.spec->Name());
     if (!value.spec->alias.empty()) names.push_back("--" + std::string(value.spec->alias));
   }
+  if (const std::string known = KnownElsewhere(name, subcommand_.name); !known.empty()) {
+    return fmt::format(message::kUnknownOption, name, known);
+  }
   const char* const otherwise = subcommand_.RunsCommand() ? message::kCommandsOptions : "";
   return fmt::format(message::kUnknownOption, name, DidYouMean(name, names, otherwise));
 }

@@ -33,11 +33,16 @@ void Report::OnEvent(const Event& event) {
   std::visit(write, event);
 }
 
-void Report::CannotExecute(const std::string& command, process::ExecFailed failure) {
-  const std::string name = Printable(command);
+void Report::CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure) {
+  const std::string name = Printable(command.front());
   const std::string why = std::generic_category().message(failure.error);
-  if (process::ExitStatusOf(failure) == kExitNotFound) {
-    const bool is_path = command.find('/') != std::string::npos;
+  const bool is_found = process::ExitStatusOf(failure) != kExitNotFound;
+  const bool may_be_line = command.size() == 1 && command.front().find(' ') != std::string::npos;
+  if (may_be_line && (!is_found || failure.error == ENAMETOOLONG)) {
+    return Error(fmt::format(message::kQuotedLine, name));
+  }
+  if (!is_found) {
+    const bool is_path = command.front().find('/') != std::string::npos;
     return Error(is_path ? fmt::format(message::kNoSuchFile, name, why)
                          : fmt::format(message::kNotFound, name));
   }

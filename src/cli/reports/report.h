@@ -45,7 +45,7 @@ class Report final : public EventListener {
   void UnusedConfig(const ServerOptions& options);
 
   // Before the command.
-  void CannotExecute(const std::string& command, process::ExecFailed failure);
+  void CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure);
   /// Why the command was not run. Call it after the session's close: printing may take time, and
   /// others wait for the lock.
   void Explain(const RunEnd& end);

@@ -15,6 +15,7 @@ inline constexpr char kNoSubcommand[] =
 inline constexpr char kUnknownSubcommand[] = "unknown subcommand '{}'{}";
 inline constexpr char kUnknownOption[] = "unknown option '{}'{}";
 inline constexpr char kOthersOption[] = "'{}' is not an option of {}";
+inline constexpr char kBelongsAfter[] = "'{0}' belongs after the subcommand: zklock {1} {0} ...";
 inline constexpr char kNoLock[] = "no LOCK given: name a path such as /jobs/backup";
 inline constexpr char kLockTaken[] = "no LOCK given: '{}' was read as the value of {}";
 inline constexpr char kSeveralLocks[] =
@@ -32,6 +33,7 @@ inline constexpr char kRunsNoCommand[] = "{} runs no command: leave out '--' and
 
 // What follows an unknown word.
 inline constexpr char kDidYouMean[] = "; did you mean '{}'?";
+inline constexpr char kDoneAlready[] = "; {} does that without it";
 inline constexpr char kKnownSubcommands[] =
     "; expected exclusive, read, write, try, inspect or release";
 inline constexpr char kCommandsOptions[] = "; options of the command follow '--' and its name";

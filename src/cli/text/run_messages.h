@@ -6,6 +6,9 @@ namespace zklock::cli::message {
 // The command.
 inline constexpr char kNotFound[] =
     "{}: command not found; check PATH and, for a script, its #! line";
+inline constexpr char kQuotedLine[] =
+    "{}: command not found; leave out the quotes around a command and its arguments, or give it to "
+    "-c";
 inline constexpr char kNoSuchFile[] = "{}: {}; for a script, check its #! line";
 inline constexpr char kNotExecutable[] =
     "{}: cannot execute: {}; is it a program with its x bit set (chmod +x)?";

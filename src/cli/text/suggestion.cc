@@ -37,7 +37,47 @@ std::size_t Distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+/// Words of other programs.
+struct Foreign {
+  std::string_view words;       ///< separated by blanks, and with one at each end
+  std::string_view subcommand;  ///< that does it
+  std::string_view suggestion;
+};
+constexpr Foreign kForeign[] = {
+    {" -s --shared --rdlock ", "read", "zklock read"},
+    {" -x -e --exclusive --wrlock ", "exclusive", "zklock exclusive"},
+    {" -u --unlock --un ", "release", "zklock release"},
+    {" -n --nb --nonblock --nonblocking --fail ", "try", "zklock try"},
+    {" list ls ps show status info query top holders ", "", "inspect"},
+    {" lock acquire run exec flock start with ", "", "exclusive"},
+    {" hold ", "", "exclusive --hold"},
+    {" reserve freeze ", "", "exclusive --reserve"},
+    {" unlock free remove rm delete del kill cancel stop ", "", "release"},
+    {" shared rlock read-lock ", "", "read"},
+    {" wlock write-lock ", "", "write"},
+    {" trylock try-lock nonblock ", "", "try"},
+    {" check ", "", "inspect --check"},
+    {" watch monitor ", "", "inspect --watch"},
+    {" metrics ", "", "inspect --prometheus"},
+    {" history log ", "", "inspect --history"},
+    {" help ", "", "--help"},
+    {" version ", "", "--version"},
+};
+
 }  // namespace
+
+std::string KnownElsewhere(std::string_view word, std::string_view subcommand) {
+  const std::string padded = fmt::format(" {} ", word);
+  for (const Foreign& one : kForeign) {
+    if (one.words.find(padded) == std::string_view::npos) continue;
+    if (!subcommand.empty() && one.subcommand == subcommand) {
+      return fmt::format(message::kDoneAlready, subcommand);
+    }
+    const bool takes_lock = subcommand != "inspect" && subcommand != "release";
+    return takes_lock ? fmt::format(message::kDidYouMean, one.suggestion) : "";
+  }
+  return "";
+}
 
 std::optional<std::string> Nearest(std::string_view word,
                                    const std::vector<std::string>& candidates) {

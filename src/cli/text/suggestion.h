@@ -18,4 +18,9 @@ namespace zklock::cli {
                                      const std::vector<std::string>& candidates,
                                      std::string_view otherwise);
 
+/// What users of flock(1), git, systemctl and the like may mean by a word or option that
+/// `subcommand` does not know, or zklock itself if that is empty: what follows "unknown ...". Empty
+/// if that is not known either.
+[[nodiscard]] std::string KnownElsewhere(std::string_view word, std::string_view subcommand);
+
 }  // namespace zklock::cli

@@ -20,7 +20,7 @@ constexpr Duration kPromptEnd = std::chrono::seconds(1);
 }  // namespace
 
 int CannotExecute(RunContext& context, process::ExecFailed failed) {
-  context.report.CannotExecute(context.options.command.front(), failed);
+  context.report.CannotExecute(context.options.command, failed);
   return process::ExitStatusOf(failed);
 }
 

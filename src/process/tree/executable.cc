@@ -13,10 +13,11 @@ namespace zklock::process {
 
 namespace {
 
-// 0, or the errno that execve would give for this file.
+// 0, or the errno that execve would give for this file, but EISDIR for a directory.
 int WhyNotExecutable(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return errno;
+  if (S_ISDIR(status.st_mode)) return EISDIR;
   if (!S_ISREG(status.st_mode)) return EACCES;
   // With the effective ids, as in execve. This also detects a file system mounted noexec.
   if (faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0) return 0;
@@ -47,6 +48,7 @@ std::string FileIn(std::string_view directory, std::string_view name) {
 bool IsSkipped(int error) {
   switch (error) {
     case EACCES:
+    case EISDIR:
     case ENOENT:
     case ESTALE:
     case ENOTDIR:
@@ -82,7 +84,8 @@ std::variant<std::string, ExecFailed> FindExecutable(std::string_view name,
     const int error = WhyNotExecutable(file);
     if (error == 0) return file;
     if (!IsSkipped(error)) return ExecFailed{error};
-    was_refused = was_refused || (error == EACCES && access(file.c_str(), F_OK) == 0);
+    was_refused =
+        was_refused || error == EISDIR || (error == EACCES && access(file.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }

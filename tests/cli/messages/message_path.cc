@@ -52,7 +52,8 @@ Provocations PathProvocations() {
       OfServers("kBadHost", "zk_1,zk!"),
       OfServers("kBadPort", "zk1:0"),
       OfWords({"exlusive"}, {"kUnknownSubcommand", "kDidYouMean"}),
-      OfWords({"lock", "/l"}, {"kUnknownSubcommand", "kKnownSubcommands"}),
+      OfWords({"exclusive", "-x", "/l", "--", "true"}, {"kUnknownOption", "kDoneAlready"}),
+      OfWords({"frob", "/l"}, {"kUnknownSubcommand", "kKnownSubcommands"}),
       OfWords({"try", "/l", "--fast"}, {"kUnknownOption", "kCommandsOptions"}),
       {{Part("kKnownSettings")},
        [] {

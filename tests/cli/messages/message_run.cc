@@ -250,6 +250,10 @@ Provocations RunProvocations() {
       {{"kFileTooLarge"}, LargeConfig},
       {{"kNotFound"}, CommandNotFound},
       {{"kNoSuchFile"}, NoSuchFile},
+      {{"kQuotedLine"},
+       [] {
+         return SaidBy({"exclusive", NewLock("said"), "--", "ls -l /tmp"}, 127);
+       }},
       {{"kNotExecutable"}, NotExecutable},
       {{"kNotExecuted"}, NotExecuted},
       {{"kConnected", "kQueued", "kAcquired", "kRunning", "kExited", "kReleased"}, Steps},

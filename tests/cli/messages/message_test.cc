@@ -47,6 +47,7 @@ std::vector<Case> WrongWords() {
       {"kUnknownSubcommand", 64, {"exlusive"}},
       {"kUnknownOption", 64, {"exclusive", "--frob", "RUN"}},
       {"kOthersOption", 64, {"exclusive", "--json", "RUN"}},
+      {"kBelongsAfter", 64, {"--servers", "a:1", "exclusive", "RUN"}},
       {"kNoLock", 64, {"exclusive", "--", "true"}},
       {"kLockTaken", 64, {"exclusive", "--wait", "/jobs/backup", "--", "true"}},
       {"kSeveralLocks", 64, {"inspect", "/l", "/m"}},

@@ -41,6 +41,22 @@ TEST_CASE("A single letter and a very long word suggest nothing") {
   CHECK(Nearest("--" + std::string(1000, 'w'), kOptions) == std::nullopt);
 }
 
+TEST_CASE("Words of other programs suggest what does it here") {
+  CHECK(KnownElsewhere("-s", "exclusive") == "; did you mean 'zklock read'?");
+  CHECK(KnownElsewhere("-s", "") == "; did you mean 'zklock read'?");
+  CHECK(KnownElsewhere("-x", "exclusive") == "; exclusive does that without it");
+  CHECK(KnownElsewhere("-u", "try") == "; did you mean 'zklock release'?");
+  CHECK(KnownElsewhere("-n", "try") == "; try does that without it");
+  CHECK(KnownElsewhere("list", "") == "; did you mean 'inspect'?");
+  CHECK(KnownElsewhere("lock", "") == "; did you mean 'exclusive'?");
+  CHECK(KnownElsewhere("unlock", "") == "; did you mean 'release'?");
+  CHECK(KnownElsewhere("-u", "release") == "; release does that without it");
+  CHECK(KnownElsewhere("-s", "release").empty());
+  CHECK(KnownElsewhere("-s", "inspect").empty());
+  CHECK(KnownElsewhere("", "").empty());
+  CHECK(KnownElsewhere("loc", "").empty());
+}
+
 TEST_CASE("The text of a suggestion falls back on the given one") {
   CHECK(DidYouMean("--wiat", kOptions, "; else") == "; did you mean '--wait'?");
   CHECK(DidYouMean("--frob", kOptions, "; else") == "; else");

@@ -134,7 +134,7 @@ TEST_CASE("a directory of PATH that may not be searched does not turn a typo int
 TEST_CASE("a directory is not executable") {
   const Directories at;
   at.File("a/tool/file", kExecutable);
-  CHECK(ErrorOf(FindExecutable(at.Path("a/tool"), "")) == EACCES);
+  CHECK(ErrorOf(FindExecutable(at.Path("a/tool"), "")) == EISDIR);
   CHECK(ErrorOf(FindExecutable("tool", at.Path("a"))) == EACCES);
 }
 
