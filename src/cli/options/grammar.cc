@@ -208,10 +208,15 @@ void Grammar::ReadExtras(const Words& arguments) {
 std::string Grammar::UnknownOption(const std::string& word) const {
   const std::string name = word.substr(0, word.find('='));
   const auto options = OptionTable();
-  if (std::any_of(options.begin(), options.end(),
-                  [&](const OptionSpec& option) { return option.HasName(name); })) {
-    return fmt::format(message::kOthersOption, name, subcommand_.name);
+  std::string takers;
+  for (const SubcommandSpec& other : SubcommandTable()) {
+    if (std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
+          return option.HasName(name) && (option.subcommands & other.bit) != 0;
+        })) {
+      takers += (takers.empty() ? "" : ", ") + std::string(other.name);
+    }
   }
+  if (!takers.empty()) return fmt::format(message::kOthersOption, name, subcommand_.name, takers);
   Words names;
   for (const OptionValue& value : values_) {
     names.push_back(value.spec->Name());

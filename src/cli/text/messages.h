@@ -14,7 +14,7 @@ inline constexpr char kNoSubcommand[] =
     "no subcommand given; expected exclusive, read, write, try, inspect or release";
 inline constexpr char kUnknownSubcommand[] = "unknown subcommand '{}'{}";
 inline constexpr char kUnknownOption[] = "unknown option '{}'{}";
-inline constexpr char kOthersOption[] = "'{}' is not an option of {}";
+inline constexpr char kOthersOption[] = "'{}' is not an option of {}, but of {}";
 inline constexpr char kBelongsAfter[] = "'{0}' belongs after the subcommand: zklock {1} {0} ...";
 inline constexpr char kNoLock[] = "no LOCK given: name a path such as /jobs/backup";
 inline constexpr char kLockTaken[] = "no LOCK given: '{}' was read as the value of {}";

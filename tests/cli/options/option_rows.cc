@@ -67,32 +67,17 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   const bool exclusive = subcommand == "exclusive" || subcommand == "try";
   const bool tries = subcommand == "try";
   const Outcomes refused = Everywhere({kUsage});
-  const Outcomes alone = reads ? refused : usual;
   // Waiting for a LOCK that is held above never ends; `try` ends.
   const Outcome endless = {tries ? kConflict : kUsage};
   const Outcomes queued = But(usual, {{kNested, endless}, {kHeldByShell, endless}});
   Outcomes not_reserved = Without(Everywhere({kConflict}), {kFreed});
   not_reserved[kNoServer] = {kUnavailable};
-  const Outcomes one_permit =
-      exclusive ? But(Without(usual, {kHeldByShell}), {{kNested, endless}}) : refused;
-  // The shell holds one permit: nothing detects that we wait for ourselves.
-  const Outcomes in_vain = {{kHeldByShell, {exclusive ? kConflict : kUsage}}};
-  const Outcomes two_permits = exclusive ? But(usual, {{kBusy, {0, "ran\n"}}}) : refused;
   const Outcomes simple = exclusive ? usual : refused;
   const auto dialect = [](const std::string& name, const Outcomes& outcomes) {
     const Words words = {"--dialect", name};
     return Row{"--dialect", words, outcomes, words};
   };
   Rows rows = {
-      {"--permits", {"--permits", "1"}, one_permit, {"--permits", "1"}},
-      {"--permits",
-       tries ? Words{"--permits", "1"} : Words{"--permits", "1", "--wait", "1s"},
-       in_vain,
-       {"--permits", "1"}},
-      {"--permits", {"--permits", "2"}, Without(two_permits, {kFreed}), {"--permits", "2"}},
-      {"--min-interval",
-       {"--min-interval", "1h"},
-       But(alone, {{kNested, {kUsage}}, {kHeldByShell, {kUsage}}})},
       {"--no-nest", {"--no-nest"}, queued},
       {"--reserve", {"--reserve", "id"}, queued},
       {"--for", {"--reserve", "id", "--for", "1h"}, queued},
@@ -108,11 +93,27 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
       dialect("kazoo", usual),
       dialect("simple", simple),
   };
+  if (exclusive) {
+    rows.push_back({"--permits",
+                    {"--permits", "1"},
+                    But(Without(usual, {kHeldByShell}), {{kNested, endless}}),
+                    {"--permits", "1"}});
+    // The shell holds one permit: nothing detects that we wait for ourselves.
+    rows.push_back({"--permits",
+                    tries ? Words{"--permits", "1"} : Words{"--permits", "1", "--wait", "1s"},
+                    {{kHeldByShell, {kConflict}}},
+                    {"--permits", "1"}});
+    rows.push_back({"--permits",
+                    {"--permits", "2"},
+                    Without(But(usual, {{kBusy, {0, "ran\n"}}}), {kFreed}),
+                    {"--permits", "2"}});
+  }
   if (reads) return rows;
   rows.push_back({"--history", {"--history", "8"}, usual});
-  rows.push_back({"--once-per",
-                  {"--once-per", "1h"},
-                  But(usual, {{kNested, {kUsage}}, {kHeldByShell, {kUsage}}})});
+  for (const std::string interval : {"--min-interval", "--once-per"}) {
+    rows.push_back(
+        {interval, {interval, "1h"}, But(usual, {{kNested, {kUsage}}, {kHeldByShell, {kUsage}}})});
+  }
   return rows;
 }
 

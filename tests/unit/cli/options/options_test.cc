@@ -443,6 +443,18 @@ TEST_CASE("-h shows the options that most runs need, --help all, each under a he
   }
 }
 
+TEST_CASE("Help lists no option that the subcommand always refuses") {
+  const auto help = [](const char* name) { return std::get<Text>(Parse({name, "--help"})).text; };
+  for (const char* option : {"--permits", "--min-interval", "--once-per", "--history"}) {
+    CAPTURE(option);
+    CHECK(help("read").find(option) == std::string::npos);
+    CHECK_THAT(help("try"), Catch::Contains(option));
+  }
+  CHECK(help("write").find("--permits") == std::string::npos);
+  CHECK_THAT(ErrorOf({"read", "--permits", "2", "/l", "--", "c"}),
+             Catch::Contains("'--permits' is not an option of read, but of exclusive, try"));
+}
+
 TEST_CASE("Help fits into eighty columns") {
   for (const char* name : {"exclusive", "read", "write", "try", "inspect", "release"}) {
     const std::string text = std::get<Text>(Parse({name, "--help"})).text;
