@@ -34,6 +34,8 @@ using std::chrono::milliseconds;
 // Processes that are reaped before anything else is looked at: a fork bomb leaves zombies without
 // end.
 constexpr int kMostReaped = 1000;
+// How long the dead are reaped before a walk, which takes far longer over each of them.
+constexpr Duration kReapTime = milliseconds(200);
 // How often the tree is walked while it gets the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
 // One round over a huge tree may take this long before zklock assumes that the guard hangs.
@@ -389,7 +391,12 @@ void Guard::BeginEnding(TimePoint now) {
 
 void Guard::Kill() {
   duty_.page.sent_kill = true;
-  const bool only_survivors = tree_.KillRound(LeaseEnd());
+  const bool only_survivors = tree_.KillRound(LeaseEnd(), [this] {
+    const TimePoint until = BootClock::now() + kReapTime;
+    do {
+      Reap();
+    } while (reaps_more_ && BootClock::now() < until);
+  });
   Reap();
   if ((has_children_ && !only_survivors) || tree_.HasContained()) return;
   Finish();

@@ -118,11 +118,15 @@ void GuardedTree::StopSignalRound() {
   }
 }
 
-bool GuardedTree::KillRound(TimePoint lease_end) {
+bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& reap) {
   if (kill_rounds_++ == 0) killed_since_ = BootClock::now();
   nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
   // First: it also ends a fork bomb, which a walk may never catch up with.
-  if (cgroup_ != nullptr) cgroup_->Kill(nested_guards_until_);
+  if (cgroup_ != nullptr) {
+    cgroup_->Kill(nested_guards_until_);
+    // If this process got too little processor time, a fork bomb has left thousands of zombies.
+    reap();
+  }
   const bool only_survivors = killer_.Round();
   if (!killer_.is_complete()) {
     // The children of those that die become children of this process, a subreaper: each round

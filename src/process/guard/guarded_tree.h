@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -40,8 +41,9 @@ class GuardedTree {
   void StopSignalRound();
   /// Sends KILL to all; to guards of nested runs only once NestedGuardsUntil() has passed. True
   /// once the walk finds nothing alive but survivors(). To be called again after kill_pause() until
-  /// then, and while HasContained().
-  bool KillRound(TimePoint lease_end);
+  /// then, and while HasContained(). `reap`, which reaps children that have ended, is called once
+  /// the cgroup is killed, before the walk.
+  bool KillRound(TimePoint lease_end, const std::function<void()>& reap);
   [[nodiscard]] Duration kill_pause() const;
   /// Those that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
