@@ -100,9 +100,13 @@ std::string NoCgroupText(const process::NoCgroup& reason) {
 }
 
 std::string UnreachableText(const std::string& tried, Duration time_out, bool hopeless,
-                            bool names_no_server) {
+                            bool names_no_server, const std::string& proxy_command) {
   if (hopeless) return fmt::format(message::kNoSuchServer, Printable(tried));
   const std::string time = FormatDuration(time_out);
+  if (!proxy_command.empty() && !names_no_server) {
+    return fmt::format(message::kNoServerThroughProxy, time, Printable(tried),
+                       Printable(proxy_command));
+  }
   return names_no_server ? fmt::format(message::kNoServerNamed, time, Printable(tried))
                          : fmt::format(message::kNoServer, time, Printable(tried));
 }

@@ -9,6 +9,9 @@ inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; s
 inline constexpr char kLostWaiting[] = "waiting for {}: {}; the command was not run";
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
+inline constexpr char kNoServerThroughProxy[] =
+    "no ZooKeeper server granted a session within {}: {}; through --proxy-command '{}': does that "
+    "work by itself?";
 inline constexpr char kNoServerNamed[] =
     "no ZooKeeper server granted a session within {}: {}; this is the default: name yours with "
     "--servers, in $ZKLOCK_SERVERS or in a configuration file";

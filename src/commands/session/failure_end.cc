@@ -11,7 +11,7 @@ cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) con
   return EndRun(
       EndReason::kUnreachable,
       cli::UnreachableText(session_driver_.Tried(), connect_timeout_, session_driver_.IsHopeless(),
-                           session_driver_.names_no_server()));
+                           session_driver_.names_no_server(), session_driver_.proxy_command()));
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::TooSlow& slow) const {

@@ -26,6 +26,7 @@ SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions&
       shared_(shared),
       servers_(options.servers),
       names_no_server_(options.names_no_server),
+      proxy_command_(options.transport.proxy_command),
       identity_(cli::IdentityText(options.access, options.transport)),
       credentials_refused_(cli::CredentialsRefusedText(options.access)),
       looks_up_(options.transport.proxy_command.empty()),

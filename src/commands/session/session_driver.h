@@ -32,6 +32,8 @@ class SessionDriver final : public EventSource {
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
   /// The user named no server, and the default is used.
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }
+  /// Of --proxy-command; may be empty.
+  [[nodiscard]] const std::string& proxy_command() const { return proxy_command_; }
   /// See cli::IdentityText.
   [[nodiscard]] const std::string& identity() const { return identity_; }
   /// See cli::CredentialsRefusedText.
@@ -67,6 +69,7 @@ class SessionDriver final : public EventSource {
   SessionForGuard* const shared_;
   const zookeeper::ServerList servers_;
   const bool names_no_server_;
+  const std::string proxy_command_;
   const std::string identity_;
   const std::string credentials_refused_;
   const bool looks_up_;                                    // false: a proxy command does

@@ -258,7 +258,7 @@ Provocations ServerProvocations() {
       {{Part("kFellSilent")}, attempts.Add([] { return WithList("", "9s", "18s"); })},
       {{Part("kThrottles")}, attempts.Add(Throttled)},
       {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},
-      {{Part("kHelperClosed")}, attempts.Through("true")},
+      {{"kNoServerThroughProxy", Part("kHelperClosed")}, attempts.Through("true")},
       {{Part("kHelperSilent")}, attempts.Through("sleep 1000")},
       {{Part("kLoopback",
              "not asked: zklock cannot connect to itself over the loopback interface (Network is "

@@ -30,8 +30,8 @@ class Unreached {
     CAPTURE(line);
     const std::string begin = ": " + server_ + " (";
     const std::size_t from = line.find(begin);
-    const std::size_t to = line.find("); is one running?");
     REQUIRE(from != std::string::npos);
+    const std::size_t to = line.find("); ", from);
     REQUIRE(to != std::string::npos);
     return line.substr(from + begin.size(), to - from - begin.size());
   }
