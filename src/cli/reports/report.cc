@@ -23,6 +23,7 @@ void Report::Write(Level level, const std::string& line) {
   const bool is_shown = level == Level::kAlways ||
                         (level == Level::kUnlessQuiet && verbosity_ != Verbosity::kQuiet) ||
                         verbosity_ == Verbosity::kVerbose;
+  if (level != Level::kVerbose) last_line_ = line;
   if (is_shown) sink_.WriteLine("zklock: " + line);
 }
 

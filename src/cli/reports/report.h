@@ -39,6 +39,9 @@ class Report final : public EventListener {
     Say(fmt::format(format, std::forward<Args>(args)...));
   }
 
+  /// The last line that was not only for --verbose, shown or not.
+  [[nodiscard]] const std::string& last_line() const { return last_line_; }
+
   void OnEvent(const Event& event) override;
 
   /// There is a configuration file that is not used (--verbose only).
@@ -71,6 +74,7 @@ class Report final : public EventListener {
  private:
   process::MessageSink& sink_;
   Verbosity verbosity_;
+  std::string last_line_;
 };
 
 /// The line that the sink prints after it has dropped lines.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/reports/end_reason.h"
@@ -131,7 +132,11 @@ DryRunRow ServersRow(const ServerOptions& options) {
 }
 
 DryRunRow IdentityRow(const ServerOptions& options) {
-  return {"identity", IdentityText(options.access, options.transport)};
+  const auto& credentials = options.access.credentials;
+  const bool has_digest = std::any_of(credentials.begin(), credentials.end(),
+                                      [](const auto& one) { return one.scheme == "digest"; });
+  return {"identity", IdentityText(options.access, options.transport) +
+                          (has_digest ? ", as claimed: servers accept any password" : "")};
 }
 
 DryRunRow CommandRow(const std::string& executable) { return {"command", executable}; }
@@ -160,7 +165,7 @@ DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits
 }
 
 std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl, const std::string& of,
-                                  bool is_queue, bool may_queue) {
+                                  bool is_queue, bool may_queue, const zookeeper::Access& access) {
   std::vector<DryRunRow> rows;
   const auto add = [&](std::string text) {
     rows.push_back({rows.empty() ? "rights" : "", std::move(text)});
@@ -170,17 +175,31 @@ std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl, const std::str
   for (const zookeeper::AclEntry& entry : acl.entries) {
     add(fmt::format("{}: {}", UserText(entry), RightsText(entry.rights)));
   }
-  rows.push_back({"access", may_queue ? "granted" : "denied"});
+  const auto is_claimed = [&](const zookeeper::AclEntry& entry) {
+    return entry.scheme == "digest" && (entry.rights & zookeeper::kMayCreate) != 0 &&
+           std::any_of(access.credentials.begin(), access.credentials.end(), [&](const auto& one) {
+             return one.scheme == "digest" &&
+                    one.credential.starts_with(entry.id.substr(0, entry.id.find(':')) + ":");
+           });
+  };
+  const auto claimed = std::find_if(acl.entries.begin(), acl.entries.end(), is_claimed);
+  if (may_queue || claimed == acl.entries.end()) {
+    rows.push_back({"access", may_queue ? "granted" : "denied"});
+  } else {
+    rows.push_back({"access", fmt::format("denied, though {} may queue: is the password wrong?",
+                                          UserText(*claimed))});
+  }
   return rows;
 }
 
 std::vector<DryRunRow> ResultRows(const RunOptions& options,
-                                  const std::vector<DryRunFinding>& findings, int error) {
+                                  const std::vector<DryRunFinding>& findings, int error,
+                                  const std::string& why) {
   std::vector<DryRunRow> rows;
   const auto add = [&](std::string text) {
     rows.push_back({rows.empty() ? "result" : "", std::move(text)});
   };
-  if (error != 0) add(fmt::format("would not run: error (status {})", error));
+  if (error != 0) add(fmt::format("would not run: {} (status {})", why, error));
   for (const DryRunFinding& finding : findings) {
     if (finding.what != DryRunFinding::What::kFree) add(ResultText(options, finding));
   }

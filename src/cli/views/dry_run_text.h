@@ -52,7 +52,7 @@ struct DryRunRow {
 /// exists. `may_queue`: the servers would let the caller join.
 [[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,
                                                 const std::string& of, bool is_queue,
-                                                bool may_queue);
+                                                bool may_queue, const zookeeper::Access& access);
 
 /// A run after which another one would be too soon.
 struct RecentRun {
@@ -77,10 +77,10 @@ struct DryRunFinding {
   RecentRun recent{};    ///< with kTooRecent
 };
 /// What would happen, by all findings: a line for each LOCK that does not let the run begin.
-/// `error`: the exit status if an error, which was reported, keeps the run from beginning; else 0.
+/// `error`: the exit status if an error keeps the run from beginning, else 0; `why`: its message.
 [[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,
                                                 const std::vector<DryRunFinding>& findings,
-                                                int error);
+                                                int error, const std::string& why);
 
 /// What `release` would do with a contender or a reservation.
 enum class ReleaseAction { kAskProgram, kDeleteContender, kReleaseLock };

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -61,6 +63,13 @@ void PrintRows(RunContext& context, const std::vector<cli::DryRunRow>& rows) {
 
 // ---- the command -----------------------------------------------------------------------------
 
+/// The file that would be executed here.
+std::string AbsolutePath(std::string_view file) {
+  if (file.starts_with('/')) return std::string(file);
+  while (file.starts_with("./")) file.remove_prefix(2);
+  return (std::filesystem::current_path() / file).string();
+}
+
 cli::DryRunRow Containment(cli::Contain contain) {
   if (contain == cli::Contain::kOff) return cli::ContainRow("", {});
   const auto found = FindCgroupParent(contain);
@@ -85,7 +94,7 @@ int ShowCommand(RunContext& context, const process::Owner* owner) {
     return CannotExecute(context, *failed);
   }
   process::RequireProcessTree();
-  PrintRows(context, {cli::CommandRow(std::get<std::string>(executable))});
+  PrintRows(context, {cli::CommandRow(AbsolutePath(std::get<std::string>(executable)))});
   PrintRows(context, {Containment(options.contain)});
   return kExitOk;
 }
@@ -181,7 +190,8 @@ class LockExamination {
       // The queues of a semaphore are made together, with the same rights.
       if (&request == &requests_.back() || access.refusal) {
         PrintRows(context_, cli::RightsRows(access.acl, lock_.DisplayPath(access.path),
-                                            access.path == request.QueuePath(), !access.refusal));
+                                            access.path == request.QueuePath(), !access.refusal,
+                                            context_.options.server.access));
       }
       if (!access.refusal) continue;
       if (const auto* unusable = std::get_if<lock::Unusable>(&*access.refusal)) Fail(*unusable);
@@ -347,6 +357,7 @@ class LockExamination {
 
 /// Examines all LOCKs. Returns the exit status of the first error, else 0 or the conflict's.
 int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
+  std::string why = status != kExitOk ? context.report.last_line() : "";
   std::vector<cli::WantedLock> wanted = context.options.locks;
   if (!context.options.resumes) RemoveInheritedLocks(context, wanted, beneficiary);
   for (const lock::Ticket& ticket : context.ancestors.tickets()) {
@@ -361,14 +372,16 @@ int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
     } catch (const Exit& exit) {
       // What is wrong with one LOCK says nothing about the others.
       if (exit.status() != kExitRefused && exit.status() != kExitConfiguration) throw;
-      if (status == kExitOk) status = exit.status();
+      if (status != kExitOk) continue;
+      status = exit.status();
+      why = context.report.last_line();
     }
   }
   const bool is_free = std::all_of(findings.begin(), findings.end(), [](const Finding& one) {
     return one.what == Finding::What::kFree;
   });
   Print("\n", context.signals, context.report);
-  PrintRows(context, cli::ResultRows(context.options, findings, status));
+  PrintRows(context, cli::ResultRows(context.options, findings, status, why));
   return status != kExitOk || is_free ? status : context.options.conflict_exit_code;
 }
 
