@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 300ms;
 /// The part of it that is kept for closing the session. An unclosed one soon ends by itself.
-constexpr Duration kCloseTime = 50ms;
+constexpr Duration kTimeToClose = 50ms;
 constexpr Duration kSessionTimeout = 4s;
 
 /// The time for the servers is over.
@@ -40,9 +40,9 @@ template <typename F>
 void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   const SystemClock clock;
   const TimePoint begin = clock.Now();
-  const TimePoint end = begin + kPatience - kCloseTime;
+  const TimePoint end = begin + kPatience - kTimeToClose;
   server.session_timeout = kSessionTimeout;
-  server.connect_timeout = kPatience - kCloseTime;
+  server.connect_timeout = kPatience - kTimeToClose;
   process::EventLoop loop;
   SessionDriver session_driver(loop, server, clock);
   process::Waker alarm(end);

@@ -9,12 +9,10 @@
 #include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
 #include "cli/text/run_messages.h"
+#include "cli/text/table.h"
 
 namespace zklock::cli {
 namespace {
-
-// Long names in foreign data must not push the rest out of sight.
-constexpr std::size_t kWidestHost = 40;
 
 RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& running) {
   using End = lock::RunRecord::End;
@@ -55,7 +53,7 @@ std::string RunsTakeText(std::string_view last_run) {
 
 std::string ReleaseText(std::string_view name, const protocol::LastRelease& last) {
   const protocol::ReleaseRecord& record = last.record;
-  const std::string host = Printable(record.host, kWidestHost);
+  const std::string host = Printable(record.host, kWidestName);
   const std::string time = FormatTime(last.written_ms);
   const std::string_view mode = protocol::ModeName(record.mode);
   if (record.is_reservation) {

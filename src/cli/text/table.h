@@ -42,6 +42,11 @@ enum class Tone {
   return std::string("\x1b[").append(code).append("m").append(text).append("\x1b[0m");
 }
 
+/// Longer names in foreign data are cut: they must not push the rest out of sight.
+inline constexpr std::size_t kWidestName = 40;
+/// Narrower terminals have no room for years.
+inline constexpr std::size_t kWideEnoughForYears = 110;
+
 /// One column of a Table.
 struct Column {
   enum class Align { kLeft, kRight };

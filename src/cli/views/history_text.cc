@@ -18,9 +18,7 @@ namespace {
 // Keeps the order of the manual page.
 using nlohmann::ordered_json;
 
-constexpr std::size_t kWidestName = 40;
-constexpr std::size_t kWideEnoughForYears = 110;
-constexpr auto kRight = Column::Align::kRight;
+using enum Column::Align;
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 

@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::string_view kNotKnown = "-";
 constexpr std::string_view kDeadlock = "deadlock: these wait for each other";
-// Long names in foreign data must not push the other columns out of sight.
-constexpr std::size_t kWidestName = 40;
 constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
 // Of those who were asked to leave, together with others next to them in the queue.
@@ -26,9 +24,7 @@ constexpr std::size_t kMostAsked = 3;
 // Of why a LOCK is reserved, which matters more than all other columns but the state.
 constexpr std::size_t kLeastReason = 28;
 constexpr std::size_t kMostRuns = 3;
-// Narrower terminals have no room for years.
-constexpr std::size_t kWideEnoughForYears = 110;
-constexpr auto kRight = Column::Align::kRight;
+using enum Column::Align;
 
 std::string OrDash(const std::optional<std::string>& text) {
   return text && !text->empty() ? *text : std::string(kNotKnown);

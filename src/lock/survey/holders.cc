@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lock/data/contender_data.h"
 #include "lock/data/lock_children.h"
 #include "lock/survey/survey_queue.h"
 #include "protocol/queue.h"
@@ -11,8 +12,8 @@ namespace {
 
 using zookeeper::Error;
 
-// The limit of our own data and one byte, so that longer data, which is not ours, is recognised.
-constexpr std::size_t kMostDataKept = 4097;
+// One byte more than zklock writes, so that longer data of other programs is recognised.
+constexpr std::size_t kMostHolderData = kMostContenderData + 1;
 
 /// Collects the entries that hold.
 class HolderSink final : public SurveySink {
@@ -58,7 +59,7 @@ std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t 
       if (indices.empty()) break;
       const std::vector<zookeeper::GetReply> replies = calls.GetAll(paths);
       for (std::size_t i = 0; i < indices.size(); ++i) {
-        if (queue.Take(indices[i], replies[i], kMostDataKept)) continue;
+        if (queue.Take(indices[i], replies[i], kMostHolderData)) continue;
         throw OperationFailed(replies[i].error, "read a contender in", lock.display_path(), "READ",
                               lock.DisplayPath(paths[i]));
       }

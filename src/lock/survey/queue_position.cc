@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lock/data/contender_data.h"
 #include "lock/survey/lock_survey.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
@@ -16,9 +17,6 @@ namespace {
 
 using zookeeper::Error;
 using zookeeper::Watch;
-
-// Of the first contender's data: it may be a megabyte.
-constexpr std::size_t kMostDataKept = 4096;
 
 }  // namespace
 
@@ -104,7 +102,7 @@ void FindQueuePosition::ReadFirst(const std::string& queue) {
 
 void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
   if (reply.error == Error::kNone) {
-    position_.first_data = reply.data.substr(0, kMostDataKept);
+    position_.first_data = reply.data.substr(0, kMostContenderData);  // it may be a megabyte
     position_.first_reserved = FindReservation(position_.first, reply.data, reply.stat);
     if (own_created_ms_) {
       position_.first_older_by =
