@@ -63,24 +63,16 @@ std::optional<std::string> UserFile() {
   return under(getenv("HOME"), "/.config/zklock.conf");
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-[[noreturn]] void CannotRead(const std::string& file, int error) {
-  ThrowUnread(file, error, fmt::format(message::kFileUnread, file, std::strerror(error)));
-}
-
 std::string ReadNamedFile(const std::string& file) {
   const std::unique_ptr<std::FILE, CloseFile> stream(std::fopen(file.c_str(), "re"));
-  if (stream == nullptr) CannotRead(file, errno);
+  if (stream == nullptr) ThrowUnread(file, errno);
   std::string text;
   std::array<char, 4096> piece{};
   std::size_t size = 0;
   while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
     text.append(piece.data(), size);
   }
-  if (std::ferror(stream.get()) != 0) CannotRead(file, errno);
+  if (std::ferror(stream.get()) != 0) ThrowUnread(file, errno);
   return text;
 }
 

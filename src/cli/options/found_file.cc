@@ -27,9 +27,6 @@ namespace {
 constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
 constexpr int kMostLinks = 40;  // as the kernel
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
 
 /// A group that has the name of the user and no other member, as many systems make one for each
@@ -148,21 +145,17 @@ class Way {
 /// No such file, or no such directory on its path.
 bool IsAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
 
-[[noreturn]] void CannotRead(const std::string& path, int error) {
-  ThrowUnread(path, error, fmt::format(message::kFileUnread, path, std::strerror(error)));
-}
-
 std::string ReadText(const std::string& path, const UniqueFd& file) {
   struct stat status {};
-  if (fstat(file.get(), &status) != 0) CannotRead(path, errno);
-  if (S_ISDIR(status.st_mode)) CannotRead(path, EISDIR);
+  if (fstat(file.get(), &status) != 0) ThrowUnread(path, errno);
+  if (S_ISDIR(status.st_mode)) ThrowUnread(path, EISDIR);
   if (!S_ISREG(status.st_mode)) throw ConfigError(fmt::format(message::kFileNotRegular, path));
   std::string text(kLargestFile + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = read(file.get(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) CannotRead(path, errno);
+    if (got < 0) ThrowUnread(path, errno);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
@@ -181,6 +174,10 @@ void ThrowUnread(const std::string& file, int error, const std::string& what) {
   throw ConfigError(what);
 }
 
+void ThrowUnread(const std::string& file, int error) {
+  ThrowUnread(file, error, fmt::format(message::kFileUnread, file, std::strerror(error)));
+}
+
 FoundFile ReadFoundFile(const std::string& path) {
   try {
     Way way(path);
@@ -197,7 +194,7 @@ FoundFile ReadFoundFile(const std::string& path) {
   } catch (const std::system_error& failure) {
     const int error = failure.code().value();
     if (IsAbsent(error)) return {};
-    if (error != EACCES && error != EPERM && error != ELOOP) CannotRead(path, error);
+    if (error != EACCES && error != EPERM && error != ELOOP) ThrowUnread(path, error);
     return {.unused = std::strerror(error)};
   }
 }

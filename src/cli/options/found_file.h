@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,13 @@ class ConfigError : public std::runtime_error {
 /// Throws for a file that cannot be read: std::system_error if `error`, an errno, means that the
 /// system lacks descriptors or memory, else a ConfigError with `what`.
 [[noreturn]] void ThrowUnread(const std::string& file, int error, const std::string& what);
+/// Likewise, with the name of the file and the errno's text.
+[[noreturn]] void ThrowUnread(const std::string& file, int error);
+
+/// The deleter of a stdio stream.
+struct CloseFile {
+  void operator()(std::FILE* stream) const { std::fclose(stream); }
+};
 
 /// What became of a file that was found in a usual place, rather than named by the user.
 struct FoundFile {

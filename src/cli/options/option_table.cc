@@ -55,7 +55,7 @@ std::string EnumFlag(const OptionValue& value, OptionFields& fields) {
 }
 
 template <auto kField>
-std::string Text(const OptionValue& value, OptionFields& fields) {
+std::string TextValue(const OptionValue& value, OptionFields& fields) {
   In(fields, kField) = value.text;
   return "";
 }
@@ -402,7 +402,7 @@ std::string QueuePosition(const OptionValue& value, OptionFields& fields) {
 
 std::string ContenderHost(const OptionValue& value, OptionFields& fields) {
   if (value.WasGiven()) fields.release.target = ReleaseOptions::Target::kHost;
-  return Text<&ReleaseOptions::host>(value, fields);
+  return TextValue<&ReleaseOptions::host>(value, fields);
 }
 
 std::string ContenderName(const OptionValue& value, OptionFields& fields) {
@@ -534,7 +534,7 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kRelease, .store = Flag<&ReleaseOptions::force>},
     {.name = "reason", .metavar = "TEXT", .help = "shown to the loser",
      .section = Section::kTargets,
-     .subcommands = kRelease, .store = Text<&ReleaseOptions::reason>},
+     .subcommands = kRelease, .store = TextValue<&ReleaseOptions::reason>},
     {.name = "wait-released", .help = "wait until those asked have released",
      .section = Section::kTargets,
      .subcommands = kRelease, .store = Flag<&ReleaseOptions::wait>},
@@ -557,7 +557,7 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kRuns, .store = ReserveFor},
     {.name = "reason", .metavar = "TEXT", .help = "why it is reserved, shown by inspect",
      .section = Section::kReservations,
-     .subcommands = kRuns, .store = Text<&RunOptions::reserve_reason>},
+     .subcommands = kRuns, .store = TextValue<&RunOptions::reserve_reason>},
     {.name = "min-interval", .metavar = "DURATION",
      .help = "do not run if a success began within this",
      .section = Section::kWaiting, .is_common = true,
@@ -692,7 +692,7 @@ constexpr OptionSpec kTable[] = {
     {.letter = 'l', .name = "label", .metavar = "TEXT", .help = "shown to those who inspect or wait",
      .section = Section::kOutput, .is_common = true,
      .subcommands = kRuns, .environment = "ZKLOCK_LABEL", .in_file = true,
-     .store = Text<&RunOptions::label>},
+     .store = TextValue<&RunOptions::label>},
     {.name = "publish-command", .help = "show others the command's arguments too",
      .section = Section::kOutput,
      .subcommands = kRuns, .in_file = true, .store = Flag<&RunOptions::publish_command>},
