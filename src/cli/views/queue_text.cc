@@ -310,6 +310,7 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
 
 void QueueText::OnEnd() {
   if (!found_) {
+    locks_ = 0;  // those of the last picture
     out_(Searched(/*is_lock=*/false));
   } else if (lock_.in_tree) {
     const std::vector<Deadlock> deadlocks = deadlocks_.Find();

@@ -348,7 +348,8 @@ class Inspection {
     const TimePoint now = session_.clock().Now();
     const bool is_out = !session_.store().IsConnected() && !picture_.empty();
     if (is_out && !outage_) {
-      const auto time = std::chrono::system_clock::now().time_since_epoch();
+      const auto time =
+          (std::chrono::system_clock::now() - session_.AnsweredAgo()).time_since_epoch();
       outage_ = {.since = now,
                  .text = fmt::format(
                      cli::message::kOutage,

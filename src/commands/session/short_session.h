@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -24,6 +25,13 @@ class ShortSession {
 
   /// For the operations to be made with.
   [[nodiscard]] zookeeper::Store& store() { return session_driver_.session(); }
+  /// How long ago a server has certainly answered, if the connection was lost just now: the client
+  /// library gives up a connection over which nothing has arrived for two thirds of the timeout.
+  [[nodiscard]] Duration AnsweredAgo() {
+    const protocol::Lease& lease = session_driver_.session().lease();
+    const Duration longest = lease.timeout() * 2 / 3;
+    return std::min(longest, clock_.Now() - lease.newest_sent().value_or(TimePoint{}));
+  }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
   /// For sources that are to be served while an operation runs.

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cctype>
 #include <chrono>
+#include <ctime>
 #include <string>
 #include <thread>
 
@@ -209,6 +210,23 @@ TEST_CASE("a watcher that loses its servers says so above the last picture, and 
   const Child holder = StartHolder(lock);
   const std::string after = watcher.ReadUntil("sh");
   CHECK_THAT(after, !Catch::Contains("no server answers"));
+  watcher.Write("\x03");
+  CHECK(watcher.Wait() == Killed(SIGINT));
+}
+
+TEST_CASE("a watcher states a time at which a server still answered") {
+  Proxy proxy(TestServers());
+  Child watcher = InspectOnTerminal({"--watch", "--session-timeout", "8s", NewLock("screen")}, 24,
+                                    100, {"ZKLOCK_SERVERS=" + proxy.address(), "NO_COLOR=1"});
+  watcher.ReadUntil(kFrameEnd);
+  proxy.Freeze();
+  const std::time_t frozen_at = std::time(nullptr);
+  watcher.ReadUntil("this is the state of ");
+  const std::string shown = watcher.ReadUntil("\n");
+  std::tm local{};
+  REQUIRE(strptime(shown.c_str(), "%Y-%m-%d %H:%M:%S", &local) != nullptr);
+  local.tm_isdst = -1;
+  CHECK(std::mktime(&local) <= frozen_at);
   watcher.Write("\x03");
   CHECK(watcher.Wait() == Killed(SIGINT));
 }

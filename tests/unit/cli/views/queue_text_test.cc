@@ -497,4 +497,15 @@ TEST_CASE("One view shows several surveys in turn") {
   CHECK_THAT(text, Catch::Contains("POS  STATE    HOST"));
 }
 
+TEST_CASE("A view of a tree does not count the locks of the survey before") {
+  std::string text;
+  QueueText view("/jobs", {}, [&text](const std::string& more) { text += more; });
+  lock::LockSurvey busy = Busy();
+  busy.in_tree = true;
+  test::Report(view, {busy});
+  CHECK_THAT(text, Catch::EndsWith("1 lock in use below /jobs\n"));
+  test::Report(view, {});
+  CHECK_THAT(text, Catch::EndsWith("\nno locks in use below /jobs\n"));
+}
+
 }  // namespace zklock::cli
