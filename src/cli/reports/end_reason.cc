@@ -29,6 +29,8 @@ constexpr char kTooRecent[] =
     "{} last {} on {} {} ago, which is within {} {}; the command was not run";
 constexpr char kNotResumed[] = "{} is not reserved for {} (any more){}; the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
+constexpr char kStillLooking[] =
+    "{} while looking for a server: {}; {} was not queued for, and the command was not run";
 constexpr char kMayRemain[] =
     "{} while waiting for {}: no server confirmed that it left the queue; its contender may remain "
     "until the session ends (timeout {}); the command was not run";
@@ -233,6 +235,12 @@ RunEnd InterruptedEnd(const std::string& locks, int signal_number,
     end.message = fmt::format(message::kMayRemain, SignalName(signal_number), locks,
                               FormatDuration(*unconfirmed));
   }
+  return end;
+}
+
+RunEnd InterruptedLooking(const std::string& locks, int signal_number, const std::string& tried) {
+  RunEnd end = InterruptedEnd(locks, signal_number, std::nullopt);
+  end.message = fmt::format(message::kStillLooking, SignalName(signal_number), tried, locks);
   return end;
 }
 

@@ -109,5 +109,8 @@ template <typename... Args>
 /// The end by a signal before the command was run. `unconfirmed`: of SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
+/// Likewise, while no server has granted a session yet. `tried`: of SessionDriver.
+[[nodiscard]] RunEnd InterruptedLooking(const std::string& locks, int signal_number,
+                                        const std::string& tried);
 
 }  // namespace zklock::cli

@@ -218,6 +218,10 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
   return std::visit(
       Overloaded{[this](const lock::AcquireOutcome& decided) { return EndOf(decided); },
                  [this](const Interrupted& interrupted) {
+                   if (!session_driver_.session().lease().newest_sent()) {
+                     return cli::InterruptedLooking(locks_, interrupted.signal_number,
+                                                    session_driver_.Tried());
+                   }
                    return cli::InterruptedEnd(locks_, interrupted.signal_number,
                                               session_driver_.unconfirmed());
                  },

@@ -384,6 +384,17 @@ std::string ProgressOfFirst(const std::string& lock) {
   return waiter.out();
 }
 
+std::string StoppedLooking() {
+  Child waiter = Child::StartOnTerminal(OnTerminal(Zklock(
+      {"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "50s", "/said", "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil("looking for a server");
+  waiter.Signal(SIGINT);
+  CHECK_FALSE(waiter.Wait() == Exited(0));
+  CHECK_THAT(waiter.out(), !Catch::Contains("left the queue"));
+  return waiter.out();
+}
+
 std::string ProgressOfPermits(const std::string& lock) {
   const Child first = StartHolder({"exclusive", "--permits", "2"}, lock);
   const Child second = StartHolder({"exclusive", "--permits", "2"}, lock);
@@ -428,6 +439,10 @@ Provocations QueueProvocations() {
       {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
       {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},
       {{"kInterrupted"}, StoppedWaiting},
+      {{Part("kStillLooking",
+             "SIGINT while looking for a server: 127.0.0.1:1 (Connection refused); /said was not "
+             "queued for, and the command was not run")},
+       StoppedLooking},
       {{"kMayRemain", "kMayBeLeft"}, StoppedWaitingUnanswered},
       {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
       {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
