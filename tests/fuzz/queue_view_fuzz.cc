@@ -160,7 +160,9 @@ void Try(std::string_view input) {
   std::vector<LockSurvey> held;
   if (survey.IsHeld()) held = {survey, survey};
   for (LockSurvey& lock : held) lock.in_tree = true;
-  RequireLines(Render<cli::QueueText>(held, survey.path, style), 1 + held.size());
+  // Titles, a line for each lock, an empty one, and how many there are.
+  RequireLines(Render<cli::QueueText>(held, survey.path, style),
+               held.empty() ? 1 : 3 + held.size());
 
   // One line for each LOCK, readable by a strict parser.
   const std::string json = Render<cli::QueueJson>({survey}, cli::QueueJson::Form::kLines);
