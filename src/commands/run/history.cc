@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "commands/run/lease_first.h"
-#include "process/loop/waker.h"
-
 namespace zklock::commands {
 History::History(RunContext& context, SessionDriver& session_driver,
                  const std::vector<lock::Ticket>& tickets)
@@ -28,30 +25,18 @@ void History::Release(lock::Hold& hold, const lock::FinishedRun& run) {
   const TimePoint deadline = Deadline(hold);
   // After a very short run its beginning is still being written. If that is refused, the release
   // must do without, or it would be refused too.
-  if (!is_shared_) ServeUntil(deadline, [this] { return writer_.IsSettled(); });
+  if (!is_shared_) context_.ServeUntil(writer_, deadline, [this] { return writer_.IsSettled(); });
   writer_.Release(hold, run);
   // Where no other holder of a permit makes it write again, a silent server gets no more time than
   // for the close, which another server can do.
   const TimePoint answered = context_.clock.Now() + session_driver_.session().CloseAnswerTime();
-  ServeUntil(is_shared_ ? deadline : std::min(deadline, answered),
-             [this] { return writer_.IsReleaseOver(); });
+  context_.ServeUntil(writer_, is_shared_ ? deadline : std::min(deadline, answered),
+                      [this] { return writer_.IsReleaseOver(); });
 }
 
 History::Writes History::End(const lock::Hold& hold, const lock::FinishedRun& run) {
-  ServeUntil(Deadline(hold), [this] { return writer_.IsSettled(); });
+  context_.ServeUntil(writer_, Deadline(hold), [this] { return writer_.IsSettled(); });
   return writer_.End(run);
-}
-
-template <typename IsDone>
-void History::ServeUntil(TimePoint deadline, IsDone is_done) {
-  process::EventLoop& loop = context_.loop;
-  loop.Remove(context_.signals);  // nothing reads signals in this loop
-  process::Waker alarm(deadline);
-  {
-    const LeaseFirst order(loop, session_driver_.session(), {&writer_, &alarm});
-    while (!is_done() && context_.clock.Now() < deadline) loop.RunOnce();
-  }
-  loop.Add(context_.signals);
 }
 
 void History::ReportUnkept() {

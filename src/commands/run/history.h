@@ -40,8 +40,6 @@ class History {
   void ReportUnkept();
 
  private:
-  template <typename IsDone>
-  void ServeUntil(TimePoint deadline, IsDone is_done);
   [[nodiscard]] TimePoint Deadline(const lock::Hold& hold) const;
 
   RunContext& context_;

@@ -16,7 +16,6 @@
 #include "lock/operations/calls.h"
 #include "lock/survey/holders.h"
 #include "process/loop/service_manager.h"
-#include "process/loop/waker.h"
 #include "process/tree/identity.h"
 
 namespace zklock::commands {
@@ -118,7 +117,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   FindHolder(acquire.lock(), *outcome);
   ended_at_ = acquire.lock().display_path();
   wait_end_ = acquire.wait_end();
-  // With --verbose an event says it.
+  // With --verbose, an event reports it.
   if (std::holds_alternative<TakenLocks>(*outcome) &&
       options.verbosity == cli::Verbosity::kNormal) {
     progress.OnAcquired(locks_);
@@ -178,16 +177,8 @@ void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
   if (!is_named || is_known || options.verbosity == cli::Verbosity::kQuiet) return;
   zookeeper::Session& session = session_driver_.session();
   const TimePoint deadline = context_.clock.Now() + kHolderPatience;
-  process::Waker alarm(deadline);
   const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
-    process::EventLoop& loop = context_.loop;
-    loop.Remove(context_.signals);  // nobody takes them meanwhile
-    loop.Add(source);
-    loop.Add(alarm);
-    while (!is_done() && context_.clock.Now() < deadline) loop.RunOnce();
-    loop.Remove(alarm);
-    loop.Remove(source);
-    loop.Add(context_.signals);
+    context_.ServeUntil(source, deadline, is_done);
     if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
   };
   lock::Calls calls(session, context_.clock, kHolderPatience, serve);

@@ -130,19 +130,8 @@ class Reserver {
   /// The reservations stand whatever happens to their entries.
   void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
     lock::HistoryWriter writer(session_driver_.session(), runs, context_.options.history);
-    const TimePoint deadline = context_.clock.Now() + kLongestHistoryWait;
-    process::Waker alarm(deadline);
-    process::EventLoop& loop = context_.loop;
-    loop.Remove(context_.signals);  // nobody takes them meanwhile
-    loop.Add(writer);
-    loop.Add(alarm);
-    while (!writer.IsEntered() && !session_driver_.IsHopeless() &&
-           context_.clock.Now() < deadline) {
-      loop.RunOnce();
-    }
-    loop.Remove(alarm);
-    loop.Remove(writer);
-    loop.Add(context_.signals);
+    context_.ServeUntil(writer, context_.clock.Now() + kLongestHistoryWait,
+                        [&] { return writer.IsEntered() || session_driver_.IsHopeless(); });
     writer.GiveUpRest();
     for (const auto& unkept : writer.unkept()) context_.report.NoHistory(unkept);
   }
@@ -155,18 +144,17 @@ class Reserver {
   template <typename F>
   std::invoke_result_t<F&, lock::Calls&> Ask(const std::string& locks, Signals signals, F work) {
     const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
-      process::EventLoop& loop = context_.loop;
       const auto is_over = [&] { return is_done() || session_driver_.IsHopeless(); };
       std::optional<int> signal;
-      loop.Add(source);
-      loop.Remove(context_.signals);
       if (signals == Signals::kEnd) {
-        signal = RunUntil(loop, context_.signals, is_over);
+        context_.loop.Remove(context_.signals);
+        context_.loop.Add(source);
+        signal = RunUntil(context_.loop, context_.signals, is_over);
+        context_.loop.Remove(source);
+        context_.loop.Add(context_.signals);
       } else {
-        while (!is_over()) loop.RunOnce();
+        context_.ServeUntil(source, kNever, is_over);
       }
-      loop.Add(context_.signals);
-      loop.Remove(source);
       if (signal) {
         const bool confirmed = CloseSession();
         const auto end = cli::InterruptedEnd(locks, *signal, session_driver_.unconfirmed());
@@ -329,7 +317,7 @@ void ReportOutlived(RunContext& context, const std::vector<lock::Ticket>& reserv
   };
   cli::ServerOptions server = context.options.server;
   server.connect_timeout = std::min(server.connect_timeout, kCheckPatience);
-  context.loop.Remove(context.signals);  // nobody takes them any more
+  context.loop.Remove(context.signals);  // RunUntil() adds them
   try {
     SessionDriver session_driver(context.loop, server, context.clock);
     const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {

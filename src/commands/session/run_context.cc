@@ -1,4 +1,5 @@
 #include "commands/session/run_context.h"
+#include "process/loop/waker.h"
 
 #include <vector>
 
@@ -48,6 +49,18 @@ int RunContext::End(const std::string& locks, const cli::RunEnd& end, bool confi
 
 lock::LockName RunContext::NameOf(const cli::WantedLock& wanted) const {
   return lock::LockName::In(options.server.servers.chroot, wanted.path);
+}
+
+void RunContext::ServeUntil(EventSource& source, TimePoint deadline,
+                            const std::function<bool()>& is_done) {
+  process::Waker alarm(deadline);
+  loop.Remove(signals);
+  loop.Add(source);
+  loop.Add(alarm);
+  while (!is_done() && clock.Now() < deadline) loop.RunOnce();
+  loop.Remove(alarm);
+  loop.Remove(source);
+  loop.Add(signals);
 }
 
 }  // namespace zklock::commands

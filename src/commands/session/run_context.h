@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,10 @@ class RunContext {
   /// Publishes and reports how the run on `locks` ends. After the close of the session, which the
   /// servers have `confirmed` or not: no message may keep others waiting. Returns the exit status.
   int End(const std::string& locks, const cli::RunEnd& end, bool confirmed);
+
+  /// Serves the loop, and `source` after all that is in it, until `is_done()` or the deadline.
+  /// Signals stay pending meanwhile: nothing would read them.
+  void ServeUntil(EventSource& source, TimePoint deadline, const std::function<bool()>& is_done);
 
   const cli::RunOptions& options;
   process::Signals& signals;
