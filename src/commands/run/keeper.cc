@@ -26,6 +26,7 @@
 #include "commands/run/acquire_locks.h"
 #include "commands/run/history.h"
 #include "commands/run/lease_first.h"
+#include "commands/run/running_command.h"
 #include "commands/session/event_broadcaster.h"
 #include "commands/session/run_context.h"
 #include "lock/hold/hold.h"
@@ -77,7 +78,7 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   }
 }
 
-/// For what happens when the keeper has no streams any more. May block.
+/// For what happens after the keeper has closed its streams. May block.
 void WriteToSystemLog(const std::string& line) {
   openlog("zklock", LOG_PID, LOG_USER);
   syslog(LOG_WARNING, "%s", line.c_str());
@@ -166,17 +167,11 @@ class Keeper {
   [[nodiscard]] std::string TextOf(EndCause cause, const lock::Hold& hold,
                                    const HoldEvents& hold_events) {
     if (*cli::RowOf(cause).format == '\0') return "";
-    const auto& request = hold_events.release_request();
-    if (cause == EndCause::kReleaseRequested || cause == EndCause::kRemoved) {
-      return cli::CauseText(cause, locks_.DisplayPath(),
-                            {.by = request ? cli::AskerText(*request) : ""});
-    }
-    return cli::CauseText(cause, locks_.DisplayPath(),
-                          {.unconfirmed = hold.Unconfirmed(),
-                           .tried = locks_.session_driver->Tried(),
-                           .paused = hold.paused(),
-                           .server = session().connected_server(),
-                           .granted = session().granted_timeout()});
+    const cli::CauseDetails details =
+        cause == EndCause::kReleaseRequested
+            ? cli::CauseDetails{.by = cli::AskerText(*hold_events.release_request())}
+            : DetailsOfLoss(cause, hold, hold_events, *locks_.session_driver);
+    return cli::CauseText(cause, locks_.DisplayPath(), details);
   }
 
   /// With --history, releases and enters the end of the hold.

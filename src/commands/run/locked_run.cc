@@ -130,17 +130,11 @@ class LockedRun {
 
   /// What is known about this loss, which was found now.
   [[nodiscard]] cli::CauseDetails DetailsOf(EndCause cause) {
-    const auto& request = hold_events_.release_request();
-    if (cause == EndCause::kRemoved) {
-      return {.by = request && request->forced ? cli::AskerText(*request) : ""};
-    }
     // An ancestor's lease may have ended first.
-    if (context_.ancestors.lease_end() < hold_.lease_end()) return {};
-    return {.unconfirmed = hold_.Unconfirmed(),
-            .tried = locks_.session_driver->Tried(),
-            .paused = hold_.paused(),
-            .server = session().connected_server(),
-            .granted = session().granted_timeout()};
+    const bool is_ours =
+        cause == EndCause::kRemoved || context_.ancestors.lease_end() >= hold_.lease_end();
+    return is_ours ? DetailsOfLoss(cause, hold_, hold_events_, *locks_.session_driver)
+                   : cli::CauseDetails{};
   }
 
   /// The command has been reaped.

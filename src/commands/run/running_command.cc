@@ -24,6 +24,20 @@ int CannotExecute(RunContext& context, process::ExecFailed failed) {
   return process::ExitStatusOf(failed);
 }
 
+cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
+                                const HoldEvents& hold_events, SessionDriver& session_driver) {
+  if (cause == EndCause::kRemoved) {
+    const auto& request = hold_events.release_request();
+    return {.by = request && request->forced ? cli::AskerText(*request) : ""};
+  }
+  zookeeper::Session& session = session_driver.session();
+  return {.unconfirmed = hold.Unconfirmed(),
+          .tried = session_driver.Tried(),
+          .paused = hold.paused(),
+          .server = session.connected_server(),
+          .granted = session.granted_timeout()};
+}
+
 RunningCommand::RunningCommand(RunContext& context, process::Supervisor& supervisor,
                                std::string locks, Details details)
     : context_(context),

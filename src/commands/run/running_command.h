@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "base/end_cause.h"
 #include "cli/reports/end_reason.h"
+#include "commands/session/event_broadcaster.h"
 #include "commands/session/run_context.h"
+#include "commands/session/session_driver.h"
 #include "lock/data/contender_data.h"
 #include "lock/hold/hold.h"
 #include "process/guard/supervisor.h"
@@ -18,6 +20,11 @@ namespace zklock::commands {
 
 /// Reports that the command cannot be executed. Returns the exit status.
 int CannotExecute(RunContext& context, process::ExecFailed failed);
+
+/// What is known about a loss of the locks of our session that is found now, for its message.
+[[nodiscard]] cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
+                                              const HoldEvents& hold_events,
+                                              SessionDriver& session_driver);
 
 /// The command from its begin to its end, as messages and events show it, under locks of our own
 /// session, of ancestors, or both. The caller runs the loop, with the supervisor in it, and calls
