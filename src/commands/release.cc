@@ -42,12 +42,6 @@ using Target = cli::ReleaseOptions::Target;
 // For a contender that is about to be deleted: a few round trips within a site.
 constexpr Duration kTimeToRead = std::chrono::milliseconds(100);
 
-std::int64_t MillisecondsNow() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
   return lock::LockName::In(options.server.servers.chroot, lock);
 }
@@ -142,7 +136,7 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
     for (const auto& contender : contenders) report.Say(cli::Meant(options.lock, contender));
     return;
   }
-  const std::int64_t now_ms = MillisecondsNow();
+  const std::int64_t now_ms = cli::MillisecondsNow();
   // Even with --quiet: the question needs its subject.
   if (contenders.size() > 1) {
     for (const auto& contender : contenders) report.Error(cli::Listed(contender, now_ms));
@@ -236,7 +230,7 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   const bool was_there = session.Ask([&](lock::Calls& calls) {
     return lock::RequestRelease(calls, queue, IdOf(contender), *edit);
   });
-  if (was_there) report.Say(cli::Asked(options.lock, contender, MillisecondsNow()));
+  if (was_there) report.Say(cli::Asked(options.lock, contender, cli::MillisecondsNow()));
   return was_there;
 }
 
@@ -261,7 +255,8 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
       session.Ask([&](lock::Calls& calls) {
         lock::WaitUntilGone(calls, QueueOf(options, contender), IdOf(contender));
       });
-      report.Write(cli::Level::kVerbose, cli::Gone(options.lock, contender, MillisecondsNow()));
+      report.Write(cli::Level::kVerbose,
+                   cli::Gone(options.lock, contender, cli::MillisecondsNow()));
     }
   }
   session.Close();

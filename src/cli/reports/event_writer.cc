@@ -120,9 +120,7 @@ void EventWriter::OnEvent(const Event& event) {
 }
 
 void EventWriter::Write(const Event& event) {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  EventContext context{.time = FormatUtc(now.count()).value_or(""),
+  EventContext context{.time = FormatUtc(MillisecondsNow()).value_or(""),
                        .lock = std::visit(LockOf{}, event),
                        .dropped = dropped_};
   if (!context.lock && locks_.size() == 1) context.lock = locks_.front();

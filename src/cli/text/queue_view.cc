@@ -35,7 +35,7 @@ bool LooksLikeAddress(std::string_view text) {
 }
 
 bool IsPast(std::chrono::milliseconds since_1970) {
-  return since_1970 <= std::chrono::system_clock::now().time_since_epoch();
+  return since_1970.count() <= MillisecondsNow();
 }
 
 /// The host in the name of a zklock's contender, which is known even if its data may not be read.
@@ -193,6 +193,12 @@ std::string_view StateName(ContenderState state) {
       break;
   }
   return "stray";
+}
+
+std::int64_t MillisecondsNow() {
+  return std::chrono::floor<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string FormatTime(std::int64_t ms_since_1970, bool with_year) {

@@ -87,6 +87,8 @@ class QueueDescriber {
 /// "held", "reserved", "waiting", "stray".
 [[nodiscard]] std::string_view StateName(ContenderState state);
 
+/// The time of day by this host's clock.
+[[nodiscard]] std::int64_t MillisecondsNow();
 /// Local time, "2024-03-01 14:03:11", or without the year.
 [[nodiscard]] std::string FormatTime(std::int64_t ms_since_1970, bool with_year = true);
 /// RFC 3339, in UTC, with milliseconds: "2024-03-01T14:03:11.042Z". None for an impossible time.

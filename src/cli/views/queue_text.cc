@@ -21,7 +21,7 @@ constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
 // Of those who were asked to leave, together with others next to them in the queue.
 constexpr std::size_t kMostAsked = 3;
-// Of why a LOCK is reserved, which matters more than all other columns but the state.
+// Room for the reason of a reservation, which matters more than any other column but the state.
 constexpr std::size_t kLeastReason = 28;
 constexpr std::size_t kMostRuns = 3;
 using enum Column::Align;
@@ -267,9 +267,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   lock_ = lock;
   describer_.emplace(lock);
   first_.reset();
-  now_ms_ = style_.now_ms.value_or(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                       std::chrono::system_clock::now().time_since_epoch())
-                                       .count());
+  now_ms_ = style_.now_ms.value_or(MillisecondsNow());
   if (lock.in_tree) {
     deadlocks_.BeginLock(lock.path);
     if (!table_) table_.emplace(MakeTreeTable(style_));
@@ -403,7 +401,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
 
-/// Where was searched for LOCKs, how many are in use, and how to see others.
+/// How many LOCKs are in use, below which path, and how to see others.
 std::string QueueText::Searched(bool is_lock) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;

@@ -21,8 +21,7 @@ struct ViewStyle {
   bool colours = false;   ///< whether the terminal shows them
   bool with_names =
       false;  ///< with each contender's cgroup, and its name for `release --contender`
-  /// Whether the path is that of --root, because none was named: then it is said how to see other
-  /// locks.
+  /// Whether the path is --root, since none was named: the output then says how to see other locks.
   bool is_root = false;
   std::size_t most_waits = 8;  ///< lines of who waits for whom
   /// How many lines there are: rows of the table are left out for what follows it. 0: no limit, and

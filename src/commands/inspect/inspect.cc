@@ -253,7 +253,7 @@ class Inspection {
     return view.is_held() ? kExitConflict : kExitOk;
   }
 
-  /// Below one queue. Returns the exit status if a signal came.
+  /// Prints what follows one queue. Returns the exit status if a signal arrived.
   std::optional<int> PrintDeadlocks(NestedQueues& queues) {
     while (const auto place = queues.Next()) {
       lock::Survey survey(session_.store(), session_.clock(),
@@ -348,13 +348,10 @@ class Inspection {
     const TimePoint now = session_.clock().Now();
     const bool is_out = !session_.store().IsConnected() && !picture_.empty();
     if (is_out && !outage_) {
-      const auto time =
-          (std::chrono::system_clock::now() - session_.AnsweredAgo()).time_since_epoch();
+      const auto ago = std::chrono::ceil<std::chrono::milliseconds>(session_.AnsweredAgo());
       outage_ = {.since = now,
-                 .text = fmt::format(
-                     cli::message::kOutage,
-                     cli::FormatTime(
-                         std::chrono::duration_cast<std::chrono::milliseconds>(time).count()))};
+                 .text = fmt::format(cli::message::kOutage,
+                                     cli::FormatTime(cli::MillisecondsNow() - ago.count()))};
     }
     // An ordinary reconnect is not worth it.
     const bool is_due = is_out && !outage_->is_shown && now - outage_->since >= kShortOutage;

@@ -28,12 +28,6 @@ namespace {
 
 using Scope = lock::SurveyRequest::Scope;
 
-std::int64_t MillisecondsNow() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 lock::SurveyRequest RequestFor(const cli::InspectOptions& options, const std::string& path,
                                Scope scope) {
   return {.place = lock::LockName::In(options.server.servers.chroot, path),
@@ -70,7 +64,7 @@ std::optional<int> Replace(const std::string& file, const std::string& text,
 
 int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
                  cli::Report& report) {
-  cli::QueueCheck check(options.limits, MillisecondsNow());
+  cli::QueueCheck check(options.limits, cli::MillisecondsNow());
   ShortSession session(options.server, signals, report);
   bool lacks_chroot = false;
   for (const std::string& path : options.paths) {
@@ -114,7 +108,7 @@ int CheckFailed(std::string_view why) {
 
 int InspectMetrics(const cli::InspectOptions& options, process::Signals& signals,
                    cli::Report& report) {
-  cli::QueueMetrics metrics(MillisecondsNow());
+  cli::QueueMetrics metrics(cli::MillisecondsNow());
   ShortSession session(options.server, signals, report);
   lock::Survey survey(session.store(), session.clock(),
                       RequestFor(options, options.path, Scope::kTree), &metrics);

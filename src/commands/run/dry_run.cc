@@ -43,14 +43,9 @@ using Finding = cli::DryRunFinding;
 /// How many contenders of a LOCK are shown.
 constexpr std::size_t kMostShown = 16;
 
-std::chrono::milliseconds TimeHere() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-}
-
 /// By the clock of this host: only a contender could learn the servers' time.
 bool IsOverdue(const lock::Reserved& reserved) {
-  return reserved.until && *reserved.until <= TimeHere();
+  return reserved.until && reserved.until->count() <= cli::MillisecondsNow();
 }
 
 void Print(const std::string& text, process::Signals& signals, cli::Report& report) {
@@ -325,16 +320,19 @@ class LockExamination {
                                 options.once_per.has_value());
     });
     if (last.unknown) Fail(*last.unknown);
-    if (last.success && TimeHere() - last.success->began < *options.min_interval) {
-      return TooRecent({.option = "--min-interval",
-                        .host = last.success->host,
-                        .ago = TimeHere() - last.success->began,
-                        .interval = *options.min_interval});
+    if (last.success && std::chrono::milliseconds(cli::MillisecondsNow()) - last.success->began <
+                            *options.min_interval) {
+      return TooRecent(
+          {.option = "--min-interval",
+           .host = last.success->host,
+           .ago = std::chrono::milliseconds(cli::MillisecondsNow()) - last.success->began,
+           .interval = *options.min_interval});
     }
-    if (last.start && TimeHere() - last.started < *options.once_per) {
+    if (last.start &&
+        std::chrono::milliseconds(cli::MillisecondsNow()) - last.started < *options.once_per) {
       return TooRecent({.option = "--once-per",
                         .host = last.start->host,
-                        .ago = TimeHere() - last.started,
+                        .ago = std::chrono::milliseconds(cli::MillisecondsNow()) - last.started,
                         .interval = *options.once_per});
     }
     return Free();
