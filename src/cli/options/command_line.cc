@@ -20,22 +20,19 @@ UsageError UnknownWord(const std::vector<std::string>& words) {
   const std::string& word = words.front();
   const std::string elsewhere = KnownElsewhere(word, "");
   if (word.starts_with('-')) {
-    const auto named = std::find_if(words.begin(), words.end(), [](const std::string& other) {
-      return FindSubcommand(other) != nullptr;
-    });
-    const SubcommandSpec* const subcommand =
-        named != words.end() ? FindSubcommand(*named) : nullptr;
-    const auto options = OptionTable();
-    const bool is_option =
-        std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
-          return option.HasName(word) &&
-                 (subcommand == nullptr || (option.subcommands & subcommand->bit) != 0);
-        });
-    if (is_option && (subcommand != nullptr || elsewhere.empty())) {
+    const SubcommandSpec* subcommand = nullptr;
+    for (std::size_t i = 1; i < words.size() && subcommand == nullptr; ++i) {
+      subcommand = FindSubcommand(words[i]);
+    }
+    const std::string name(subcommand != nullptr ? subcommand->name : "");
+    const auto takers = SubcommandsWith(word);
+    const bool is_option = subcommand == nullptr
+                               ? !takers.empty() && elsewhere.empty()
+                               : std::find(takers.begin(), takers.end(), name) != takers.end();
+    if (is_option) {
       const std::string option = word.substr(0, word.find('='));
-      return {fmt::format(message::kBelongsAfter, option,
-                          subcommand != nullptr ? subcommand->name : "SUBCOMMAND"),
-              std::string(subcommand != nullptr ? subcommand->name : "")};
+      return {fmt::format(message::kBelongsAfter, option, name.empty() ? "SUBCOMMAND" : name),
+              name};
     }
     const std::vector<std::string> known = {"--help", "--version",
                                             std::string(PrintConfigSpec().name)};

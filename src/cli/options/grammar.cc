@@ -1,6 +1,6 @@
 #include "cli/options/grammar.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -207,16 +207,9 @@ void Grammar::ReadExtras(const Words& arguments) {
 
 std::string Grammar::UnknownOption(const std::string& word) const {
   const std::string name = word.substr(0, word.find('='));
-  const auto options = OptionTable();
-  std::string takers;
-  for (const SubcommandSpec& other : SubcommandTable()) {
-    if (std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
-          return option.HasName(name) && (option.subcommands & other.bit) != 0;
-        })) {
-      takers += (takers.empty() ? "" : ", ") + std::string(other.name);
-    }
+  if (const auto others = SubcommandsWith(name); !others.empty()) {
+    return fmt::format(message::kOthersOption, name, subcommand_.name, fmt::join(others, ", "));
   }
-  if (!takers.empty()) return fmt::format(message::kOthersOption, name, subcommand_.name, takers);
   Words names;
   for (const OptionValue& value : values_) {
     names.push_back(value.spec->Name());
@@ -378,6 +371,10 @@ std::string Grammar::ReadLock(const std::string& root) const {
 }
 
 std::string Grammar::ResolveLock(const std::string& word, const std::string& root) const {
+  // Word processors and wikis make them of the hyphen of an option.
+  for (const char* dash : {"\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212"}) {
+    if (word.starts_with(dash)) throw Error(fmt::format(message::kTypographicDash, word));
+  }
   const auto resolved = protocol::ResolveLock(word, root);
   if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
     throw Error(fmt::format(message::kBadLock, word, PathText(*bad)));

@@ -870,6 +870,17 @@ std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand) {
   return options;
 }
 
+std::vector<std::string_view> SubcommandsWith(std::string_view option) {
+  std::vector<std::string_view> names;
+  for (const SubcommandSpec& subcommand : SubcommandTable()) {
+    const bool has_it = std::any_of(std::begin(kTable), std::end(kTable), [&](const auto& one) {
+      return one.HasName(option) && (one.subcommands & subcommand.bit) != 0;
+    });
+    if (has_it) names.push_back(subcommand.name);
+  }
+  return names;
+}
+
 const std::vector<std::string_view>& ConfigurableNames() {
   static const std::vector<std::string_view> kNames = [] {
     std::vector<std::string_view> names;

@@ -127,6 +127,8 @@ struct OptionValue {
 [[nodiscard]] std::vector<std::string_view> NamesIn(std::string_view list);
 /// The rows of a subcommand.
 [[nodiscard]] std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand);
+/// The names of the subcommands that have an option of this name.
+[[nodiscard]] std::vector<std::string_view> SubcommandsWith(std::string_view option);
 /// The names that a configuration file can set, in the order of the table.
 [[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
 

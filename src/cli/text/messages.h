@@ -17,6 +17,8 @@ inline constexpr char kUnknownOption[] = "unknown option '{}'{}";
 inline constexpr char kOthersOption[] = "'{}' is not an option of {}, but of {}";
 inline constexpr char kBelongsAfter[] = "'{0}' belongs after the subcommand: zklock {1} {0} ...";
 inline constexpr char kNoLock[] = "no LOCK given: name a path such as /jobs/backup";
+inline constexpr char kTypographicDash[] =
+    "'{}' begins with a typographic dash: begin an option with '-', and a LOCK with '/'";
 inline constexpr char kLockTaken[] = "no LOCK given: '{}' was read as the value of {}";
 inline constexpr char kSeveralLocks[] =
     "more than one LOCK ('{}' and '{}'): {} takes one at a time";
@@ -214,7 +216,7 @@ inline constexpr char kNoCredentials[] =
     "no credentials found; expected one scheme:credential a line";
 inline constexpr char kSecretsUnread[] = "cannot be read: {}; see {}";
 inline constexpr char kSecretIsNoFile[] =
-    "{}:... is no file: write that line into a file that only you can read, and name the file with "
+    "{}:... is not a file: put that line in a file that only you can read, and name that file with "
     "--auth-file";
 inline constexpr char kNoRegularFile[] = "not a regular file; credentials must be in one";
 inline constexpr char kTooLarge[] = "too large for a file of credentials; see --auth-file";

@@ -53,6 +53,8 @@ std::vector<Case> WrongWords() {
       {"kSeveralLocks", 64, {"inspect", "/l", "/m"}},
       {"kTwoModes", 64, {"exclusive", "--also-read", "/l", "RUN"}},
       {"kBadLock", 64, {"exclusive", "/l/", "--", "true"}},
+      {"kTypographicDash", 64, {"exclusive", "\u2013n", "/l", "--", "true"}},
+      {"kTypographicDash", 64, {"inspect", "\u2014\u2014watch"}},
       {"kAmbiguousLock", 64, {"exclusive", "jobs/backup", "--", "true"}},
       {"kNoCommand", 64, {"exclusive", "/l", "--"}},
       {"kTwoCommands", 64, {"exclusive", "-c", "true", "RUN"}},

@@ -201,9 +201,9 @@ TEST_CASE("malformed credentials exit with 78, naming file and line but not the 
   CHECK_THAT(refuse({"inspect", "--auth-file", file + "-not", "/t/x"}, {}),
              Catch::Contains(file + "-not: cannot be read: No such file"));
   CHECK_THAT(refuse({"try", "--auth-file", "digest:us:tulip", "/t/x", "--", "true"}, {}),
-             Catch::Contains("zklock: digest:... is no file"));
+             Catch::Contains("zklock: digest:... is not a file"));
   CHECK_THAT(refuse(run, {"ZKLOCK_AUTH_FILE=digest-us-tulip:x"}),
-             Catch::Contains("zklock: scheme:... is no file"));
+             Catch::Contains("zklock: scheme:... is not a file"));
 }
 
 TEST_CASE("credentials that the servers reject exit with 77 at once and leave nothing behind") {
