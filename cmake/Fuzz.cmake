@@ -22,11 +22,12 @@ list(APPEND fuzzed_sources
      src/lock/data/reserved.cc src/lock/data/run_history.cc
      src/lock/operations/server_operation.cc src/lock/survey/survey.cc src/lock/survey/survey_queue.cc
      src/lock/survey/survey_tree.cc
-     src/cli/options/config.cc src/cli/options/found_file.cc src/cli/text/duration.cc src/cli/text/fmt.cc src/cli/views/history_text.cc src/cli/text/history_view.cc
-     src/cli/text/printable.cc src/cli/views/queue_dot.cc
-     src/cli/views/queue_json.cc src/cli/views/queue_text.cc src/cli/text/queue_view.cc src/cli/reports/report_queue.cc
-     src/cli/reports/report_progress.cc src/cli/reports/report_reasons.cc
-     src/cli/text/screen.cc src/cli/text/suggestion.cc src/cli/text/table.cc src/cli/views/wait_graph.cc)
+     src/cli/options/config.cc src/cli/options/found_file.cc src/cli/reports/report_progress.cc
+     src/cli/reports/report_queue.cc src/cli/reports/report_reasons.cc src/cli/text/duration.cc
+     src/cli/text/fmt.cc src/cli/text/history_view.cc src/cli/text/printable.cc
+     src/cli/text/queue_view.cc src/cli/text/screen.cc src/cli/text/suggestion.cc
+     src/cli/text/table.cc src/cli/views/history_text.cc src/cli/views/queue_dot.cc
+     src/cli/views/queue_json.cc src/cli/views/queue_text.cc src/cli/views/wait_graph.cc)
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
             tests/fuzz/fuzz.cc tests/fuzz/text.cc)
 target_include_directories(fuzzed PUBLIC src tests)

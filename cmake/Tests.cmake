@@ -107,7 +107,8 @@ foreach(suite IN ITEMS unit server cli faults model)
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${suite}_properties.txt)
   # Only a hanging test needs this: Java can take minutes to start on a busy machine.
   file(GENERATE OUTPUT ${properties}
-       CONTENT "LABELS ${suite} TIMEOUT 900 SKIP_REGULAR_EXPRESSION [==[skipped: needs ]==] ENVIRONMENT [==[${environment}]==]")
+       CONTENT "LABELS ${suite} TIMEOUT 900 SKIP_REGULAR_EXPRESSION [==[skipped: needs ]==] \
+ENVIRONMENT [==[${environment}]==]")
   # Discovery follows the link: link again when the script changes.
   set_property(TARGET ${suite}_tests APPEND PROPERTY LINK_DEPENDS
                ${CMAKE_CURRENT_SOURCE_DIR}/cmake/DiscoverTests.cmake)

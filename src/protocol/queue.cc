@@ -70,7 +70,7 @@ const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches
   return first;
 }
 
-/// Which contenders of a list wait, and which hold.
+/// Tells the contenders of a list that hold from those that wait.
 class Waiters {
  public:
   explicit Waiters(const Contenders& contenders)

@@ -15,7 +15,7 @@
 
 namespace zklock::test {
 
-/// For what no event tells of. Throws if `condition` does not become true.
+/// For conditions that no event announces. Throws if `condition` does not become true.
 inline void WaitUntil(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {

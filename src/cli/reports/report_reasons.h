@@ -51,7 +51,7 @@ namespace zklock::cli {
 
 /// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
-/// ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty if there is none.
+/// ", but for freeze: incident 4711, until 2024-03-01 16:00:00"; empty if there is none.
 [[nodiscard]] std::string OtherReservationText(const std::optional<lock::Reserved>& other);
 /// The sender of a request to release: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);

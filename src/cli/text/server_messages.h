@@ -10,8 +10,8 @@ inline constexpr char kLostWaiting[] = "waiting for {}: {}; the command was not 
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
 inline constexpr char kNoServerThroughProxy[] =
-    "no ZooKeeper server granted a session within {}: {}; through --proxy-command '{}': does that "
-    "work by itself?";
+    "no ZooKeeper server granted a session within {}: {}; does the --proxy-command work by itself: "
+    "{}";
 inline constexpr char kNoServerNamed[] =
     "no ZooKeeper server granted a session within {}: {}; this is the default: name yours with "
     "--servers, in $ZKLOCK_SERVERS or in a configuration file";

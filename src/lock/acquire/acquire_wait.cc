@@ -26,8 +26,6 @@ using zookeeper::Watch;
 constexpr int kMostMissing = 8;
 // Beyond the time between pings: clocks and the servers round.
 constexpr Duration kRoundMargin = 1ms;
-// Of a predecessor's data, for messages: anyone may have written a megabyte there.
-constexpr std::size_t kMostDataKept = 4096;
 
 /// How many contenders wait before ours.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
@@ -268,7 +266,8 @@ void Acquire::OnPredecessor(const GetReply& reply) {
       if (request_.is_simple() && reply.stat.ephemeral_owner == store_.session_id()) {
         return AdoptOrJoin(predecessor_.name, reply);
       }
-      predecessor_.data = reply.data.substr(0, kMostDataKept);
+      // Anyone may have written a megabyte there.
+      predecessor_.data = reply.data.substr(0, kMostContenderData);
       break;
     case Error::kNoNode:
       return OnPredecessorGone();

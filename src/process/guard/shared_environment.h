@@ -11,7 +11,8 @@ namespace zklock::process {
 /// memory that is shared, at the same address, with processes forked later (SharedPage).
 class SharedEnvironment {
  public:
-  /// NAME=VALUE, all of it; once. False if it is more than execve accepts.
+  /// The complete environment, NAME=VALUE each; to be called once. False if it is more than execve
+  /// accepts.
   [[nodiscard]] bool Set(const std::vector<std::string>& environment);
   /// For execve. Async-signal-safe.
   [[nodiscard]] char* const* words() const { return memory_.data(); }

@@ -96,8 +96,7 @@ class Cgroup {
   /// `guards_until` has passed.
   void Kill(TimePoint guards_until);
 
-  /// The command has ended by itself: what is left may stay alive. As an orphan the cgroup is no
-  /// longer killed.
+  /// The command has ended by itself: what is left may stay alive, and EndOrphans() spares it.
   void MarkAsLeft() const;
   /// Removes the cgroup and the empty cgroups below it. What is populated remains.
   void Remove();
