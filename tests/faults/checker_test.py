@@ -450,25 +450,20 @@ class TransactionLogs(unittest.TestCase):
                     file.write(log_of(transactions))
             return ServerHistory.read(paths, "/l/")
 
-    def test_a_log_out_of_order_is_noticed(self):
-        at = int(time.time() * 1000)
-        one, two, three = (transaction(7, number, 9 + number, at, 15, create(f"/l/{number}-lock-1"))
-                           for number in (1, 2, 3))
-        self.assertEqual([], self.read([one, two, three], [one, three], []).disorder)
-        self.assertEqual([(2, 11, 12), (3, 10, 10)],
-                         self.read([one, two], [one, three, two, one], [one, one]).disorder)
-
-    def test_a_log_without_committed_transactions_is_noticed(self):
-        at = int(time.time() * 1000)
-        one, two, three, four = (
-            transaction(7, number, 9 + number, at, 15, create(f"/l/{number}-lock-1"))
-            for number in (1, 2, 3, 4))
-        everything = [one, two, three, four]
-        self.assertEqual([(2, 11, 2)], self.read(everything, [one, four], everything).holes)
-        # One that has not logged the last ones is only behind; the first may have been in a snapshot.
-        self.assertEqual([], self.read(everything, [one, two], [three, four], everything).holes)
-        # Only one has it: it was not committed.
-        self.assertEqual([], self.read([one, three], [one, two, three], [one, three]).holes)
+    def test_a_damaged_log_is_noticed(self):
+        def damage(zxids, snapshot=0):
+            return histories.damage(zxids, snapshot)
+        first, second = 1 << 32, 2 << 32
+        self.assertIsNone(damage([]))
+        self.assertIsNone(damage([first + 5, first + 6, second + 1, second + 2]))
+        self.assertEqual((first + 6, first + 5), damage([first + 5, first + 6, first + 5, first + 6]))
+        self.assertEqual((first + 5, first + 7), damage([first + 5, first + 7]))
+        self.assertEqual((first + 5, second + 2), damage([first + 5, second + 2]))
+        # What is before the newest snapshot is not read any more.
+        self.assertIsNone(damage([first + 5, first + 7, first + 6, second + 8, second + 9], second + 8))
+        self.assertIsNone(damage([first + 5, second + 9], second + 8))
+        self.assertEqual((second + 9, second + 9),
+                         damage([first + 5, second + 8, second + 9, second + 9], second + 8))
 
     def test_a_contender_lives_from_its_create_to_its_delete(self):
         before = histories.now()

@@ -76,7 +76,31 @@ class Server:
         self.configure()
 
     def logs(self):
-        return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))
+        """Also those that have been put away."""
+        return self._files("log", "*")
+
+    def _files(self, kind, data="data"):
+        return sorted(glob.glob(f"{self.directory}/{data}/version-2/{kind}.*"), key=_zxid_of)
+
+    def damage(self):
+        """Where its log is damaged (histories.damage)."""
+        zxids = []
+        for path in self._files("log"):
+            with open(path, "rb") as file:
+                zxids += [zxid for zxid, _ in histories.read_log(file.read())]
+        return histories.damage(zxids, max(map(_zxid_of, self._files("snapshot")), default=0))
+
+    def put_data_away(self):
+        """It starts like a new server, which gets everything from the leader."""
+        number = len(glob.glob(f"{self.directory}/data-*")) + 1
+        os.makedirs(f"{self.directory}/data-{number}")
+        os.rename(f"{self.directory}/data/version-2", f"{self.directory}/data-{number}/version-2")
+
+    def has_diverged(self):
+        """Whether it found that its data differed from the leader's when both had made the same
+        changes."""
+        with open(f"{self.directory}/log", "rb") as file:
+            return b"Digests are not matching" in file.read()
 
     def ask(self, word, patience=1.0):
         """The answer to a four-letter command; empty without one."""
@@ -113,6 +137,14 @@ class Server:
     def zxid(self):
         found = re.search(r"^Zxid: 0x([0-9a-f]+)", self.ask(b"srvr"), re.M)
         return int(found.group(1), 16) if found else 0
+
+
+def _has_quorum(modes):
+    return "leader" in modes and "follower" in modes
+
+
+def _zxid_of(path):
+    return int(path.rsplit(".", 1)[1], 16)
 
 
 class Ensemble:
@@ -236,16 +268,33 @@ class Ensemble:
     def make_whole(self, patience=180.0):
         """Starts and resumes servers until all serve. Returns False if they do not in time."""
         deadline = time.monotonic() + patience
+        down = [server for server in self.servers if server.pid is None]
+        damaged = [server for server in down if server.damage()]
         for server in self.servers:
-            if server.pid is None:
+            if server in down and server not in damaged:
                 self.start(server)
             self.resume(server)
+        if damaged and len(damaged) < len(self.servers) / 2:
+            self.await_modes(_has_quorum, patience)
+        for server in damaged:
+            self._repair(server)
+            self.start(server)
         if not self.await_modes(lambda modes: all(modes) and "leader" in modes, patience):
             return False
         while not all(server.gives_sessions() for server in self.servers):
             if time.monotonic() > deadline:
                 return False
         return True
+
+    def _repair(self, server):
+        """A follower of ZooKeeper 3.8.0 that loses its leader and joins again can write transactions to
+        its log twice, out of order, or not at all (ZOOKEEPER-4712). With that log it would start with
+        other data than the others. `server`: it has been ended."""
+        found = server.damage()
+        if found and _has_quorum([one.mode() for one in self.servers]):
+            print(f"           {server.name} logged {found[1]:x} after {found[0]:x}: it starts without data",
+                  flush=True)
+            server.put_data_away()
 
     def await_modes(self, are_right, patience):
         deadline = time.monotonic() + patience
@@ -267,6 +316,7 @@ class Ensemble:
             # Writes something while the other is away, and brings it back when the leader is
             # killed.
             self.end(other)
+            self._repair(other)
             seen, deadline = wanted.zxid(), time.monotonic() + 5
             while wanted.zxid() <= seen + 2 and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -275,5 +325,6 @@ class Ensemble:
             self.start(other)
         self.await_modes(lambda modes: "leader" in modes, 30)
         won = wanted.mode() == "leader"
+        self._repair(leader)
         self.start(leader)
         return won

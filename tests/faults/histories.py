@@ -1,8 +1,6 @@
 """The evidence after a run: the commands' own records and the servers' transaction logs."""
 
 import dataclasses
-import glob
-import itertools
 import json
 import os
 import struct
@@ -127,14 +125,8 @@ class ServerHistory:
     servers cut times off to milliseconds, so a time here is never too late. It is when the leader
     received the request or found the session expired."""
 
-    def __init__(self, znodes, disorder=(), holes=()):
+    def __init__(self, znodes):
         self.znodes = {znode.token: znode for znode in znodes}
-        # Of each log that is out of order: the server, counted from 1, the first zxid that follows a
-        # larger one, and that one.
-        self.disorder = list(disorder)
-        # Of each log that lacks committed transactions before others that it has, with no snapshot in
-        # between: the server, the first zxid that it lacks, and how many follow one another.
-        self.holes = list(holes)
 
     def leftovers(self):
         return [znode for znode in self.znodes.values() if znode.removed is None]
@@ -143,17 +135,12 @@ class ServerHistory:
     def read(cls, servers_logs, below):
         """`servers_logs`: the log files of each server. Reads the ephemeral znodes below
         `below`."""
-        counts, records, disorder, logged = {}, {}, [], []
-        for number, logs in enumerate(servers_logs, 1):
+        counts, records = {}, {}
+        for logs in servers_logs:
             own = {}
             for path in logs:
                 with open(path, "rb") as file:
-                    entries = list(read_log(file.read()))
-                own.update(entries)
-                zxids = [zxid for zxid, _ in entries]
-                disorder += [(number, zxid, before) for before, zxid in itertools.pairwise(zxids)
-                             if zxid <= before][:1]
-            logged.append(set(own))
+                    own.update(read_log(file.read()))
             for zxid, payload in own.items():
                 counts[zxid, payload] = counts.get((zxid, payload), 0) + 1
                 records.setdefault(zxid, set()).add(payload)
@@ -161,27 +148,23 @@ class ServerHistory:
         majority = len(servers_logs) // 2 + 1
         committed = [(zxid, payload) for zxid, payloads in sorted(records.items())
                      for payload in payloads if counts[zxid, payload] >= majority]
-        holes = [hole for number, (logs, own) in enumerate(zip(servers_logs, logged), 1)
-                 for hole in _holes(number, own, [zxid for zxid, _ in committed], logs)]
         shift = min(_clock_difference() for _ in range(5))[1]
-        return cls(_replay((payload for _, payload in committed), below, shift), disorder, holes)
+        return cls(_replay((payload for _, payload in committed), below, shift))
 
 
-def _holes(number, own, committed, logs):
-    """`own`: the zxids in the log of server `number`, which consists of the files `logs`."""
-    folders = {os.path.dirname(path) for path in logs}
-    snapshots = [int(path.rsplit(".", 1)[1], 16)
-                 for folder in folders for path in glob.glob(f"{folder}/snapshot.*")]
-    lacking = []
-    for zxid in committed:
-        if zxid not in own:
-            lacking.append(zxid)
+def damage(zxids, snapshot):
+    """The first place after `snapshot`, where a server begins to read its log: two zxids that follow one
+    another there and should not. None if the log is whole."""
+    previous = None
+    for zxid in zxids:
+        if previous is None:
+            previous = zxid if zxid >= snapshot else None
             continue
-        # A follower that was too far behind got a snapshot instead. The first one lacks nothing.
-        is_whole = any(lacking and lacking[-1] <= snapshot < zxid for snapshot in snapshots)
-        if lacking and lacking[0] > min(own) and not is_whole:
-            yield number, lacking[0], len(lacking)
-        lacking = []
+        # Within an epoch, the upper half, zxids are consecutive.
+        if zxid != previous + 1 and not (zxid >> 32 > previous >> 32 and zxid & 0xffffffff == 1):
+            return previous, zxid
+        previous = zxid
+    return None
 
 
 def read_log(data):
