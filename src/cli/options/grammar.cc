@@ -322,7 +322,9 @@ void Grammar::CheckRule(const OptionRule& rule, std::string_view option) const {
     const bool is_on = other != option && IsOn(other);
     if (excludes && is_on) {
       const std::string why = rule.why.empty() ? "" : ": " + std::string(rule.why);
-      Reject(option, fmt::format(message::kExclude, option, other) + why);
+      // A file or a variable that nobody thinks of is named; an argument needs no hint.
+      const bool is_stronger = Value(option).origin > Value(other).origin;
+      Reject(is_stronger ? other : option, fmt::format(message::kExclude, option, other) + why);
     }
     if (!excludes && is_on) return;
     missing += (missing.empty() ? "" : " or ") + std::string(other);

@@ -33,7 +33,9 @@ TerminalInfo StandardErrorTerminal() {
 ProgressStyle ResolveProgress(ProgressStyle asked, cli::Verbosity verbosity) {
   if (verbosity == cli::Verbosity::kQuiet) return ProgressStyle::kNone;
   if (asked != ProgressStyle::kAuto) return asked;
-  return process::CanErase(STDERR_FILENO) ? ProgressStyle::kBar : ProgressStyle::kPlain;
+  // timeout(1) puts its command into a process group of its own, which is then in the background.
+  const bool is_screen = process::CanErase(STDERR_FILENO) && process::IsInForeground(STDERR_FILENO);
+  return is_screen ? ProgressStyle::kBar : ProgressStyle::kPlain;
 }
 
 Progress::Progress(ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,

@@ -236,15 +236,19 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   const auto no_end = [](const auto&) -> cli::RunEnd {
     throw std::logic_error("QueueWait::End");  // a lock that is held ends no run
   };
-  cli::RunEnd end = std::visit(
-      Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
-                 [&](const lock::Acquired& acquired) { return no_end(acquired); },
-                 [&](const lock::ReservedLock& reserved) { return no_end(reserved); },
-                 [&](const lock::HeldForUs& held) { return no_end(held); },
-                 FailureEnd(session_driver_, context_.options.server.connect_timeout, ended_at_)},
-      outcome);
-  const bool had_session = session_driver_.session().session_id() != 0;
-  if (std::holds_alternative<lock::Unreachable>(outcome) && had_session) {
+  // A contender that has been in the queue looks for as long as its session can last.
+  const auto answered_at = session_driver_.session().lease().newest_sent();
+  const Duration looked_for =
+      answered_at ? std::chrono::round<std::chrono::seconds>(context_.clock.Now() - *answered_at)
+                  : context_.options.server.connect_timeout;
+  cli::RunEnd end =
+      std::visit(Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
+                            [&](const lock::Acquired& acquired) { return no_end(acquired); },
+                            [&](const lock::ReservedLock& reserved) { return no_end(reserved); },
+                            [&](const lock::HeldForUs& held) { return no_end(held); },
+                            FailureEnd(session_driver_, looked_for, ended_at_)},
+                 outcome);
+  if (std::holds_alternative<lock::Unreachable>(outcome) && answered_at) {
     end.message = fmt::format(cli::message::kLostWaiting, ended_at_, end.message);
   }
   return end;

@@ -282,10 +282,10 @@ TEST_CASE("an argument overrides an option in a file that cannot be used with it
 
 TEST_CASE("a configuration that cannot be used: 78, with file and line, before any connection") {
   const TemporaryDirectory directory;
-  const auto refused = [&](const std::string& text) {
+  const auto refused = [&](const std::string& text, const std::string& option = "--no-nest") {
     const std::string file = directory.Write("bad.conf", text);
-    const Finished finished = Run(
-        WithUserFile(directory, {"exclusive", "--config", file, "/t/config/three", "--", "true"}));
+    const Finished finished = Run(WithUserFile(
+        directory, {"exclusive", option, "--config", file, "/t/config/three", "--", "true"}));
     CAPTURE(text, finished.err);
     CHECK(finished.exit == Exited(78));
     REQUIRE(Lines(finished.err).size() == 1);
@@ -305,6 +305,8 @@ TEST_CASE("a configuration that cannot be used: 78, with file and line, before a
         place + ":1: --quiet and --verbose cannot be used together");
   CHECK(refused("quiet = true\nverbose = true\n") ==
         place + ":1: --quiet and --verbose cannot be used together");
+  CHECK(refused("\nmin-interval = 1h\n", "--permits=2") ==
+        place + ":2: --permits and --min-interval cannot be used together");
   CHECK(refused("label = \x1b[2Jx\n") == place + ":1: the line has a control character");
 }
 

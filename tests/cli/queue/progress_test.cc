@@ -68,6 +68,22 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
   }
 }
 
+TEST_CASE("under timeout, lines show the wait on a terminal") {
+  const std::string lock = NewLock("timeout");
+  Child holder = StartHolder(lock);
+  ChildOptions options = Zklock({});
+  options.argv = {"sh", "-c",
+                  "timeout 60 " + Binary() + " exclusive " + lock + " -- echo first; exit $?"};
+  options.also_environment = {"TERM=xterm"};
+  Child waiter = Child::StartOnTerminal(std::move(options));
+  waiter.ReadUntil("zklock: waiting for " + lock + ": next in line, ");
+  waiter.ReadUntil("\r\n");
+  holder.CloseInput();
+  waiter.ReadUntil("first");
+  CHECK(Frames(waiter.out()).empty());
+  CHECK(waiter.Wait() == Exited(0));
+}
+
 TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
   const std::string lock = NewLock("bar");
   Child holder = StartHolder(lock);
