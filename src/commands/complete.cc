@@ -16,8 +16,8 @@
 #include "lock/operations/calls.h"
 #include "lock/operations/lock_names.h"
 #include "lock/survey/survey.h"
+#include "process/loop/alarm.h"
 #include "process/loop/event_loop.h"
-#include "process/loop/waker.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {
@@ -45,7 +45,7 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   server.connect_timeout = kPatience - kTimeToClose;
   process::EventLoop loop;
   SessionDriver session_driver(loop, server, clock);
-  process::Waker alarm(end);
+  process::Alarm alarm(end);
   loop.Add(alarm);
   const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
     loop.Add(source);
@@ -61,7 +61,7 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   }
   loop.Remove(alarm);
   session_driver.session().BeginClose();
-  process::Waker last(begin + kPatience);
+  process::Alarm last(begin + kPatience);
   loop.Add(last);
   while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
 }

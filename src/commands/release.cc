@@ -29,7 +29,7 @@
 #include "lock/reserve/release_reservation.h"
 #include "lock/survey/holders.h"
 #include "lock/survey/survey.h"
-#include "process/loop/waker.h"
+#include "process/loop/alarm.h"
 #include "process/tree/identity.h"
 #include "protocol/lock_path.h"
 
@@ -190,7 +190,7 @@ void Announce(const cli::ReleaseOptions& options, const std::vector<cli::Contend
   }
   if (!is_any_written) return;
   const TimePoint end = session.clock().Now() + kTimeToRead;
-  process::Waker alarm(end);
+  process::Alarm alarm(end);
   session.loop().Add(alarm);
   const auto signal =
       RunUntil(session.loop(), signals, [&] { return session.clock().Now() >= end; });

@@ -32,8 +32,8 @@
 #include "commands/session/output.h"
 #include "commands/session/short_session.h"
 #include "lock/survey/survey.h"
+#include "process/loop/alarm.h"
 #include "process/loop/terminal.h"
-#include "process/loop/waker.h"
 #include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
 
@@ -309,7 +309,7 @@ class Inspection {
     survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &throttle);
 
     process::SizeChanges changes;
-    process::Waker alarm;
+    process::Alarm alarm;
     session_.loop().Add(changes);
     session_.loop().Add(alarm);
     const auto redraw = [&] {
@@ -344,7 +344,7 @@ class Inspection {
   }
 
   /// While no server answers: marks the last picture. The next one follows when one does.
-  void ShowOutage(const TerminalSize& size, process::Waker& alarm) {
+  void ShowOutage(const TerminalSize& size, process::Alarm& alarm) {
     const TimePoint now = session_.clock().Now();
     const bool is_out = !session_.store().IsConnected() && !picture_.empty();
     if (is_out && !outage_) {

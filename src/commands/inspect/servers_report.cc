@@ -21,7 +21,7 @@
 #include "commands/inspect/server_visit.h"
 #include "commands/session/console.h"
 #include "commands/session/output.h"
-#include "process/loop/waker.h"
+#include "process/loop/alarm.h"
 #include "process/transport/name_lookup.h"
 #include "process/transport/transport_helper.h"
 #include "process/tree/identity.h"
@@ -118,7 +118,7 @@ class ServersInspection {
   /// Runs the loop until `is_done` or `deadline`.
   template <typename F>
   Signal RunTo(TimePoint deadline, F is_done) {
-    process::Waker alarm(deadline);
+    process::Alarm alarm(deadline);
     loop_.Add(alarm);
     const auto signal =
         RunUntil(loop_, signals_, [&] { return is_done() || clock_.Now() >= deadline; });

@@ -11,8 +11,8 @@
 #include "commands/session/console.h"
 #include "commands/session/exit.h"
 #include "lock/data/contender_data.h"
+#include "process/loop/alarm.h"
 #include "process/loop/event_loop.h"
-#include "process/loop/waker.h"
 #include "process/nesting/nesting_socket.h"
 #include "process/tree/ancestry.h"
 #include "process/tree/process_tree.h"
@@ -39,7 +39,7 @@ bool IsAlive(const process::ProcessId& process) {
 void AwaitAnswer(process::NestingLink* link, TimePoint end, process::Signals& signals,
                  cli::Report& report) {
   process::EventLoop loop;
-  process::Waker alarm(end);
+  process::Alarm alarm(end);
   loop.Add(alarm);
   if (link != nullptr) loop.Add(*link);
   const auto signal = RunUntil(loop, signals, [&] {

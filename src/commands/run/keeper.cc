@@ -32,7 +32,7 @@
 #include "lock/hold/hold.h"
 #include "process/guard/keeper_link.h"
 #include "process/guard/owner_guard.h"
-#include "process/loop/waker.h"
+#include "process/loop/alarm.h"
 #include "process/nesting/nesting_server.h"
 #include "process/tree/ended.h"
 #include "process/tree/owner.h"
@@ -50,7 +50,7 @@ constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
 /// The front: the zklock that the user waits for. It ends when the keeper holds, or has ended.
 int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   process::EventLoop loop;
-  process::Waker link(forked.link.get());
+  process::Alarm link(forked.link.get());
   loop.Add(signals);
   loop.Add(link);
   std::optional<int> ended_by;
@@ -92,12 +92,12 @@ class Keeper {
       : context_(context),
         owner_(owner),
         link_(std::move(link)),
-        link_waker_(link_.get()),
-        owner_waker_(owner_.fd()),
+        link_alarm_(link_.get()),
+        owner_alarm_(owner_.fd()),
         nested_(socket_, owner_.id(),
                 [this](int connection) { guard_->AddNestedRun(connection); }) {
-    context_.loop.Add(link_waker_);
-    context_.loop.Add(owner_waker_);
+    context_.loop.Add(link_alarm_);
+    context_.loop.Add(owner_alarm_);
   }
 
   int Execute() {
@@ -269,7 +269,7 @@ class Keeper {
     if (!link_) return true;
     const LinkState message = process::ReadLink(link_.get());
     if (message == LinkState::kMessage) {
-      link_waker_.Set(-1);
+      link_alarm_.Set(-1);
       link_.Reset();
     }
     return message != LinkState::kClosed;
@@ -286,9 +286,9 @@ class Keeper {
   RunContext& context_;
   const process::Owner& owner_;
   UniqueFd link_;  // to the front, until it has reported that the lock is held
-  process::Waker link_waker_;
-  process::Waker owner_waker_;
-  process::Waker alarm_;
+  process::Alarm link_alarm_;
+  process::Alarm owner_alarm_;
+  process::Alarm alarm_;
   // Where nested runs ask to run under our locks: from the start, since our contenders' data names
   // it.
   const std::string socket_ = "zklock-" + process::MakeUuid();

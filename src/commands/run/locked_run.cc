@@ -18,8 +18,8 @@
 #include "commands/session/console.h"
 #include "commands/session/event_broadcaster.h"
 #include "lock/hold/hold.h"
+#include "process/loop/alarm.h"
 #include "process/loop/descriptors.h"
-#include "process/loop/waker.h"
 #include "process/nesting/nesting_server.h"
 
 namespace zklock::commands {
@@ -178,7 +178,7 @@ class LockedRun {
     if (has_ended_itself) {
       context_.events.Publish(cli::NestedRunsLeftEvent{display_path_, runs.size(), runs.front()});
     }
-    process::Waker alarm;
+    process::Alarm alarm;
     const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
     while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
       alarm.Set(hold_.lease_end());

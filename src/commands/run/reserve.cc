@@ -26,7 +26,6 @@
 #include "lock/operations/calls.h"
 #include "lock/reserve/existing_reservations.h"
 #include "lock/reserve/make_reservations.h"
-#include "process/loop/waker.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {

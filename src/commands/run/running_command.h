@@ -13,7 +13,7 @@
 #include "lock/data/contender_data.h"
 #include "lock/hold/hold.h"
 #include "process/guard/supervisor.h"
-#include "process/loop/waker.h"
+#include "process/loop/alarm.h"
 #include "process/tree/executable.h"
 
 namespace zklock::commands {
@@ -85,7 +85,7 @@ class RunningCommand {
   const Details details_;
   std::string reason_;            // that is not reported yet
   TimePoint report_at_ = kNever;  // even if the command has not ended by then
-  process::Waker alarm_;
+  process::Alarm alarm_;
   bool has_sent_stop_ = false;  // the reason is reported, and the end is to follow
 };
 

@@ -1,5 +1,5 @@
 #include "commands/session/run_context.h"
-#include "process/loop/waker.h"
+#include "process/loop/alarm.h"
 
 #include <vector>
 
@@ -53,7 +53,7 @@ lock::LockName RunContext::NameOf(const cli::WantedLock& wanted) const {
 
 void RunContext::ServeUntil(EventSource& source, TimePoint deadline,
                             const std::function<bool()>& is_done) {
-  process::Waker alarm(deadline);
+  process::Alarm alarm(deadline);
   loop.Remove(signals);
   loop.Add(source);
   loop.Add(alarm);

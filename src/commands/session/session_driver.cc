@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "cli/reports/report_reasons.h"
-#include "process/loop/waker.h"
+#include "process/loop/alarm.h"
 #include "process/transport/transport_helper.h"
 
 namespace zklock::commands {
@@ -129,7 +129,7 @@ bool SessionDriver::Close(std::size_t releases) {
   tried_before_close_ = Tried();
   session_.BeginClose(releases);
   const TimePoint deadline = clock_.Now() + kCloseTimeout;
-  process::Waker alarm(deadline);
+  process::Alarm alarm(deadline);
   loop_.Add(alarm);
   while (!session_.IsClosed() && !session_.IsCloseRefused() && clock_.Now() < deadline) {
     loop_.RunOnce();

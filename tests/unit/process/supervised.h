@@ -25,9 +25,9 @@
 namespace zklock::process {
 
 /// Throws at a given moment, so that no test waits forever.
-class Alarm final : public EventSource {
+class TestDeadline final : public EventSource {
  public:
-  explicit Alarm(TimePoint moment) : moment_(moment) {}
+  explicit TestDeadline(TimePoint moment) : moment_(moment) {}
   Interest GetInterest() override { return {.wake = moment_}; }
   void OnReady(short /*revents*/) override {
     if (BootClock::now() >= moment_) throw std::runtime_error("the test has waited too long");
@@ -116,8 +116,8 @@ inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand
   supervisor.Await(spec.lease_end, spec.kill_after);
   supervisor.Begin(spec.environment);
   EventLoop loop;
-  Alarm alarm(BootClock::now() + test::kPatience);
-  loop.Add(alarm);
+  TestDeadline deadline(BootClock::now() + test::kPatience);
+  loop.Add(deadline);
   loop.Add(supervisor);
   while (!supervisor.has_started() && !supervisor.is_over()) loop.RunOnce();
   const ExecFailed* const failed = supervisor.exec_failed();
@@ -150,8 +150,8 @@ inline std::unique_ptr<Supervisor> MustStart(const TestCommand& spec, const Sign
 /// Serves the supervisor until the command has ended.
 inline Ended WaitForEnd(Supervisor& supervisor) {
   EventLoop loop;
-  Alarm alarm(BootClock::now() + test::kPatience);
-  loop.Add(alarm);
+  TestDeadline deadline(BootClock::now() + test::kPatience);
+  loop.Add(deadline);
   loop.Add(supervisor);
   while (!supervisor.ended()) loop.RunOnce();
   return *supervisor.ended();

@@ -25,8 +25,8 @@ using test::Killed;
 
 SignalEvent NextOf(Signals& signals) {
   EventLoop loop;
-  Alarm alarm(BootClock::now() + test::kPatience);
-  loop.Add(alarm);
+  TestDeadline deadline(BootClock::now() + test::kPatience);
+  loop.Add(deadline);
   loop.Add(signals);
   for (;;) {
     if (const auto event = signals.Next()) return *event;

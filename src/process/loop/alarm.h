@@ -8,11 +8,11 @@ namespace zklock::process {
 
 /// Wakes the loop when a descriptor is readable, or at a moment. The code that runs the loop then
 /// checks what to do.
-class Waker final : public EventSource {
+class Alarm final : public EventSource {
  public:
-  Waker() = default;
-  explicit Waker(int fd) : fd_(fd) {}
-  explicit Waker(TimePoint moment) : moment_(moment) {}
+  Alarm() = default;
+  explicit Alarm(int fd) : fd_(fd) {}
+  explicit Alarm(TimePoint moment) : moment_(moment) {}
   /// -1: no descriptor.
   void Set(int fd) { fd_ = fd; }
   void Set(TimePoint moment) { moment_ = moment; }
