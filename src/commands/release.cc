@@ -78,6 +78,21 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
   return false;
 }
 
+/// Whether LOCK does not exist, or the chroot: then that has been reported. Throws Exit.
+bool IsMissing(const lock::LockName& lock, const cli::ReleaseOptions& options,
+               ShortSession& session, cli::Report& report) {
+  const bool exists = session.Ask([&](lock::Calls& calls) {
+    return calls.Repeat([&] { return calls.Get(lock.path).error != zookeeper::Error::kNoNode; });
+  });
+  if (exists) return false;
+  if (session.LacksChroot()) {
+    report.Say(message::kNoChroot, cli::Printable(options.server.servers.chroot));
+  } else {
+    report.Say(message::kNoSuchLock, lock.display_path());
+  }
+  return true;
+}
+
 struct Targets {
   std::vector<cli::ContenderView> contenders;
   bool all = true;  ///< there are no others that were meant
@@ -104,9 +119,11 @@ Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signal
                        .most_data = lock::kMostContenderData,
                        .connect_timeout = options.server.connect_timeout});
   session.Run(survey);
-  session.Close();
-
   const lock::LockSurvey& lock = survey.result().locks.front();
+  const bool is_missing = !lock.exists && IsMissing(LockOf(options), options, session, report);
+  session.Close();
+  if (is_missing) throw Exit(kExitConflict);
+
   Targets targets{cli::DescribeQueue(lock)};
   std::vector<cli::ContenderView>& contenders = targets.contenders;
   std::erase_if(contenders, [&](const auto& contender) { return !IsTarget(options, contender); });
@@ -306,7 +323,10 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
     report.Error(message::kKeeperSilent, options.lock, *silent);
     return kExitUnavailable;
   }
-  report.Say(message::kNothingHeld, options.lock);
+  ShortSession asking(options.server, signals, report);
+  const bool is_missing = IsMissing(LockOf(options), options, asking, report);
+  asking.Close();
+  if (!is_missing) report.Say(message::kNothingHeld, options.lock);
   return kExitConflict;
 }
 
@@ -350,6 +370,7 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
                  fmt::format(message::kReservationReleased, lock.display_path(), options.reserve));
     return kExitOk;
   }
+  if (others.empty() && IsMissing(lock, options, session, report)) return kExitConflict;
   if (others.empty()) {
     report.Say(message::kNotReserved, lock.display_path(), options.reserve);
   } else {

@@ -29,7 +29,7 @@ std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock) {
   if (lock.last_run_refused) return std::nullopt;
   const auto history = lock::RunHistory::Parse(lock.last_run.value_or(""));
   if (!history) return std::nullopt;
-  HistoryView view{.success = history->success(), .runs = {}};
+  HistoryView view{.success = history->success(), .runs = {}, .exists = lock.exists};
   for (const auto& entry : history->entries()) {
     view.runs.push_back({entry.run, StateOf(entry.run, lock.running)});
   }

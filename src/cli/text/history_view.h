@@ -33,6 +33,7 @@ struct RunView {
 struct HistoryView {
   std::optional<protocol::LastSuccess> success;
   std::vector<RunView> runs;  ///< the newest first
+  bool exists = true;         ///< the LOCK does
 };
 
 /// From a survey with_last_run; empty if there is no last-run. None if its data is no history that

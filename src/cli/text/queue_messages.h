@@ -8,6 +8,7 @@ inline constexpr char kUnlistable[] =
     "not authorised to list {}{}: locks there are not shown; see --auth-file";
 inline constexpr char kNoChroot[] =
     "the chroot {} does not exist, so no lock in it is held; check --servers";
+inline constexpr char kNothingBelow[] = "{} does not exist, so no lock below it is held";
 inline constexpr char kOutage[] = "no server answers: this is the state of {}";
 inline constexpr char kMorePaths[] = " and {} more";
 inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
@@ -59,6 +60,7 @@ inline constexpr char kNotThere[] =
 inline constexpr char kChildNotContender[] =
     "{} in {} is not a contender (not ephemeral): nothing was released";
 inline constexpr char kNothingReleased[] = "{}: nothing was released";
+inline constexpr char kNoSuchLock[] = "{} is free (it does not exist): nothing was released";
 inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing was released";
 inline constexpr char kStaysReserved[] =
     "{} reserves {} for {}, and was not released; use --reserve, or --force with --contender";

@@ -96,7 +96,8 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
   const std::size_t width = style.width == 0 ? std::string::npos : style.width;
   const std::size_t shown = std::min(most_runs, view.runs.size());
   const std::string what =
-      view.runs.empty() ? "no run in its history"
+      !view.exists        ? "no run in its history (it does not exist)"
+      : view.runs.empty() ? "no run in its history"
       : shown < view.runs.size()
           ? fmt::format("the last {} of {} recorded runs", shown, view.runs.size())
       : shown == 1 ? std::string("the last recorded run")
@@ -126,6 +127,7 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
 std::string HistoryJson(const std::string& path, const HistoryView& view, std::size_t most_runs) {
   ordered_json object;
   object["lock"] = path;
+  object["exists"] = view.exists;
   object["lastSuccess"] = nullptr;
   if (view.success) {
     object["lastSuccess"] = {{"began", Moment(view.success->began)}, {"host", view.success->host}};

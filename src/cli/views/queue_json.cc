@@ -117,13 +117,15 @@ ordered_json ContenderJson(const ContenderView& view) {
   return contender;
 }
 
-/// The fields that are exact only after all contenders.
-std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations) {
+/// The fields that are exact only after all contenders. `exists`: none if that is not known.
+std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
+                    std::optional<bool> exists) {
   ordered_json end;
   end["held"] = lock.held > reservations;
   end["reserved"] = reservations != 0;
   end["used"] = lock.IsSemaphore() ? ordered_json(lock.held) : ordered_json(nullptr);
   end["free"] = OrNull(lock.FreePermits());
+  end["exists"] = OrNull(exists);
   return "]," + Dump(end).substr(1);
 }
 
@@ -163,8 +165,8 @@ void QueueJson::OnEntry(const lock::QueueEntry& entry) {
 }
 
 void QueueJson::OnLockEnd(const lock::LockSurvey& lock) {
-  if (form_ == Form::kArray) return out_(LockEnd(lock, reservations_));
-  line_ += LockEnd(lock, reservations_) + "\n";
+  if (form_ == Form::kArray) return out_(LockEnd(lock, reservations_, lock.exists));
+  line_ += LockEnd(lock, reservations_, lock.exists) + "\n";
   Known& known = known_[lock.path];
   const std::size_t hash = std::hash<std::string>()(line_);
   const bool is_new = known.hash != hash;
@@ -183,7 +185,7 @@ void QueueJson::OnEnd() {
     }
     const lock::LockSurvey free{.path = known->first};
     OnLock(free);
-    out_(std::exchange(line_, "") + LockEnd(free, 0) + "\n");
+    out_(std::exchange(line_, "") + LockEnd(free, 0, std::nullopt) + "\n");
     known = known_.erase(known);
   }
 }

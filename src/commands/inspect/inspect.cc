@@ -195,7 +195,12 @@ class Inspection {
       return Print(view);
     }
     const bool on_screen = OutputIsTerminal() && options_.form == Form::kText;
+    if (options_.watch && session_.LacksChroot()) {
+      no_chroot_ = fmt::format(cli::message::kNoChroot, ChrootOf(options_));
+    }
     if (options_.watch && on_screen) return WatchOnScreen();
+    // While nothing changes, this is all that is printed.
+    if (!no_chroot_.empty()) report_.Say(no_chroot_);
     if (options_.form == Form::kJson || options_.watch) {
       cli::QueueJson view(
           options_.watch ? cli::QueueJson::Form::kLines : cli::QueueJson::Form::kArray, out);
@@ -288,7 +293,11 @@ class Inspection {
     const bool lacks_chroot = !result.exists && session_.LacksChroot();
     session_.Close();
     if (const auto ended = Drain()) return *ended;
-    if (lacks_chroot) report_.Say(cli::message::kNoChroot, ChrootOf(options_));
+    if (lacks_chroot) {
+      report_.Say(cli::message::kNoChroot, ChrootOf(options_));
+    } else if (!result.exists && options_.form == Form::kDot) {
+      report_.Say(cli::message::kNothingBelow, cli::Printable(options_.path));
+    }
     if (!result.unlistable.empty()) report_.Say(cli::Unlistable(result.unlistable));
     return kExitOk;
   }
@@ -363,7 +372,11 @@ class Inspection {
   }
 
   void Draw(std::string text, const TerminalSize& size) {
-    const auto& unlistable = survey_->result().unlistable;
+    const lock::SurveyResult& result = survey_->result();
+    const auto& unlistable = result.unlistable;
+    if (!result.exists && !no_chroot_.empty()) {
+      text += cli::Printable(no_chroot_, ScreenStyle(size).width) + "\n";
+    }
     if (!unlistable.empty()) text += cli::Unlistable(unlistable) + "\n";
     output_.Append(cli::Frame(text, size.rows));
   }
@@ -407,6 +420,8 @@ class Inspection {
   ShortSession session_;
   Output output_;
   std::optional<lock::Survey> survey_;
+
+  std::string no_chroot_;  ///< with --watch: the message that there was no chroot
 
   struct Outage {
     TimePoint since;

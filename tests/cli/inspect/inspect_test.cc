@@ -62,6 +62,8 @@ TEST_CASE("a lock that does not exist is free") {
   CHECK(Inspect({lock}) == lock + ": free (it does not exist)\n");
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
   CHECK(InspectJson(lock)[0]["held"] == false);
+  CHECK(InspectJson(lock)[0]["exists"] == false);
+  CHECK(Inspect({"--history", lock}) == lock + ": no run in its history (it does not exist)\n");
   CHECK(Inspect({"--root", lock}) == lock + ": free (it does not exist)\n\nno locks in use below " +
                                          lock + " (--root)\nzklock inspect / shows all locks\n");
 }
@@ -79,6 +81,14 @@ TEST_CASE("inspect says that the chroot does not exist") {
     CAPTURE(form);
     const Finished finished = inspect(form);
     CHECK(finished.exit == Exited(0));
+    CHECK(finished.err == "zklock: " + missing + "\n");
+  }
+  for (const Words& form : {Words{"--all", "--yes"}, {"--reserve", "r"}, {}}) {
+    CAPTURE(form);
+    Words words{"release", "-z", TestServers() + chroot, "/jobs/x"};
+    words.insert(words.end(), form.begin(), form.end());
+    const Finished finished = RunZklock(words);
+    CHECK(finished.exit == Exited(75));
     CHECK(finished.err == "zklock: " + missing + "\n");
   }
   const Finished check = inspect({"--check"});

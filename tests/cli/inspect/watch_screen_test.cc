@@ -66,6 +66,23 @@ Words FrameWith(Child& child, const std::string& first_line) {
   return frame;
 }
 
+TEST_CASE("--watch says that the chroot does not exist, until the lock does") {
+  const std::string chroot = "/" + NewLock("chroot").substr(3);
+  const std::string servers = TestServers() + chroot;
+  const std::string missing = "the chroot " + chroot + " does not exist";
+  Child lines = Child::Start(Zklock({"inspect", "--watch", "-z", servers, "/l"}));
+  lines.ReadLine();
+  lines.ReadErrUntil("zklock: " + missing);
+  Child watcher = InspectOnTerminal({"--watch", "-z", servers, "/l"}, 24, 80);
+  const Words frame = NextFrame(watcher);
+  REQUIRE(frame.size() == 2);
+  CHECK(frame[0] == "/l: free (it does not exist)");
+  CHECK_THAT(frame[1], Catch::StartsWith(missing));
+  CHECK(RunZklock({"exclusive", "-z", servers, "/l", "--", "true"}).exit == Exited(0));
+  for (Words next = NextFrame(watcher); next.front() != "/l: free"; next = NextFrame(watcher)) {
+  }
+}
+
 TEST_CASE("on a terminal --watch redraws the queue in place") {
   const std::string lock = NewLock("screen");
   Child watcher = InspectOnTerminal({"--watch", lock}, 24, 80);

@@ -70,6 +70,10 @@ Provocations InspectProvocations() {
   return {
       {{Part("kOutage", "no server answers: this is the state of 20")}, Outage},
       {{"kUnlistable", Part("kMorePaths", " and 2 more")}, Unlistable},
+      {{"kNothingBelow"},
+       [] {
+         return SaidBy({"inspect", "--dot", NewLock("said")}, 0);
+       }},
       {{"kNoChroot"},
        [] {
          return SaidBy({"inspect", "-z", TestServers() + "/nowhere"}, 0);

@@ -169,7 +169,21 @@ Provocations ReleaseProvocations() {
        }},
       {{"kNotReserved"},
        [] {
+         const std::string lock = NewLock("said");
+         Tree().Create(lock);
+         return SaidBy({"release", "--reserve", "thaw", lock}, 75);
+       }},
+      {{"kNoSuchLock"},
+       [] {
          return SaidBy({"release", "--reserve", "thaw", NewLock("said")}, 75);
+       }},
+      {{"kNoSuchLock"},
+       [] {
+         return SaidBy({"release", "--holders", "--yes", NewLock("said")}, 75);
+       }},
+      {{"kNoSuchLock"},
+       [] {
+         return SaidBy({"release", NewLock("said")}, 75);
        }},
       {{"kReservedForOthers"},
        [] {

@@ -66,6 +66,8 @@ TEST_CASE("A history is a table, the newest run first") {
         "2024-03-01 12:00:00      2s      1m5s        0  db1   ci    nightly  4294967342\n");
   CHECK(HistoryText("/l", *view, 2, {}).starts_with("/l: the last 2 of 5 recorded runs\n"));
   CHECK(HistoryText("/l", {}, 2, {}) == "/l: no run in its history\n");
+  CHECK(HistoryText("/l", {.exists = false}, 2, {}) ==
+        "/l: no run in its history (it does not exist)\n");
 }
 
 TEST_CASE("A narrow terminal gets what matters most") {
@@ -128,14 +130,16 @@ TEST_CASE("A history is data") {
   REQUIRE(view);
   CHECK(HistoryJson("/l", *view, 1) ==
         "[\n{\"lock\":\"/"
-        "l\",\"lastSuccess\":{\"began\":\"2024-03-01T12:00:00.000Z\",\"host\":\"db1\"},"
+        "l\",\"exists\":true,\"lastSuccess\":{\"began\":\"2024-03-01T12:00:00.000Z\",\"host\":"
+        "\"db1\"},"
         "\"runs\":[{\"state\":\"running\",\"began\":\"2024-03-01T12:02:00.000Z\",\"waited\":2.0,"
         "\"duration\":null,\"status\":null,\"host\":\"db1\",\"user\":\"ci\",\"label\":\"nightly\","
         "\"mode\":\"exclusive\",\"token\":\"4294967354\"}]}\n]\n");
   lock.last_run.reset();
+  lock.exists = false;
   REQUIRE(DescribeHistory(lock));
   CHECK(HistoryJson("/l", *DescribeHistory(lock), 1) ==
-        "[\n{\"lock\":\"/l\",\"lastSuccess\":null,\"runs\":[]}\n]\n");
+        "[\n{\"lock\":\"/l\",\"exists\":false,\"lastSuccess\":null,\"runs\":[]}\n]\n");
 }
 
 TEST_CASE("A history that is not understood or may not be read is not shown") {

@@ -28,11 +28,11 @@ lock::LockSurvey Alone(const std::string& path, const std::string& data = "") {
 }  // namespace
 
 TEST_CASE("An object has the fields of the manual page, in its order") {
-  CHECK(
-      Render({{.path = "/l"}}) ==
-      "[\n"
-      R"({"lock":"/l","kind":null,"permits":null,"lastRun":null,"contenders":[],"held":false,"reserved":false,"used":null,"free":null})"
-      "\n]\n");
+  CHECK(Render({{.path = "/l", .exists = false}}) ==
+        "[\n"
+        R"({"lock":"/l","kind":null,"permits":null,"lastRun":null,"contenders":[],)"
+        R"("held":false,"reserved":false,"used":null,"free":null,"exists":false})"
+        "\n]\n");
   CHECK(Render({Alone("/l")}) ==
         "[\n"
         R"({"lock":"/l","kind":"mutex","permits":null,"lastRun":null,"contenders":[)"
@@ -42,7 +42,7 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
         R"("contained":null,)"
         R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null,)"
         R"("reserve":null,"asked":null}],)"
-        R"("held":true,"reserved":false,"used":null,"free":null})"
+        R"("held":true,"reserved":false,"used":null,"free":null,"exists":true})"
         "\n]\n");
 }
 
