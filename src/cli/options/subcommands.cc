@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/options/grammar.h"
 #include "cli/options/help.h"
 #include "cli/text/messages.h"
+#include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
+#include "protocol/run_records.h"
 
 namespace zklock::cli {
 namespace {
@@ -42,6 +47,24 @@ protocol::Mode ModeOf(const Grammar& grammar, Subcommands subcommand) {
   return writes ? Mode::kWrite : Mode::kExclusive;
 }
 
+/// Refuses a LOCK that another LOCK, above it, would take for a part of itself: it could not be
+/// used any more. Other children of a LOCK that zklock makes (`lock`, `leases`, `locks`) are good
+/// names for LOCKs; only a run with --dialect simple, or with --permits, refuses a LOCK above
+/// those.
+void RefusePartOfLock(const Grammar& grammar, const std::string& word, const std::string& lock) {
+  std::string path = lock;
+  for (std::string above = protocol::ParentOf(path); above != "/";
+       path = std::exchange(above, protocol::ParentOf(above))) {
+    const std::string_view name = protocol::BaseOf(path);
+    const auto contender = protocol::ViewContenderName(name);
+    const bool is_record = protocol::IsRecordChild(name);
+    if (!is_record && (!contender || contender->mark == protocol::Mark::kNone)) continue;
+    const std::string what = fmt::format(
+        fmt::runtime(is_record ? message::kIsRecord : message::kIsContender), name, above);
+    throw grammar.Error(fmt::format(message::kBadLock, word, what));
+  }
+}
+
 /// The LOCKs, each in its mode, in the order of their paths.
 std::vector<WantedLock> ReadLocks(const Grammar& grammar, Subcommands subcommand,
                                   const std::string& root) {
@@ -49,6 +72,7 @@ std::vector<WantedLock> ReadLocks(const Grammar& grammar, Subcommands subcommand
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
       wanted.push_back({grammar.ResolveLock(word, root), mode});
+      RefusePartOfLock(grammar, word, wanted.back().path);
     }
   };
   add(grammar.locks(), ModeOf(grammar, subcommand));

@@ -89,6 +89,15 @@ TEST_CASE("A relative LOCK of several names is refused where no root was given")
         "/zklock/jobs/y");
 }
 
+TEST_CASE("A LOCK may have a name that zklock uses below a LOCK, if that LOCK remains usable") {
+  for (const char* lock : {"/last-run", "/a-lock-0000000001", "/l/lock", "/l/locks", "/l/leases/m",
+                           "/l/pipeline-1234567890", "/l/last-run-2"}) {
+    CAPTURE(lock);
+    CHECK(ParseRun({"exclusive", lock, "--", "c"}).locks.front().path == lock);
+  }
+  CHECK(ErrorOf({"inspect", "/l/last-run"}).empty());
+}
+
 TEST_CASE("-c runs a line in the shell") {
   CHECK(ParseRun({"exclusive", "-c", "echo a | wc", "/l"}).command ==
         Words{"/bin/sh", "-c", "echo a | wc"});
@@ -303,6 +312,12 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "-z", "h:1/zookeeper", "/l", "--", "c"}, "chroot"},
       {{"exclusive", "--root", "r", "/l", "--", "c"}, "--root"},
       {{"exclusive", "/l/", "--", "c"}, "'/l/'"},
+      {{"try", "/l/last-run", "--", "c"}, "'last-run', which is a record in the LOCK /l: "},
+      {{"write", "/l/last-start/m", "--", "c"}, "which is a record in the LOCK /l: "},
+      {{"exclusive", "last-run", "--", "c"}, "which is a record in the LOCK /zklock: "},
+      {{"read", "/m", "--also-read", "/l/a-lock-0000000001/b", "--", "c"},
+       "contains 'a-lock-0000000001', which is a contender in the LOCK /l: "},
+      {{"exclusive", "/l/_c_x-lease-0000000001", "--", "c"}, "a contender in the LOCK /l: "},
       {{"exclusive", "/", "--", "c"}, "LOCK '/'"},
       {{"exclusive", "-q", "-v", "/l", "--", "c"}, "cannot be used together"},
       {{"exclusive", "--reserve", "", "/l"}, "invalid ID ''"},
