@@ -10,6 +10,7 @@
 #include "cli/text/duration.h"
 #include "cli/text/history_view.h"
 #include "cli/text/printable.h"
+#include "protocol/lock_path.h"
 #include "protocol/run_records.h"
 
 namespace zklock::cli {
@@ -126,7 +127,11 @@ std::string Ignored(const std::vector<std::string>& children) {
 
 /// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting" of readers.
 /// `reserved`: how many of those that hold are reservations.
-std::string Use(const lock::LockSurvey& lock, std::size_t reserved) {
+/// `are_permits`: the znode is a child of the semaphore, and does not show which of them hold.
+std::string Use(const lock::LockSurvey& lock, std::size_t reserved, bool are_permits) {
+  if (are_permits) {
+    return fmt::format("permits; see zklock inspect {}", protocol::ParentOf(lock.path));
+  }
   if (!lock.exists) return "free (it does not exist)";
   if (lock.IsSemaphore() && lock.held + lock.waiting != 0) {
     const auto free = lock.FreePermits();
@@ -277,6 +282,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   shown_ = 0;
   begun_ = false;
   holders_ = reserved_ = 0;
+  are_permits_ = false;
   asked_.clear();
   waits_ = std::make_unique<Waits>(style_.most_waits, style_.rows);
 }
@@ -288,6 +294,7 @@ void QueueText::OnEntry(const lock::QueueEntry& entry) {
     deadlocks_.Add(contender);
     return;
   }
+  are_permits_ |= entry.name.mark == protocol::Mark::kPermit && !lock_.IsSemaphore();
   AddContender(contender);
   if (style_.rows == 0 && table_->rows() >= kPage) PrintPage(lock_);
 }
@@ -299,7 +306,7 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
     return;
   }
   const auto end = [&] { return QueueEnd(lock); };
-  const std::string headline = Headline(lock.path, Use(lock, reserved_));
+  const std::string headline = Headline(lock.path, Use(lock, reserved_, are_permits_));
   // Below it an empty line and the titles.
   FitRows(static_cast<std::size_t>(std::count(headline.begin(), headline.end(), '\n')) + 2, end);
   PrintPage(lock);
@@ -339,17 +346,18 @@ void QueueText::AddContender(const ContenderView& contender) {
   const bool counts = contender.state != ContenderState::kNoContender;
   const Tone tone = ToneOf(contender);
   const Tone since = contender.since_exact ? Tone::kPlain : Tone::kFaint;
-  std::vector<Cell> cells{OrDash(contender.position),
-                          {std::string(StateName(contender.state)), tone},
-                          std::string(counts ? protocol::ModeName(contender.mode) : kNotKnown),
-                          OrDash(contender.data.host),
-                          {For(contender), since},
-                          OrDash(contender.data.label),
-                          OrDash(contender.data.user),
-                          OrDash(contender.data.pid),
-                          {Since(contender), since},
-                          OrDash(contender.token),
-                          CommandText(contender, WithYear())};
+  std::vector<Cell> cells{
+      OrDash(contender.position),
+      {std::string(are_permits_ ? kNotKnown : StateName(contender.state)), tone},
+      std::string(counts ? protocol::ModeName(contender.mode) : kNotKnown),
+      OrDash(contender.data.host),
+      {For(contender), since},
+      OrDash(contender.data.label),
+      OrDash(contender.data.user),
+      OrDash(contender.data.pid),
+      {Since(contender), since},
+      OrDash(contender.token),
+      CommandText(contender, WithYear())};
   if (contender.reserved) cells.back().least = kLeastReason;
   if (style_.with_names) {
     cells.emplace_back(OrDash(contender.data.contained));
@@ -362,7 +370,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   }
   if (contender.Holds()) ++holders_;
   if (contender.state == ContenderState::kReserved) ++reserved_;
-  if (!contender.waits_for) return;
+  if (!contender.waits_for || are_permits_) return;
   if (contender.waits_for->any_holder) {
     waits_->AddForPermit(*contender.position, holders_);
   } else {
@@ -443,7 +451,7 @@ std::string QueueText::Headline(const std::string& path, const std::string& what
 void QueueText::PrintPage(const lock::LockSurvey& lock) {
   std::string text;
   if (!std::exchange(begun_, true)) {
-    text = Headline(lock.path, Use(lock, reserved_));
+    text = Headline(lock.path, Use(lock, reserved_, are_permits_));
     if (table_->rows() > 0) text += "\n";
   }
   if (table_->rows() > 0) text += table_->TakePage();

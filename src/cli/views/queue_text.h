@@ -102,6 +102,7 @@ class QueueText final : public lock::SurveySink {
   std::vector<Asked> asked_;
   std::size_t holders_ = 0;   ///< reported so far
   std::size_t reserved_ = 0;  ///< those of them that are reservations
+  bool are_permits_ = false;  ///< the znode `leases` of a semaphore is shown by itself
   DeadlockSearch deadlocks_;  ///< of a tree
   // The queue of the LOCK, or the LOCKs of a tree.
   std::optional<Table> table_;

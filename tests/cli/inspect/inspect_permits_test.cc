@@ -82,6 +82,10 @@ TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
   const std::string text = Inspect({lock});
   CHECK_THAT(text, Catch::StartsWith(lock + ": 2 of 2 permits used, 0 free, 2 waiting\n"));
   CHECK_THAT(text, Catch::EndsWith("\n3 waits for any of 1 to 2\n4 waits for 3\n"));
+  const std::string permits = Inspect({lock + "/leases"});
+  CHECK_THAT(permits,
+             Catch::StartsWith(lock + "/leases: permits; see zklock inspect " + lock + "\n"));
+  CHECK_THAT(permits, !Catch::Contains("wait") && !Catch::Contains("held"));
   found = InspectJson(lock);
   const json& contenders = found["contenders"];
   REQUIRE(contenders.size() == 4);
