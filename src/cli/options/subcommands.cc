@@ -36,7 +36,10 @@ std::vector<std::string> ReadCommand(const Grammar& grammar,
     }
     return {};
   }
-  if (!command || command->empty()) throw grammar.Error(message::kNoCommand);
+  // An empty word is what a shell makes of "$COMMAND" if that is not set.
+  if (!command || command->empty() || command->front().empty()) {
+    throw grammar.Error(message::kNoCommand);
+  }
   return *command;
 }
 
@@ -71,6 +74,10 @@ std::vector<WantedLock> ReadLocks(const Grammar& grammar, Subcommands subcommand
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
+      // Not to be seen, and another lock.
+      if (word.starts_with(' ') || word.ends_with(' ')) {
+        throw grammar.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
+      }
       wanted.push_back({grammar.ResolveLock(word, root), mode});
       RefusePartOfLock(grammar, word, wanted.back().path);
     }

@@ -88,6 +88,7 @@ inline constexpr char kDotDot[] = "has '..' as a component";
 inline constexpr char kNoUtf8[] = "is not valid UTF-8";
 inline constexpr char kControlCharacter[] = "has a control character";
 inline constexpr char kRefusedCharacter[] = "has a character that ZooKeeper refuses in paths";
+inline constexpr char kBlankAtEnd[] = "begins or ends with a blank";
 inline constexpr char kIsRecord[] = "contains '{}', which is a record in the LOCK {}";
 inline constexpr char kIsContender[] = "contains '{}', which is a contender in the LOCK {}";
 inline constexpr char kNamesNone[] = "it names no server";

@@ -41,13 +41,15 @@ std::size_t Distance(std::string_view a, std::string_view b) {
 struct Foreign {
   std::string_view words;       ///< separated by blanks, and with one at each end
   std::string_view subcommand;  ///< that does it
-  std::string_view suggestion;
+  std::string_view suggestion;  ///< empty: each run does it
 };
 constexpr Foreign kForeign[] = {
     {" -s --shared --rdlock ", "read", "zklock read"},
     {" -x -e --exclusive --wrlock ", "exclusive", "zklock exclusive"},
     {" -u --unlock --un ", "release", "zklock release"},
     {" -n --nb --nonblock --nonblocking --fail ", "try", "zklock try"},
+    {" --ttl --lease ", "", "--session-timeout"},
+    {" -o --close ", "", ""},
     {" list ls ps show status info query top holders ", "", "inspect"},
     {" lock acquire run exec flock start with ", "", "exclusive"},
     {" hold ", "", "exclusive --hold"},
@@ -70,11 +72,11 @@ std::string KnownElsewhere(std::string_view word, std::string_view subcommand) {
   const std::string padded = fmt::format(" {} ", word);
   for (const Foreign& one : kForeign) {
     if (one.words.find(padded) == std::string_view::npos) continue;
-    if (!subcommand.empty() && one.subcommand == subcommand) {
-      return fmt::format(message::kDoneAlready, subcommand);
-    }
     const bool takes_lock = subcommand != "inspect" && subcommand != "release";
-    return takes_lock ? fmt::format(message::kDidYouMean, one.suggestion) : "";
+    const bool is_done = one.suggestion.empty() ? takes_lock : one.subcommand == subcommand;
+    if (!subcommand.empty() && is_done) return fmt::format(message::kDoneAlready, subcommand);
+    return takes_lock && !one.suggestion.empty() ? fmt::format(message::kDidYouMean, one.suggestion)
+                                                 : "";
   }
   return "";
 }

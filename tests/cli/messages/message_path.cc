@@ -34,6 +34,7 @@ Provocations PathProvocations() {
       OfLock("kDotDot", "/a/../b"),
       OfLock("kNoUtf8", "/\xff"),
       OfLock("kControlCharacter", "/a\nb"),
+      OfLock("kBlankAtEnd", "/a "),
       OfLock("kIsRecord", "/a/last-run"),
       OfLock("kIsContender", "/a/host-lock-0000000001"),
       OfLock("kRefusedCharacter", "/\xef\xbf\xbf"),

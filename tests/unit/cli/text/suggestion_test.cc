@@ -52,6 +52,10 @@ TEST_CASE("Words of other programs suggest what does it here") {
   CHECK(KnownElsewhere("unlock", "") == "; did you mean 'release'?");
   CHECK(KnownElsewhere("-u", "release") == "; release does that without it");
   CHECK(KnownElsewhere("-s", "release").empty());
+  CHECK(KnownElsewhere("--ttl", "exclusive") == "; did you mean '--session-timeout'?");
+  CHECK(KnownElsewhere("--close", "try") == "; try does that without it");
+  CHECK(KnownElsewhere("--close", "").empty());
+  CHECK(KnownElsewhere("--close", "inspect").empty());
   CHECK(KnownElsewhere("-s", "inspect").empty());
   CHECK(KnownElsewhere("", "").empty());
   CHECK(KnownElsewhere("loc", "").empty());
