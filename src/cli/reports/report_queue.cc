@@ -122,8 +122,8 @@ std::string CannotBeAsked(const ContenderView& contender) {
 }
 
 std::string StaysReserved(const std::string& lock, const ContenderView& contender) {
-  return fmt::format(message::kStaysReserved, Printable(contender.name), lock,
-                     contender.reserved->reservation.id);
+  const std::string& id = contender.reserved->reservation.id;
+  return fmt::format(message::kStaysReserved, lock, id, id);
 }
 
 std::string Asked(const std::string& lock, const ContenderView& contender, std::int64_t now_ms) {

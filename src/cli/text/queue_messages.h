@@ -63,13 +63,13 @@ inline constexpr char kNothingReleased[] = "{}: nothing was released";
 inline constexpr char kNoSuchLock[] = "{} is free (it does not exist): nothing was released";
 inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing was released";
 inline constexpr char kStaysReserved[] =
-    "{} reserves {} for {}, and was not released; use --reserve, or --force with --contender";
+    "{} stays reserved for {}; use --reserve {}, or --force with --contender";
 inline constexpr char kNotReserved[] = "{} is not reserved for {}";
 inline constexpr char kReservedForOthers[] =
     "{} is not reserved for {}, but for {}: it was not released";
 inline constexpr char kReservationReleased[] = "released {}, which was reserved for {}";
 inline constexpr char kNothingHeld[] =
-    "this shell does not hold {} (with --hold): nothing was released; --holders asks those who do";
+    "this shell does not hold {0} (with --hold): nothing was released; see zklock inspect {0}";
 inline constexpr char kReleaseWaits[] =
     "{} is released when its nested runs have ended: {} zklock, the first with pid {}";
 inline constexpr char kReleaseBelow[] =

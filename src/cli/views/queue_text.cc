@@ -432,7 +432,7 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   }
   if (reservations_ > 1) {
     const std::string since = FormatTime(*oldest_ms_, WithYear());
-    text += "\n" + Headline(oldest_, "the oldest reservation, since " + since);
+    text += "\n" + Headline(oldest_, "reserved longest, since " + since);
   }
   return text + DeadlocksText(deadlocks, style_) + "\n" + Searched(/*is_lock=*/false);
 }

@@ -71,7 +71,11 @@ ContenderView QueueTimes::Add(const lock::QueueEntry& entry) {
     oldest.is_unknown = true;
   } else if (!oldest.since_ms || *view.since_ms < *oldest.since_ms) {
     oldest.since_ms = view.since_ms;
-    const std::string name = view.reserved ? view.reserved->reservation.id : HostAndPid(view);
+    const lock::ContenderData& data = view.data;
+    const std::string name = view.reserved ? view.reserved->reservation.id
+                             : data.host && data.pid
+                                 ? fmt::format("pid {} on {}", *data.pid, *data.host)
+                                 : data.host.value_or("");
     oldest.contender = Printable(name, kWidestForeign);
   }
   return view;

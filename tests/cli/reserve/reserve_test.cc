@@ -547,7 +547,7 @@ TEST_CASE("only --reserve, or --force with the name, releases a reservation") {
     const Finished finished = RunZklock(release);
     CAPTURE(words);
     CHECK(finished.exit == Exited(75));
-    CHECK_THAT(finished.err, Catch::Contains("reserves " + lock + " for ci"));
+    CHECK_THAT(finished.err, Catch::Contains(lock + " stays reserved for ci; use --reserve ci"));
   }
   CHECK(RunZklock({"release", "--yes", "--all", lock}).exit == Exited(75));
   Tree().WaitForChildren(lock, 1);  // the waiter was asked

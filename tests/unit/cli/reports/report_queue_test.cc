@@ -61,8 +61,7 @@ TEST_CASE("A reservation is described by its ID and by who made it") {
   CHECK(Meant("/l", view) ==
         "b7-x-lock-0000000003 reserves /l for freeze (exclusive): user ci on b7");
   CHECK(StaysReserved("/l", view) ==
-        "b7-x-lock-0000000003 reserves /l for freeze, and was not released; use --reserve, or "
-        "--force with --contender");
+        "/l stays reserved for freeze; use --reserve freeze, or --force with --contender");
 }
 
 TEST_CASE("A contender without data is described by its program") {

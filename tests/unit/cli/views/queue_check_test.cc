@@ -54,9 +54,10 @@ std::string Data(const CheckResult& result) {
 TEST_CASE("Without limits every lock is fine") {
   const CheckResult held = Judge({Held()}, {}, 90000);
   CHECK(held.state == CheckState::kOk);
-  CHECK(held.line ==
-        "OK - /jobs/a: held for 1m30s by web1:42, 1 waiting | 'held'=90s;;;0; 'wait'=85s;;;0; "
-        "'waiting'=1;;;0; 'locks'=1;;;0;\n");
+  CHECK(
+      held.line ==
+      "OK - /jobs/a: held for 1m30s by pid 42 on web1, 1 waiting | 'held'=90s;;;0; 'wait'=85s;;;0; "
+      "'waiting'=1;;;0; 'locks'=1;;;0;\n");
   CHECK(Judge({Held(), Free()}, {}, 90000).line.starts_with("OK - 2 locks, 1 held, 1 waiting | "));
 }
 
@@ -65,7 +66,8 @@ TEST_CASE("A value above a limit decides the state") {
   CHECK(Judge({Held()}, limits, kMinute).state == CheckState::kOk);
   const CheckResult warning = Judge({Held()}, limits, kMinute + 1);
   CHECK(warning.state == CheckState::kWarning);
-  CHECK(warning.line.starts_with("WARNING - /jobs/a: held for 1m by web1:42 (more than 1m) | "));
+  CHECK(warning.line.starts_with(
+      "WARNING - /jobs/a: held for 1m by pid 42 on web1 (more than 1m) | "));
   CHECK(Data(warning).starts_with("'held'=60.001s;60;3600;0; "));
   CHECK(Judge({Held()}, limits, kHour + 1).state == CheckState::kCritical);
 
@@ -112,7 +114,7 @@ TEST_CASE("A time in the future counts as now") {
   const CheckLimits limits{.held = CheckLimit{.critical = 0}, .wait = CheckLimit{.critical = 0}};
   const CheckResult ahead = Judge({Held()}, limits, -kHour);
   CHECK(ahead.line ==
-        "OK - /jobs/a: held for 0s by web1:42, 1 waiting | 'held'=0s;;0;0; 'wait'=0s;;0;0; "
+        "OK - /jobs/a: held for 0s by pid 42 on web1, 1 waiting | 'held'=0s;;0;0; 'wait'=0s;;0;0; "
         "'waiting'=1;;;0; 'locks'=1;;;0;\n");
   const CheckResult success = Judge({Free()}, {.age = CheckLimit{.critical = 0}}, -kHour);
   CHECK(success.state == CheckState::kOk);

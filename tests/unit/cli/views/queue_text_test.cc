@@ -246,7 +246,7 @@ TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
         "/ci/1  reserved: freeze: incident 4711        0  2024-03-01 12:00:59\n"
         "/ci/2  reserved: freeze: incident 4711        0  2024-03-01 12:01:00\n"
         "\n"
-        "/ci/1: the oldest reservation, since 2024-03-01 12:00:59\n"
+        "/ci/1: reserved longest, since 2024-03-01 12:00:59\n"
         "\n"
         "3 locks in use below /jobs\n");
   tree.resize(1);
