@@ -141,7 +141,9 @@ std::string PathFault(std::string_view what, const std::string& path) {
 std::string Servers(const OptionValue& value, OptionFields& fields) {
   auto list = zookeeper::ParseServerList(value.text);
   if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
-    return fmt::format(message::kBadServers, value.text, ServersText(*bad));
+    const bool has_semicolon = value.text.find(';') < value.text.find('/');
+    return fmt::format(message::kBadServers, value.text,
+                       has_semicolon ? message::kHasSemicolon : ServersText(*bad));
   }
   fields.server.servers = std::get<zookeeper::ServerList>(std::move(list));
   fields.server.servers_text = value.text;

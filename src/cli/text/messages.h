@@ -96,6 +96,7 @@ inline constexpr char kHasScheme[] = "it must not begin with a scheme such as zk
 inline constexpr char kItsChroot[] = "its chroot {}";
 inline constexpr char kServersBehind[] =
     "its chroot has a comma or a colon (the chroot belongs at the end of the list, once)";
+inline constexpr char kHasSemicolon[] = "it has a ';' in it (separate servers by commas)";
 inline constexpr char kNoBracket[] = "server {} has a [ without a ]";
 inline constexpr char kNoIpv6[] = "server {} has no IPv6 address between [ and ]";
 inline constexpr char kBehindBracket[] = "server {} has text after ]";

@@ -47,6 +47,7 @@ Provocations PathProvocations() {
       OfServers("kServersBehind", "zk1/app,zk2/app"),
       OfServers("kHasScheme", "zk://zk1:2181"),
       OfServers("kHasBlank", "zk1 zk2"),
+      OfServers("kHasSemicolon", "zk1:2181;zk2:2181/app"),
       OfServers("kNoBracket", "[::1"),
       OfServers("kNoIpv6", "[zk1]:2181"),
       OfServers("kBehindBracket", "[::1]2181"),
