@@ -9,6 +9,7 @@ enum class EndCause : int {
   kSignal,            ///< --hold: a signal told the keeper to end
   kGuardFailed,       ///< the guard was killed or hung, so zklock ended the command
   kReleaseRequested,  ///< another process asked for the release
+  kRunTooLong,        ///< --max-run
   // The lock is lost:
   kRemoved,       ///< our contender was deleted
   kExpired,       ///< the servers ended the session

@@ -13,6 +13,7 @@ enum ExitStatus : int {
   kExitLost = 76,           ///< the lock was lost or taken away while the command ran
   kExitRefused = 77,        ///< the servers refused access: credentials or ACL
   kExitConfiguration = 78,  ///< a bad file, or a LOCK that cannot be used this way
+  kExitTooLong = 124,       ///< --max-run ended the command; as timeout(1)
   kExitCannotExecute = 126,
   kExitNotFound = 127,
   kExitSignalBase = 128,  ///< plus the signal's number

@@ -82,6 +82,7 @@ struct RunOptions {
   std::optional<Duration> wait;  ///< none: no limit
   int conflict_exit_code = 0;
   Duration kill_after{};
+  std::optional<Duration> max_run;
   int stop_signal = 0;
   std::optional<Duration> min_interval;  ///< since the start of the last successful run
   std::optional<Duration> once_per;      ///< since the start of the last run with --once-per

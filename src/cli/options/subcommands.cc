@@ -29,8 +29,8 @@ std::vector<std::string> ReadCommand(const Grammar& grammar,
     return {"/bin/sh", "-c", grammar.Value("-c").text};
   }
   if (!command && grammar.WasGiven("--reserve")) {
-    for (const char* option :
-         {"--kill-after", "--stop-signal", "--descendants", "--contain", "--publish-command"}) {
+    for (const char* option : {"--kill-after", "--max-run", "--stop-signal", "--descendants",
+                               "--contain", "--publish-command"}) {
       if (!grammar.IsArgument(option)) continue;
       throw grammar.Error(fmt::format(message::kOfNoCommand, option));
     }
@@ -134,6 +134,15 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
   options.history = 0;
 }
 
+/// A configuration file may set it for every run: one that outlives its lock has no limit then.
+void CheckMaxRun(const Grammar& grammar, RunOptions& options) {
+  if (!options.max_run || options.on_lost != OnLost::kWarn) return;
+  if (grammar.IsArgument("--max-run")) {
+    throw grammar.Error(fmt::format(message::kExclude, "--max-run", "--on-lost warn"));
+  }
+  options.max_run.reset();
+}
+
 void CheckReserve(const Grammar& grammar, RunOptions& options) {
   if (options.reserve.empty()) return;
   if (options.dialect == protocol::Dialect::kSimple) {
@@ -201,6 +210,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   CheckDialect(grammar, options);
   CheckIntervals(grammar, options);
   if (subcommand.bit != kRead) CheckHistory(grammar, options);
+  CheckMaxRun(grammar, options);
   CheckPermits(grammar, options);
   CheckReserve(grammar, options);
   CheckPreempt(grammar, options);

@@ -39,6 +39,7 @@ constexpr char kMayRemain[] =
 constexpr char kGuardFailed[] =
     "the command's guard process was killed or hung: the command was ended";
 constexpr char kReleaseRequested[] = "asked to release {} by {}";
+constexpr char kRunTooLong[] = "{}: the run has lasted {} (--max-run)";
 constexpr char kLost[] = "lost {}: {}";
 constexpr char kExpired[] = "lost {}: the servers ended the session{}";
 constexpr char kShortGrant[] = "lost {}: {} shortened the session timeout to {}; the least is 4s";
@@ -91,6 +92,7 @@ constexpr Row kRows[] = {
     {kEnded, "ended", kGiven, message::kNone},
     {kLost, "lost", kExitLost, message::kNone},
     {kRequested, "requested", kExitLost, message::kNone},
+    {kRunTooLong, "max-run", kExitTooLong, message::kNone},
     {kNotExecuted, "not-executed", kGiven, message::kNone},
     {kTaken, "held", kConflict, message::kTaken},
     {kWaitOver, "wait-over", kConflict, message::kWaitOver},
@@ -117,6 +119,7 @@ constexpr CauseRow kCauses[] = {
     {EndCause::kSignal, kEnded, true, nullptr, message::kNone},
     {EndCause::kGuardFailed, kEnded, true, nullptr, message::kGuardFailed},
     {EndCause::kReleaseRequested, kRequested, true, nullptr, message::kReleaseRequested},
+    {EndCause::kRunTooLong, kRunTooLong, true, nullptr, message::kRunTooLong},
     {EndCause::kRemoved, kLost, false, "removed", message::kLost},
     {EndCause::kExpired, kLost, false, "expired", message::kExpired},
     {EndCause::kUnproven, kLost, false, "unproven", message::kLost},
@@ -196,6 +199,8 @@ std::string CauseText(EndCause cause, const std::string& locks, const CauseDetai
     detail = details.by.empty() ? message::kDeleted : fmt::format(message::kTakenBy, details.by);
   } else if (cause == EndCause::kExpired && details.unconfirmed) {
     detail = fmt::format(message::kLastConfirmed, SpanText(*details.unconfirmed));
+  } else if (cause == EndCause::kRunTooLong) {
+    detail = FormatDuration(details.limit);
   } else if (cause == EndCause::kUnproven || cause == EndCause::kLeaseRanOut) {
     detail = WhyUnproven(details);
   }

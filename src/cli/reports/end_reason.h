@@ -17,6 +17,7 @@ enum class EndReason {
   kEnded,          ///< the command ended
   kLost,           ///< the lock was lost, which ended the command
   kRequested,      ///< the release was requested, which ended the command
+  kRunTooLong,     ///< --max-run, which ended the command
   kNotExecuted,    ///< the lock was held, but the command could not be executed
   kTaken,          ///< `try`: the lock is not free
   kWaitOver,       ///< --wait
@@ -55,6 +56,7 @@ struct CauseDetails {
   std::optional<Duration> paused{};       ///< zklock has not run for so long
   std::string server{};                   ///< the one that has granted `granted`
   Duration granted{};
+  Duration limit{};  ///< that of --max-run
 };
 /// The cause's message, without what became of the command.
 [[nodiscard]] std::string CauseText(EndCause cause, const std::string& locks,

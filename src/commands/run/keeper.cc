@@ -136,6 +136,7 @@ class Keeper {
     context_.sink.Close();
     process::ReportHeld(link_.get());
     const TimePoint began = context_.clock.Now();
+    if (context_.options.max_run) run_end_ = After(began, *context_.options.max_run);
     if (context_.options.history != 0) {
       history_.emplace(context_, *locks_.session_driver, locks_.tickets);
       history_->Begin(began);
@@ -167,6 +168,9 @@ class Keeper {
   [[nodiscard]] std::string TextOf(EndCause cause, const lock::Hold& hold,
                                    const HoldEvents& hold_events) {
     if (*cli::RowOf(cause).format == '\0') return "";
+    if (cause == EndCause::kRunTooLong) {
+      return cli::CauseText(cause, locks_.DisplayPath(), {.limit = *context_.options.max_run});
+    }
     const cli::CauseDetails details =
         cause == EndCause::kReleaseRequested
             ? cli::CauseDetails{.by = cli::AskerText(*hold_events.release_request())}
@@ -242,7 +246,7 @@ class Keeper {
     if (guard.cause() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
     if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
     TimePoint next = hold.lease_end();
-    for (const TimePoint moment : {stop, leave_at_}) {
+    for (const TimePoint moment : {stop, leave_at_, run_end_}) {
       if (moment > now) next = std::min(next, moment);
     }
     alarm_.Set(next);
@@ -260,6 +264,7 @@ class Keeper {
     // The front may have got the signal as well; then it will not report that the lock is held, and
     // closes the link: wait for that.
     if (got_ending_signal_ && !link_) return EndCause::kSignal;
+    if (context_.clock.Now() >= run_end_) return EndCause::kRunTooLong;
     if (lease_runs_out || guard_->cause() == EndCause::kLeaseRanOut) return EndCause::kLeaseRanOut;
     return std::nullopt;
   }
@@ -298,6 +303,7 @@ class Keeper {
   std::optional<History> history_;
   bool got_ending_signal_ = false;
   std::string why_ended_;        // once the owner is signalled
+  TimePoint run_end_ = kNever;   // --max-run
   TimePoint leave_at_ = kNever;  // set once the owner has been signalled
 };
 

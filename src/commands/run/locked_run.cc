@@ -180,9 +180,16 @@ class LockedRun {
     }
     process::Alarm alarm;
     const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
+    TimePoint run_end = command_->supervisor().run_end();
     while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
-      alarm.Set(hold_.lease_end());
+      alarm.Set(std::min(hold_.lease_end(), run_end));
       context_.loop.RunOnce();
+      if (context_.clock.Now() >= run_end) {
+        run_end = kNever;
+        command_->supervisor().End(EndCause::kRunTooLong);
+        running_->PublishProgress();
+        nested_->End();
+      }
       nested_->SetLease(NestingLease());
       EndIfLostOrAsked();
       if (context_.ancestors.is_lost()) nested_->End();

@@ -108,6 +108,7 @@ process::CommandSpec PreforkedCommand::Spec(Duration grace) const {
           .arguments = options.command,
           .stop_signal = options.stop_signal,
           .kill_after = grace,
+          .max_run = options.max_run.value_or(Duration::max()),
           .descendants = options.descendants,
           .outlives_lease = options.on_lost == cli::OnLost::kWarn,
           .cgroup_parent = cgroup_parent_,

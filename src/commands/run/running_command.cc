@@ -57,6 +57,9 @@ void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace
 
 void RunningCommand::PublishProgress() {
   if (supervisor_.cause() == EndCause::kLeaseRanOut) PublishLoss(locks_, EndCause::kLeaseRanOut);
+  if (supervisor_.cause() == EndCause::kRunTooLong && !std::exchange(is_too_long_, true)) {
+    SetReason(cli::CauseText(EndCause::kRunTooLong, locks_, {.limit = *context_.options.max_run}));
+  }
   if (!reason_.empty() && supervisor_.has_sent_stop() && context_.clock.Now() >= report_at_) {
     context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kSentStop));
     has_sent_stop_ = true;

@@ -43,7 +43,8 @@ class RunningCommand {
   /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
   /// theirs or our own.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
-  /// That the command has been executed, and that the lease has run out, as soon as it is known;
+  /// That the command has been executed, and that the lease or --max-run is over, as soon as it is
+  /// known;
   /// and why the command has to end, if it takes long to end.
   void PublishProgress();
   /// The locks of our session are lost: publishes that, unless a loss has been published, and ends
@@ -82,6 +83,7 @@ class RunningCommand {
   bool start_published_ = false;
   std::optional<EndCause> loss_;  // published
   bool has_request_ = false;
+  bool is_too_long_ = false;
   const Details details_;
   std::string reason_;            // that is not reported yet
   TimePoint report_at_ = kNever;  // even if the command has not ended by then

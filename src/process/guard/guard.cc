@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -79,6 +80,7 @@ class Guard {
   [[nodiscard]] std::vector<Survivor> Survivors() const;
   [[nodiscard]] TimePoint LeaseEnd() const;
   [[nodiscard]] TimePoint StopTime() const;
+  [[nodiscard]] std::optional<EndCause> WhatIsOver(TimePoint now) const;
   [[nodiscard]] TimePoint KillTime() const;
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
@@ -242,6 +244,7 @@ void Guard::ReadMessages() {
 void Guard::BeginCommand() {
   if (phase_ != Phase::kReady) return;  // the order to end it was faster
   phase_ = Phase::kRunning;
+  duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
   if (BootClock::now() < duty_.page.lease.StopTime()) {
     LetCommandRun(link_);
     LockMemory();  // the command does not wait for it, and is a process of its own already
@@ -299,6 +302,12 @@ TimePoint Guard::StopTime() const {
   return protocol::StopTime(LeaseEnd(), duty_.page.lease.grace());
 }
 
+std::optional<EndCause> Guard::WhatIsOver(TimePoint now) const {
+  if (now >= StopTime()) return EndCause::kLeaseRanOut;
+  if (now >= duty_.page.run_end.Get()) return EndCause::kRunTooLong;
+  return std::nullopt;
+}
+
 TimePoint Guard::KillTime() const {
   return protocol::KillTime(ending_since_, LeaseEnd(), duty_.page.lease.grace());
 }
@@ -312,9 +321,9 @@ TimePoint Guard::NextLook() const {
     case Phase::kRunning:
       // Of what is only in the cgroup, no signal tells the end.
       if (command_status_ && !has_children_) return BootClock::now() + kStopPause;
-      return StopTime();
+      [[fallthrough]];
     case Phase::kReported:
-      return StopTime();
+      return std::min(StopTime(), duty_.page.run_end.Get());
     case Phase::kEnding:
       return std::min(BootClock::now() + kStopPause, KillTime());
     case Phase::kKilling:
@@ -336,8 +345,9 @@ void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
-    if (now >= StopTime()) duty_.page.cause.Set(EndCause::kLeaseRanOut);
-    if (has_cause || is_orphaned_ || now >= StopTime()) BeginEnding(now);
+    const auto over = WhatIsOver(now);
+    if (over) duty_.page.cause.Set(*over);
+    if (has_cause || is_orphaned_ || over) BeginEnding(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kEnding) {

@@ -18,6 +18,9 @@ namespace zklock::process {
 struct GuardPage {
   /// D and the grace. Written by zklock, before kBegin. It may move back: kWake follows then.
   SharedLease lease;
+  /// Written by the guard when the command begins: when the tree has to end, however long the lease
+  /// lasts.
+  SharedMoment run_end{kNever};
   /// Written by the guard: it has seen the lease and the order, and will look (and move this) again
   /// at this moment at the latest. A guard that is later hangs.
   SharedMoment guard_looks_at;

@@ -13,11 +13,12 @@ namespace zklock::process {
 /// A moment in memory that zklock and its guard share.
 class SharedMoment {
  public:
+  explicit SharedMoment(TimePoint moment = {}) : value_(moment.time_since_epoch().count()) {}
   void Set(TimePoint moment) { value_ = moment.time_since_epoch().count(); }
   [[nodiscard]] TimePoint Get() const { return TimePoint(Duration(value_)); }
 
  private:
-  std::atomic<int64_t> value_{};
+  std::atomic<int64_t> value_;
   static_assert(std::atomic<int64_t>::is_always_lock_free);
 };
 

@@ -244,7 +244,10 @@ void Supervisor::State::WatchGuard(TimePoint now) {
 }
 
 void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
-  guard.page().cause.Set(LeaseRanOut() ? EndCause::kLeaseRanOut : EndCause::kGuardFailed);
+  const bool is_too_long = BootClock::now() >= guard.page().run_end.Get();
+  guard.page().cause.Set(LeaseRanOut() ? EndCause::kLeaseRanOut
+                         : is_too_long ? EndCause::kRunTooLong
+                                       : EndCause::kGuardFailed);
   // Kills the guard. Does not throw.
   phase.emplace<TakenOver>(guard, std::move(outsiders), cgroup.get(), guard_was_slow);
   guard.CloseSocket();
@@ -401,6 +404,8 @@ void Supervisor::End(EndCause cause) { state_->End(cause); }
 std::optional<EndCause> Supervisor::cause() const { return state_->guard.page().cause.Get(); }
 
 const Containment& Supervisor::containment() const { return state_->containment; }
+
+TimePoint Supervisor::run_end() const { return state_->guard.page().run_end.Get(); }
 
 bool Supervisor::has_sent_stop() const { return state_->guard.page().sent_stop; }
 

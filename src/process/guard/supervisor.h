@@ -99,6 +99,8 @@ class Supervisor final : public EventSource {
   /// Why the tree had to end: the first cause, from End(), or found by the guard or this object
   /// itself. None: the command has not ended yet, or by itself.
   [[nodiscard]] std::optional<EndCause> cause() const;
+  /// When the run has lasted for CommandSpec::max_run. kNever: not yet known, or without a limit.
+  [[nodiscard]] TimePoint run_end() const;
   /// The tree has been sent the stop signal.
   [[nodiscard]] bool has_sent_stop() const;
   /// Null until its execve has failed; nothing is left of it then.

@@ -16,7 +16,7 @@
 namespace zklock::test {
 namespace {
 
-const Set kStatuses = {"64", "69", "70", "71", "75", "76", "77", "78", "126", "127", "128"};
+const Set kStatuses = {"64", "69", "70", "71", "75", "76", "77", "78", "124", "126", "127", "128"};
 
 /// The rows of the table that a subcommand has, as help writes them: "-w,--wait DURATION".
 Set TableOptions(const cli::SubcommandSpec& subcommand) {

@@ -342,6 +342,12 @@ Provocations LossProvocations() {
       {{"kLost", Part("kDeleted", "our contender was deleted"),
         Part("kStopped", "sh was ended with TERM")},
        TakenAway},
+      {{Part("kRunTooLong"), Part("kStopped", "sleep was ended with TERM")},
+       [] {
+         return Said(
+             RunZklock({"exclusive", "--max-run", "500ms", NewLock("said"), "--", "sleep", "60"}),
+             Exited(124));
+       }},
       {{Part("kContinues", "sh continues, and others may run too (--on-lost warn)")}, RunsOn},
       {{Part("kTakenBy", "taken away by me ('for fun')"), Part("kWithLabel", "sh ('nightly')")},
        TakenAwayBy},

@@ -28,10 +28,10 @@ TEST_CASE("servers that allow it grant the longest session timeout") {
 
 TEST_CASE("the largest numbers and durations work in a run, with a free LOCK and a held one") {
   const std::string longest = "106751d23h";  // what fits into 64 bits of nanoseconds
-  const std::vector<Words> options = {{"--wait", longest},        {"--connect-timeout", longest},
-                                      {"--kill-after", longest},  {"--min-interval", longest},
-                                      {"--once-per", longest},    {"--max-queue", "2147483647"},
-                                      {"--permits", "2147483647"}};
+  const std::vector<Words> options = {{"--wait", longest},         {"--connect-timeout", longest},
+                                      {"--kill-after", longest},   {"--min-interval", longest},
+                                      {"--once-per", longest},     {"--max-queue", "2147483647"},
+                                      {"--permits", "2147483647"}, {"--max-run", longest}};
   for (const Words& option : options) {
     CAPTURE(option);
     const std::string lock = NewLock("limits");

@@ -144,6 +144,7 @@ Rows CommandRows(const Outcomes& usual) {
       {"--conflict-exit-code", {"--conflict-exit-code", "7"}, But(usual, {{kBusy, {7}}})},
       {"--kill-after", {"--kill-after", "1s"}, usual},
       {"--kill-after", {"--kill-after", "0"}, usual},
+      {"--max-run", {"--max-run", "1h"}, usual},
       {"--stop-signal", {"--stop-signal", "INT"}, usual},
       {"-c", {"-c", "echo ran"}, usual},
       {"--label", {"--label", "a label"}, usual},
@@ -151,7 +152,7 @@ Rows CommandRows(const Outcomes& usual) {
       {"--events", {"--events", "FILE"}, usual},
       {"--events", {"--events", "2"}, usual},
   };
-  rows[4].has_command = false;
+  rows[5].has_command = false;
   rows.back().talks = true;
   const auto choices = [&](const std::string& option, const Words& values) {
     for (const std::string& value : values) rows.push_back({option, {option, value}, usual});

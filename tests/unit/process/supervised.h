@@ -101,6 +101,7 @@ class ReportPipe {
 struct ScriptOptions {
   int stop_signal = SIGTERM;
   Duration kill_after = std::chrono::hours(1);
+  Duration max_run = Duration::max();
   TimePoint lease_end = kNever;
   Descendants descendants = Descendants::kLeave;
 };
@@ -133,6 +134,7 @@ inline TestCommand Script(const std::string& script, const ScriptOptions& option
   }
   spec.stop_signal = options.stop_signal;
   spec.kill_after = options.kill_after;
+  spec.max_run = options.max_run;
   spec.lease_end = options.lease_end;
   spec.descendants = options.descendants;
   return spec;

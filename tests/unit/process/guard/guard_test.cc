@@ -462,6 +462,16 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
   CHECK(command.report.HasEnded());
 }
 
+TEST_CASE("a stopped guard does not keep a run that lasts too long from ending") {
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = milliseconds(100), .max_run = milliseconds(1500)});
+  WaitForTree(command.report, kStubbornTreeSize);
+  kill(command.guard(), SIGSTOP);
+  CHECK(command.WaitForEnd().guard_failed);
+  CHECK(command->cause() == EndCause::kRunTooLong);
+  CHECK(command.report.HasEnded());
+}
+
 TEST_CASE("a stopped guard does not keep the destructor from ending the tree") {
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);

@@ -1,0 +1,149 @@
+// --max-run.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <string>
+
+#include "base/read_file.h"
+#include "cli/hold/hold_script.h"
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// A command that takes too long; with `trap`, shell text for TERM.
+std::string Endless(const std::string& trap = "") {
+  return (trap.empty() ? "" : "trap '" + trap + "' TERM; ") +
+         "sleep 1000 & echo held; while :; do wait; done";
+}
+
+Words Limited(const Words& options, const std::string& lock, const std::string& script) {
+  Words words = {"exclusive", "--max-run", "500ms"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {lock, "--", "sh", "-c", script});
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("a run that lasts too long is ended as a whole, with status 124") {
+  struct Case {
+    std::string trap;
+    std::string fate;
+  };
+  const auto [trap, fate] = GENERATE(values<Case>({
+      {"", "sh was ended with TERM"},
+      {"exit 3", "sh was ended with TERM"},
+      {":", "sh was ended with KILL, since TERM did not end it in time"},
+  }));
+  CAPTURE(trap);
+  const TemporaryDirectory directory;
+  const std::string events = directory.Path("events");
+  const std::string lock = NewLock("max-run");
+  Child holder = Child::Start(
+      Zklock(Limited({"--kill-after", "100ms", "--events", events}, lock, Endless(trap))));
+  CHECK(holder.Wait() == Exited(124));
+  holder.ReadToEnd();  // every process with its standard output is gone
+  CHECK(holder.err() ==
+        "zklock: " + lock + ": the run has lasted 500ms (--max-run); " + fate + "\n");
+  CHECK_THAT(ReadFile(events).value_or(""), Catch::Contains(R"("reason":"max-run","status":124)"));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("a command that ends in time keeps its status") {
+  const Finished finished =
+      RunZklock({"exclusive", "--max-run", "1h", NewLock("max-run"), "--", "sh", "-c", "exit 3"});
+  CHECK(finished.exit == Exited(3));
+  CHECK(finished.err.empty());
+}
+
+TEST_CASE("while zklock is stopped, the guard ends a run that lasts too long") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("file", "");
+  Child holder =
+      Child::Start(Zklock({"exclusive", "--max-run", "1s", "--session-timeout", "40s",
+                           NewLock("max-run"), "--", "flock", file, "sh", "-c", Endless()}));
+  REQUIRE(holder.ReadLine() == "held");
+  holder.Signal(SIGSTOP);
+  holder.WaitUntilStopped();
+  CHECK(Run({.argv = {"flock", file, "true"}}).exit == Exited(0));
+  holder.Signal(SIGCONT);
+  CHECK(holder.Wait() == Exited(124));
+}
+
+TEST_CASE("a run that lasted too long is a failure, whatever its command says") {
+  const std::string lock = NewLock("max-run");
+  const Words options = {"--min-interval", "1h", "--history", "5"};
+  CHECK(RunZklock(Limited(options, lock, Endless("exit 0"))).exit == Exited(124));
+  CHECK_THAT(RunZklock({"inspect", "--history", lock}).out, Catch::Contains(" 124 "));
+  CHECK(RunZklock({"inspect", "--check", "--last-run", lock}).exit == Exited(2));
+  CHECK(RunZklock(Limited(options, lock, "exit 0")).exit == Exited(0));
+}
+
+TEST_CASE("the limit includes what outlives the command and is waited for") {
+  const std::string lock = NewLock("max-run");
+  SECTION("descendants") {
+    CHECK(RunZklock(Limited({"--descendants", "wait"}, lock, "sleep 1000 & exit 0")).exit ==
+          Exited(124));
+  }
+  SECTION("a nested run") {
+    const TemporaryDirectory directory;
+    const std::string begun = directory.Path("begun");
+    const std::string status = directory.Path("status");
+    const std::string nested =
+        directory.Write("nested", Binary() + " exclusive " + lock + " -- sh -c 'echo >" + begun +
+                                      "; exec sleep 1000'; echo $? >" + status + "\n");
+    Child holder = Child::Start(
+        Zklock({"exclusive", "--max-run", "2s", lock, "--", "sh", "-c",
+                "setsid sh " + nested + " & while ! [ -e " + begun + " ]; do sleep 0.01; done"}));
+    CHECK(holder.Wait() == Exited(124));
+    CHECK_THAT(holder.err(), Catch::Contains("lasted 2s (--max-run); sh had already ended"));
+    holder.ReadToEnd();
+    CHECK(ReadFile(status) == "76\n");
+  }
+}
+
+TEST_CASE("the limit of a nested run ends only that run's command") {
+  const std::string lock = NewLock("max-run");
+  const Finished finished = RunZklock(
+      {"exclusive", lock, "--", "sh", "-c",
+       Binary() + " exclusive --max-run 100ms " + lock + " -- sleep 1000; echo $?; exit 5"});
+  CHECK(finished.out == "124\n");
+  CHECK(finished.exit == Exited(5));
+}
+
+TEST_CASE("a run under a reservation has a limit, and the reservation stays") {
+  const std::string lock = NewLock("max-run");
+  CHECK(RunZklock(Limited({"--reserve", "job"}, lock, Endless())).exit == Exited(124));
+  CHECK(RunZklock({"release", "--reserve", "job", lock}).exit == Exited(0));
+}
+
+TEST_CASE("with --hold, the owner is signalled after --max-run") {
+  Child script = Child::Start(Script(NewLock("max-run"),
+                                     "trap 'echo told; exit 9' USR1;"
+                                     "$Z exclusive --hold --max-run 500ms --on-lost-signal USR1 $L;"
+                                     "echo held; while :; do read -t 1000 x; done"));
+  REQUIRE(script.ReadLine() == "held");
+  CHECK(script.ReadLine() == "told");
+  CHECK(script.Wait() == Exited(9));
+}
+
+TEST_CASE("a limit in a configuration file does not apply with --on-lost warn") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "max-run = 100ms\n");
+  const auto run = [&](const Words& options) {
+    Words words = {"exclusive", "--config", file};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {NewLock("max-run"), "--", "sleep", "0.5"});
+    return RunZklock(words);
+  };
+  CHECK(run({}).exit == Exited(124));
+  CHECK(run({"--on-lost", "warn"}).exit == Exited(0));
+  const Finished refused = run({"--on-lost", "warn", "--max-run", "1h"});
+  CHECK(refused.exit == Exited(64));
+  CHECK(Lines(refused.err).front() ==
+        "zklock: --max-run and --on-lost warn cannot be used together");
+}
+
+}  // namespace zklock::test
