@@ -64,7 +64,8 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;
 #endif
 
-// What this process would only do for an attacker: execute a program, or look into another process.
+// Executing a program or looking into another process: only an attacker would make this process do
+// either.
 constexpr std::array<std::uint32_t, 5> kForbidden = {SYS_execve, SYS_execveat, SYS_ptrace,
                                                      SYS_process_vm_readv, SYS_process_vm_writev};
 

@@ -53,7 +53,7 @@ constexpr char kUnanswered[] = "no server answered for {}: {}";
 constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
 constexpr char kNotInTime[] = "it could not be confirmed in time";
 
-// What became of the command, the object of the next six.
+// What became of the command, which the next six begin with.
 constexpr char kWithLabel[] = "{} ('{}')";
 constexpr char kNotBegun[] = "{} was not run";
 constexpr char kHadEnded[] = "{} had already ended";

@@ -10,7 +10,7 @@
 
 namespace zklock::cli {
 
-/// The texts of one server, which are foreign.
+/// Texts about one server, not yet made printable.
 struct ServerTexts {
   std::string address;  ///< as the user would write it: "[::1]:2181"
   std::string version;  ///< empty: not known

@@ -29,14 +29,14 @@ namespace {
 using namespace std::chrono_literals;
 
 // The names that ps(1) shows; of zklock-transport, as much as the kernel keeps.
-constexpr char kMinderName[] = "zklock-proxy";
+constexpr char kMonitorName[] = "zklock-proxy";
 constexpr char kProgramName[] = "zklock-transpor";
 
 // From HUP to KILL, for a command whose connection is over.
 constexpr Duration kHangUpTime = 200ms;
-// For the minder to do this, at the end of zklock. Only a minder without processor time, or one
-// whose command runs processes that it may not kill, needs longer than kHangUpTime. If it were
-// killed, what its command has left in the background would live on.
+// How long the monitor of a proxy command may take for that when zklock ends. It needs more than
+// kHangUpTime only if it gets no processor time, or if the command runs processes that it may not
+// kill. If the monitor were killed, what the command has left in the background would live on.
 constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.
@@ -92,9 +92,9 @@ void AwaitHangUp(pid_t command) {
   }
 }
 
-/// In the minder: all signals are blocked.
-[[noreturn]] void Mind(const char* line, pid_t parent, int socket, int words) {
-  prctl(PR_SET_NAME, kMinderName);
+/// In the monitor: all signals are blocked.
+[[noreturn]] void MonitorProxy(const char* line, pid_t parent, int socket, int words) {
+  prctl(PR_SET_NAME, kMonitorName);
   setsid();
   LeaveWorkingDirectory();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -196,7 +196,7 @@ HelperProcesses::~HelperProcesses() {
   const TimePoint deadline = BootClock::now() + kEndTime;
   for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
   for (const pid_t helper : ended_) {
-    // It was stopped, or has no processor time. A proxy command dies with its minder.
+    // It was stopped, or has no processor time. A proxy command dies with its monitor.
     kill(helper, SIGKILL);
     Helpers().erase(helper);
   }
@@ -221,9 +221,9 @@ void HelperProcesses::Reap() {
 
 class ProxyTransport::Proxy final : public zookeeper::Helper {
  public:
-  Proxy(HelperProcesses& minders, pid_t minder, UniqueFd words)
-      : minders_(minders), minder_(minder), words_(std::move(words)) {}
-  ~Proxy() override { minders_.End(minder_, SIGTERM); }
+  Proxy(HelperProcesses& monitors, pid_t monitor, UniqueFd words)
+      : monitors_(monitors), monitor_(monitor), words_(std::move(words)) {}
+  ~Proxy() override { monitors_.End(monitor_, SIGTERM); }
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
@@ -231,24 +231,24 @@ class ProxyTransport::Proxy final : public zookeeper::Helper {
   void ForgetWords() override { words_.Forget(); }
 
  private:
-  HelperProcesses& minders_;
-  const pid_t minder_;
+  HelperProcesses& monitors_;
+  const pid_t monitor_;
   process::ErrorTail words_;
 };
 
 std::unique_ptr<zookeeper::Helper> ProxyTransport::Start(const zookeeper::Endpoint& endpoint,
                                                          UniqueFd socket) {
-  minders_.Reap();
+  monitors_.Reap();
   const std::size_t colon = endpoint.address.rfind(':');
   std::string line;
   (void)ExpandProxyCommand(command_, endpoint.address.substr(0, colon),
                            endpoint.address.substr(colon + 1), line);
   auto [words, its_words] = MakePipe();
   const pid_t parent = getpid();
-  const pid_t minder = ForkBlocked();
-  if (minder == 0) Mind(line.c_str(), parent, socket.get(), its_words.get());
-  minders_.Add(minder);
-  return std::make_unique<Proxy>(minders_, minder, std::move(words));
+  const pid_t monitor = ForkBlocked();
+  if (monitor == 0) MonitorProxy(line.c_str(), parent, socket.get(), its_words.get());
+  monitors_.Add(monitor);
+  return std::make_unique<Proxy>(monitors_, monitor, std::move(words));
 }
 
 class ProgramTransport::Program final : public zookeeper::Helper {
@@ -339,7 +339,7 @@ std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec) {
 }
 
 bool IsTransportHelper(const ProcessStat& process) {
-  if (process.name == kMinderName) return Executes(process.id.pid, "/proc/self/exe");
+  if (process.name == kMonitorName) return Executes(process.id.pid, "/proc/self/exe");
   if (process.name != kProgramName) return false;
   const auto program = FindTransportProgram();
   return program && Executes(process.id.pid, *program);

@@ -37,9 +37,10 @@ class HelperProcesses {
 /// Runs a proxy command for each connection.
 ///
 /// A command gets a session of its own, without the terminal: Ctrl-C must not cut the connection of
-/// a lock before the command under the lock has ended. A process between it and zklock, the minder,
-/// ends its process group when the connection is over or zklock is gone, first with HUP, as ssh
-/// does, then with KILL. The working directory is "/" from the start, since zklock leaves its own.
+/// a lock before the command under the lock has ended. A process between it and zklock, the
+/// monitor, ends its process group when the connection is over or zklock is gone, first with HUP,
+/// as ssh does, then with KILL. The working directory is "/" from the start, since zklock leaves
+/// its own.
 class ProxyTransport final : public zookeeper::Transport {
  public:
   /// `command`: see TransportSpec.
@@ -51,7 +52,7 @@ class ProxyTransport final : public zookeeper::Transport {
   class Proxy;
 
   const std::string command_;
-  HelperProcesses minders_;
+  HelperProcesses monitors_;
 };
 
 /// Runs zklock-transport for each connection, which ends when its standard input does. With a proxy

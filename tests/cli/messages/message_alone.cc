@@ -90,8 +90,8 @@ std::string LeaseRanOut() {
          cli::FateText(cli::Fate::kNotBegun, "./backup.sh", "", SIGTERM);
 }
 
-// What a host grants of cgroups is its own. Where a test may mount the hierarchy,
-// tests/cli/command/contain_test.cc has them from a whole zklock.
+// Which cgroups a process may create differs from host to host. Where a test may mount the
+// hierarchy, tests/cli/command/contain_test.cc makes a real zklock print these messages.
 std::string Containment() {
   return Reported(
       [](cli::Report& report) {

@@ -150,7 +150,7 @@ class HeldThroughHelper {
                                    {"exclusive", "--verbose", "--session-timeout", "20s"})),
         helper_(mark_.One("socat")) {}
   [[nodiscard]] pid_t helper() const { return helper_; }
-  [[nodiscard]] pid_t minder() const { return mark_.One("zklock-proxy"); }
+  [[nodiscard]] pid_t monitor() const { return mark_.One("zklock-proxy"); }
 
   void CheckThatCommandLivesOn() {
     holder_.ReadErrUntil("confirmed");
@@ -176,9 +176,9 @@ TEST_CASE("a command survives the KILL of the helper that its lock is held throu
   held.CheckThatCommandLivesOn();
 }
 
-TEST_CASE("a command survives the KILL of its helper's minder") {
+TEST_CASE("a command survives the KILL of its helper's monitor") {
   HeldThroughHelper held;
-  kill(held.minder(), SIGKILL);
+  kill(held.monitor(), SIGKILL);
   held.CheckThatCommandLivesOn();
 }
 
@@ -188,9 +188,9 @@ TEST_CASE("a command survives the stop of the helper that its lock is held throu
   held.CheckThatCommandLivesOn();
 }
 
-TEST_CASE("a command survives the stop of its helper and of the minder") {
+TEST_CASE("a command survives the stop of its helper and of the monitor") {
   HeldThroughHelper held;
-  kill(held.minder(), SIGSTOP);
+  kill(held.monitor(), SIGSTOP);
   kill(held.helper(), SIGSTOP);
   held.CheckThatCommandLivesOn();
 }

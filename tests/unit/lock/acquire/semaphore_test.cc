@@ -133,7 +133,7 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
   // One at a time has passed the turnstile without a permit.
   CHECK(PermitsIn(world) == permits + 1);
   CHECK(InTurnstile(world) == 3);
-  // The last but one that took a permit leaves: any will do.
+  // Any holder may leave; this is the one that was granted a permit before the last.
   for (std::size_t next = permits; next < all.size(); ++next) {
     all[next >= 2 ? next - 2 : 0]->Leave();
     if (next >= 2 && permits == 1) all[next - 1]->Leave();
