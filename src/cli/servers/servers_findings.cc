@@ -1,3 +1,5 @@
+#include "cli/servers/servers_findings.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 
 #include "cli/options/option_table.h"
 #include "cli/servers/servers_messages.h"
-#include "cli/servers/servers_view.h"
 #include "cli/text/duration.h"
 #include "cli/text/printable.h"
 #include "protocol/lease.h"

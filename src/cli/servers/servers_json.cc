@@ -1,7 +1,7 @@
+#include "cli/servers/servers_json.h"
+
 #include <chrono>
 #include <nlohmann/json.hpp>
-
-#include "cli/servers/servers_view.h"
 
 namespace zklock::cli {
 namespace {

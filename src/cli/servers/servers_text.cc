@@ -1,3 +1,5 @@
+#include "cli/servers/servers_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <string_view>
 
 #include "cli/servers/servers_messages.h"
-#include "cli/servers/servers_view.h"
 #include "cli/text/duration.h"
 #include "cli/text/printable.h"
 #include "cli/text/table.h"

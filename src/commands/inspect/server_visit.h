@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "cli/servers/servers_view.h"
+#include "cli/servers/servers_findings.h"
 #include "lock/operations/server_measurement.h"
 #include "process/loop/event_loop.h"
 #include "zookeeper/session.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/servers/servers_view.h"
+#include "cli/servers/servers_findings.h"
 
 namespace zklock::test {
 

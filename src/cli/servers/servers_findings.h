@@ -2,10 +2,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "cli/views/queue_text.h"
 #include "protocol/ensemble.h"
 
 namespace zklock::cli {
@@ -29,11 +28,6 @@ struct ServersReport {
                                       const ServersReport& report);
 /// How long a command lives without servers; empty if no server was reached.
 [[nodiscard]] std::string WithoutServersText(const ServersReport& report);
-
-/// For people: a table, a row for each server, and what follows from it.
-[[nodiscard]] std::string ServersReportText(const ServersReport& report, const ViewStyle& style);
-/// One JSON object (zklock-inspect(1), JSON).
-[[nodiscard]] std::string ServersReportJson(const ServersReport& report);
 
 /// The names that the JSON and the table use.
 [[nodiscard]] std::string_view RoleName(protocol::ServerRole role);
