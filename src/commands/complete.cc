@@ -70,7 +70,7 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
 /// how they are used.
 std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
-  // zklock would refuse it: see Grammar::ResolveLock.
+  // zklock would refuse it: see OptionReader::ResolveLock.
   const bool has_slash = wanted.typed.find('/') != std::string::npos;
   if (!absolute && has_slash && !wanted.server.has_own_root) return {};
   const std::string below = wanted.server.root == "/" ? "/" : wanted.server.root + "/";

@@ -10,7 +10,7 @@
 
 #include "cli/options/config.h"
 #include "cli/options/credentials.h"
-#include "cli/options/grammar.h"
+#include "cli/options/option_reader.h"
 #include "cli/options/options.h"
 
 namespace zklock::cli {
@@ -98,13 +98,13 @@ Words ServerWords(const Words& words, const Options& options, bool with_lock) {
 template <typename F>
 Completion CompleteOnServers(const Words& words, F complete) {
   try {
-    Grammar grammar(*FindSubcommand("inspect"));
-    if (!grammar.Read(words)) return CompleteWords{};
+    OptionReader reader(*FindSubcommand("inspect"));
+    if (!reader.Read(words)) return CompleteWords{};
     OptionFields fields;
-    grammar.Store(fields);
-    const bool is_typed = grammar.IsArgument("--proxy-command") || grammar.IsArgument("--config");
+    reader.Store(fields);
+    const bool is_typed = reader.IsArgument("--proxy-command") || reader.IsArgument("--config");
     if (is_typed && !fields.server.transport.proxy_command.empty()) return CompleteWords{};
-    return complete(grammar, std::move(fields.server));
+    return complete(reader, std::move(fields.server));
   } catch (const UsageError&) {
     return CompleteWords{};  // the line is not finished: there is nothing to report yet
   } catch (const ConfigError&) {
@@ -117,7 +117,7 @@ Completion CompleteOnServers(const Words& words, F complete) {
 Completion CompleteLockOf(const Words& words, const Options& options, const std::string& typed,
                           bool only_used) {
   return CompleteOnServers(ServerWords(words, options, false),
-                           [&](const Grammar& /*grammar*/, ServerOptions server) {
+                           [&](const OptionReader& /*reader*/, ServerOptions server) {
                              return CompleteLock{std::move(server), typed, only_used};
                            });
 }
@@ -126,9 +126,9 @@ Completion CompleteLockOf(const Words& words, const Options& options, const std:
 Completion CompleteFromQueueOf(CompleteFromQueue::What what, const Words& words,
                                const Options& options, const std::string& typed,
                                const std::string& before) {
-  return CompleteOnServers(ServerWords(words, options, true), [&](const Grammar& grammar,
+  return CompleteOnServers(ServerWords(words, options, true), [&](const OptionReader& reader,
                                                                   ServerOptions server) {
-    const std::string lock = grammar.locks().empty() ? "" : grammar.ReadLock(server.root);
+    const std::string lock = reader.locks().empty() ? "" : reader.ReadLock(server.root);
     return CompleteFromQueue{what, std::move(server), lock, typed.substr(before.size()), before};
   });
 }

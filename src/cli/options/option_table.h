@@ -72,8 +72,8 @@ struct OptionSpec {
   /// Which lock it is depends on the value: an empty variable is an error, not the default.
   bool decides_lock = false;
   bool repeatable = false;  ///< takes a list; otherwise the last one given counts
-  /// Checks and stores the value; null: the subcommand reads it from the Grammar. Returns what is
-  /// wrong with the value, or "". May throw ConfigError and UnsafeFile for a file that it names.
+  /// Checks and stores the value; null: the subcommand reads it from the OptionReader. Returns what
+  /// is wrong with the value, or "". May throw ConfigError and UnsafeFile for a file that it names.
   std::string (*store)(const OptionValue&, OptionFields&) = nullptr;
 
   [[nodiscard]] bool IsFlag() const { return metavar.empty(); }

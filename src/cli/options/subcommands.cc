@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options/grammar.h"
 #include "cli/options/help.h"
+#include "cli/options/option_reader.h"
 #include "cli/text/messages.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
@@ -18,35 +18,35 @@
 namespace zklock::cli {
 namespace {
 
-std::vector<std::string> ReadCommand(const Grammar& grammar,
+std::vector<std::string> ReadCommand(const OptionReader& reader,
                                      const std::optional<std::vector<std::string>>& command) {
-  if (grammar.WasGiven("--hold")) {
-    if (command || grammar.WasGiven("-c")) throw grammar.Error(message::kHoldsOnly);
+  if (reader.WasGiven("--hold")) {
+    if (command || reader.WasGiven("-c")) throw reader.Error(message::kHoldsOnly);
     return {};
   }
-  if (grammar.WasGiven("-c")) {
-    if (command) throw grammar.Error(message::kTwoCommands);
-    return {"/bin/sh", "-c", grammar.Value("-c").text};
+  if (reader.WasGiven("-c")) {
+    if (command) throw reader.Error(message::kTwoCommands);
+    return {"/bin/sh", "-c", reader.Value("-c").text};
   }
-  if (!command && grammar.WasGiven("--reserve")) {
+  if (!command && reader.WasGiven("--reserve")) {
     for (const char* option : {"--kill-after", "--max-run", "--stop-signal", "--descendants",
                                "--contain", "--publish-command"}) {
-      if (!grammar.IsArgument(option)) continue;
-      throw grammar.Error(fmt::format(message::kOfNoCommand, option));
+      if (!reader.IsArgument(option)) continue;
+      throw reader.Error(fmt::format(message::kOfNoCommand, option));
     }
     return {};
   }
   // An empty word is what a shell makes of "$COMMAND" if that is not set.
   if (!command || command->empty() || command->front().empty()) {
-    throw grammar.Error(message::kNoCommand);
+    throw reader.Error(message::kNoCommand);
   }
   return *command;
 }
 
-protocol::Mode ModeOf(const Grammar& grammar, Subcommands subcommand) {
+protocol::Mode ModeOf(const OptionReader& reader, Subcommands subcommand) {
   using protocol::Mode;
-  if (subcommand == kRead || grammar.WasGiven("--read")) return Mode::kRead;
-  const bool writes = subcommand == kWrite || grammar.WasGiven("--write");
+  if (subcommand == kRead || reader.WasGiven("--read")) return Mode::kRead;
+  const bool writes = subcommand == kWrite || reader.WasGiven("--write");
   return writes ? Mode::kWrite : Mode::kExclusive;
 }
 
@@ -54,7 +54,8 @@ protocol::Mode ModeOf(const Grammar& grammar, Subcommands subcommand) {
 /// used any more. Other children of a LOCK that zklock makes (`lock`, `leases`, `locks`) are good
 /// names for LOCKs; only a run with --dialect simple, or with --permits, refuses a LOCK above
 /// those.
-void RefusePartOfLock(const Grammar& grammar, const std::string& word, const std::string& lock) {
+void RefusePartOfLock(const OptionReader& reader, const std::string& word,
+                      const std::string& lock) {
   std::string path = lock;
   for (std::string above = protocol::ParentOf(path); above != "/";
        path = std::exchange(above, protocol::ParentOf(above))) {
@@ -64,34 +65,34 @@ void RefusePartOfLock(const Grammar& grammar, const std::string& word, const std
     if (!is_record && (!contender || contender->mark == protocol::Mark::kNone)) continue;
     const std::string what = fmt::format(
         fmt::runtime(is_record ? message::kIsRecord : message::kIsContender), name, above);
-    throw grammar.Error(fmt::format(message::kBadLock, word, what));
+    throw reader.Error(fmt::format(message::kBadLock, word, what));
   }
 }
 
 /// The LOCKs, each in its mode, in the order of their paths.
-std::vector<WantedLock> ReadLocks(const Grammar& grammar, Subcommands subcommand,
+std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcommand,
                                   const std::string& root) {
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
       // Not to be seen, and another lock.
       if (word.starts_with(' ') || word.ends_with(' ')) {
-        throw grammar.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
+        throw reader.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
       }
-      wanted.push_back({grammar.ResolveLock(word, root), mode});
-      RefusePartOfLock(grammar, word, wanted.back().path);
+      wanted.push_back({reader.ResolveLock(word, root), mode});
+      RefusePartOfLock(reader, word, wanted.back().path);
     }
   };
-  add(grammar.locks(), ModeOf(grammar, subcommand));
+  add(reader.locks(), ModeOf(reader, subcommand));
   if (subcommand != kTry) {
-    add(grammar.Value("--also-read").list, protocol::Mode::kRead);
-    add(grammar.Value("--also-write").list, protocol::Mode::kWrite);
+    add(reader.Value("--also-read").list, protocol::Mode::kRead);
+    add(reader.Value("--also-write").list, protocol::Mode::kWrite);
   }
   std::sort(wanted.begin(), wanted.end(),
             [](const WantedLock& a, const WantedLock& b) { return a.path < b.path; });
   for (std::size_t i = 1; i < wanted.size(); ++i) {
     if (wanted[i].path == wanted[i - 1].path && wanted[i].mode != wanted[i - 1].mode) {
-      throw grammar.Error(fmt::format(message::kTwoModes, wanted[i].path));
+      throw reader.Error(fmt::format(message::kTwoModes, wanted[i].path));
     }
   }
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
@@ -103,24 +104,24 @@ bool HasMode(const RunOptions& options, protocol::Mode mode) {
                      [&](const WantedLock& wanted) { return wanted.mode == mode; });
 }
 
-void CheckDialect(const Grammar& grammar, const RunOptions& options) {
+void CheckDialect(const OptionReader& reader, const RunOptions& options) {
   using protocol::Mode;
   if (options.dialect != protocol::Dialect::kSimple) return;
   if (HasMode(options, Mode::kRead) || HasMode(options, Mode::kWrite)) {
-    grammar.Reject("--dialect", message::kSimpleShared);
+    reader.Reject("--dialect", message::kSimpleShared);
   }
-  if (options.supersede || options.max_queue) grammar.Reject("--dialect", message::kSimpleQueue);
+  if (options.supersede || options.max_queue) reader.Reject("--dialect", message::kSimpleQueue);
 }
 
-void CheckIntervals(const Grammar& grammar, const RunOptions& options) {
+void CheckIntervals(const OptionReader& reader, const RunOptions& options) {
   if (!HasMode(options, protocol::Mode::kRead)) return;
   for (const std::string_view option : options.Intervals()) {
-    grammar.Reject(option, fmt::format(message::kNotForReaders, option));
+    reader.Reject(option, fmt::format(message::kNotForReaders, option));
   }
 }
 
 /// A configuration file sets it for every run: it has no effect on those that cannot have one.
-void CheckHistory(const Grammar& grammar, RunOptions& options) {
+void CheckHistory(const OptionReader& reader, RunOptions& options) {
   if (options.history == 0) return;
   const bool only_reads =
       std::all_of(options.locks.begin(), options.locks.end(),
@@ -130,52 +131,52 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
                                 ? message::kHistorySimple
                                 : "";
   if (wrong.empty()) return;
-  if (grammar.IsArgument("--history")) throw grammar.Error(wrong);
+  if (reader.IsArgument("--history")) throw reader.Error(wrong);
   options.history = 0;
 }
 
 /// A configuration file may set it for every run: one that outlives its lock has no limit then.
-void CheckMaxRun(const Grammar& grammar, RunOptions& options) {
+void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
   if (!options.max_run || options.on_lost != OnLost::kWarn) return;
-  if (grammar.IsArgument("--max-run")) {
-    throw grammar.Error(fmt::format(message::kExclude, "--max-run", "--on-lost warn"));
+  if (reader.IsArgument("--max-run")) {
+    throw reader.Error(fmt::format(message::kExclude, "--max-run", "--on-lost warn"));
   }
   options.max_run.reset();
 }
 
-void CheckReserve(const Grammar& grammar, RunOptions& options) {
+void CheckReserve(const OptionReader& reader, RunOptions& options) {
   if (options.reserve.empty()) return;
   if (options.dialect == protocol::Dialect::kSimple) {
     const char* const name = options.resumes ? "--resume" : "--reserve";
-    grammar.Reject("--dialect", fmt::format(message::kReserveDialect, name));
+    reader.Reject("--dialect", fmt::format(message::kReserveDialect, name));
   }
   options.no_nest = true;  // what a zklock above us holds is not reserved
 }
 
-void CheckPreempt(const Grammar& grammar, const RunOptions& options) {
+void CheckPreempt(const OptionReader& reader, const RunOptions& options) {
   if (options.preempt == Preempt::kNobody) return;
   const std::string wrong = options.try_only
                                 ? fmt::format(message::kExclude, "--preempt", "--nonblock")
                             : options.dialect == protocol::Dialect::kSimple
                                 ? fmt::format(message::kReserveDialect, "--preempt")
                                 : "";
-  if (!wrong.empty()) throw grammar.Error(wrong);
+  if (!wrong.empty()) throw reader.Error(wrong);
 }
 
-void CheckPermits(const Grammar& grammar, const RunOptions& options) {
+void CheckPermits(const OptionReader& reader, const RunOptions& options) {
   if (!options.permits) return;
   const std::string wrong =
       options.locks.size() > 1                                   ? message::kPermitsOneLock
       : options.locks.front().mode != protocol::Mode::kExclusive ? message::kPermitsShared
       : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
                                                                  : "";
-  if (!wrong.empty()) grammar.Reject("--permits", wrong);
+  if (!wrong.empty()) reader.Reject("--permits", wrong);
 }
 
 /// The LOCKs, absolute and checked, in the order of their paths.
-std::vector<std::string> ReadLocks(const Grammar& grammar, const std::string& root) {
+std::vector<std::string> ReadLocks(const OptionReader& reader, const std::string& root) {
   std::vector<std::string> locks;
-  for (const std::string& word : grammar.locks()) locks.push_back(grammar.ResolveLock(word, root));
+  for (const std::string& word : reader.locks()) locks.push_back(reader.ResolveLock(word, root));
   std::sort(locks.begin(), locks.end());
   locks.erase(std::unique(locks.begin(), locks.end()), locks.end());
   return locks;
@@ -186,78 +187,78 @@ std::vector<std::string> ReadLocks(const Grammar& grammar, const std::string& ro
 ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
                           const std::vector<std::string>& arguments,
                           const std::optional<std::vector<std::string>>& command) {
-  Grammar grammar(subcommand);
-  if (!command) grammar.RequireSeparator(arguments);
-  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
-  if (!grammar.WasGiven("--also-read") && !grammar.WasGiven("--also-write")) {
-    grammar.RequireLock();
+  OptionReader reader(subcommand);
+  if (!command) reader.RequireSeparator(arguments);
+  if (!reader.Read(arguments)) return Text{HelpText(subcommand, arguments)};
+  if (!reader.WasGiven("--also-read") && !reader.WasGiven("--also-write")) {
+    reader.RequireLock();
   }
-  const std::vector<std::string> command_words = ReadCommand(grammar, command);
-  grammar.KeepStronger("--nonblock", "--wait");
+  const std::vector<std::string> command_words = ReadCommand(reader, command);
+  reader.KeepStronger("--nonblock", "--wait");
 
   OptionFields fields;
-  grammar.Store(fields);
-  grammar.CheckRules();
+  reader.Store(fields);
+  reader.CheckRules();
   RunOptions& options = fields.run;
   options.command = command_words;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
   options.dry_run = fields.dry_run;
-  options.locks = ReadLocks(grammar, subcommand.bit, options.server.root);
+  options.locks = ReadLocks(reader, subcommand.bit, options.server.root);
   options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
   // A deadline that has passed at once would be noticed before the answer that the lock is free.
   if (options.try_only) options.wait.reset();
-  CheckDialect(grammar, options);
-  CheckIntervals(grammar, options);
-  if (subcommand.bit != kRead) CheckHistory(grammar, options);
-  CheckMaxRun(grammar, options);
-  CheckPermits(grammar, options);
-  CheckReserve(grammar, options);
-  CheckPreempt(grammar, options);
+  CheckDialect(reader, options);
+  CheckIntervals(reader, options);
+  if (subcommand.bit != kRead) CheckHistory(reader, options);
+  CheckMaxRun(reader, options);
+  CheckPermits(reader, options);
+  CheckReserve(reader, options);
+  CheckPreempt(reader, options);
   return std::move(options);
 }
 
 ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
-  Grammar grammar(PrintConfigSpec());
-  if (!grammar.Read(arguments)) return Text{HelpText(PrintConfigSpec(), arguments)};
-  if (!grammar.locks().empty()) {
-    throw grammar.Error(fmt::format(message::kOnlyOptions, grammar.locks().front()));
+  OptionReader reader(PrintConfigSpec());
+  if (!reader.Read(arguments)) return Text{HelpText(PrintConfigSpec(), arguments)};
+  if (!reader.locks().empty()) {
+    throw reader.Error(fmt::format(message::kOnlyOptions, reader.locks().front()));
   }
-  return Text{grammar.ShowConfig()};
+  return Text{reader.ShowConfig()};
 }
 
 ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command) {
   const SubcommandSpec& subcommand = *FindSubcommand("inspect");
-  Grammar grammar(subcommand);
-  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
-  if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "inspect"));
+  OptionReader reader(subcommand);
+  if (!reader.Read(arguments)) return Text{HelpText(subcommand, arguments)};
+  if (has_command) throw reader.Error(fmt::format(message::kRunsNoCommand, "inspect"));
   OptionFields fields;
-  grammar.Store(fields);
-  grammar.CheckRules();
-  if (grammar.WasGiven("--servers-report") && !grammar.locks().empty()) {
-    throw grammar.Error(message::kReportTakesNoLock);
+  reader.Store(fields);
+  reader.CheckRules();
+  if (reader.WasGiven("--servers-report") && !reader.locks().empty()) {
+    throw reader.Error(message::kReportTakesNoLock);
   }
   InspectOptions& options = fields.inspect;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
   // As arguments these two are also about what is printed; in a file, which is about every
   // subcommand, only about what is reported on standard error.
-  options.by_status = grammar.IsArgument("--quiet");
-  options.with_names = grammar.IsArgument("--verbose");
+  options.by_status = reader.IsArgument("--quiet");
+  options.with_names = reader.IsArgument("--verbose");
   const auto path_of = [&](const std::string& word) {
-    return word == "/" ? word : grammar.ResolveLock(word, options.server.root);
+    return word == "/" ? word : reader.ResolveLock(word, options.server.root);
   };
   if (options.form == InspectOptions::Form::kCheck) {
-    for (const std::string& word : grammar.locks()) options.paths.push_back(path_of(word));
+    for (const std::string& word : reader.locks()) options.paths.push_back(path_of(word));
     if (options.paths.empty()) options.paths.push_back(options.server.root);
     return std::move(options);
   }
   if (options.history) {
-    grammar.RequireLock();
-    options.path = grammar.ReadLock(options.server.root);
-  } else if (!grammar.locks().empty()) {
-    const bool everything = grammar.locks().front() == "/";
-    options.path = everything ? "/" : grammar.ReadLock(options.server.root);
+    reader.RequireLock();
+    options.path = reader.ReadLock(options.server.root);
+  } else if (!reader.locks().empty()) {
+    const bool everything = reader.locks().front() == "/";
+    options.path = everything ? "/" : reader.ReadLock(options.server.root);
   } else if (!options.mine) {
     options.path = options.server.root;
     options.is_root = true;
@@ -267,21 +268,21 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
 
 ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_command) {
   const SubcommandSpec& subcommand = *FindSubcommand("release");
-  Grammar grammar(subcommand);
-  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
-  if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "release"));
-  grammar.RequireLock();
+  OptionReader reader(subcommand);
+  if (!reader.Read(arguments)) return Text{HelpText(subcommand, arguments)};
+  if (has_command) throw reader.Error(fmt::format(message::kRunsNoCommand, "release"));
+  reader.RequireLock();
   OptionFields fields;
-  grammar.Store(fields);
-  grammar.CheckRules();
+  reader.Store(fields);
+  reader.CheckRules();
   ReleaseOptions& options = fields.release;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
   options.dry_run = fields.dry_run;
   if (options.target == ReleaseOptions::Target::kReservation) {
-    options.locks = ReadLocks(grammar, options.server.root);
+    options.locks = ReadLocks(reader, options.server.root);
   } else {
-    options.lock = grammar.ReadLock(options.server.root);
+    options.lock = reader.ReadLock(options.server.root);
   }
   return std::move(options);
 }

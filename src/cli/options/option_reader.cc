@@ -1,4 +1,4 @@
-#include "cli/options/grammar.h"
+#include "cli/options/option_reader.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -65,7 +65,7 @@ OptionValue DefaultOf(const OptionSpec& option) {
 
 }  // namespace
 
-struct Grammar::Parser {
+struct OptionReader::Parser {
   explicit Parser(std::string_view name) : app("", std::string(name)) {
     app.allow_extras();
     app.set_help_flag("-h,--help", "");
@@ -98,16 +98,16 @@ struct Grammar::Parser {
   std::vector<Declared> declared;
 };
 
-Grammar::Grammar(const SubcommandSpec& subcommand)
+OptionReader::OptionReader(const SubcommandSpec& subcommand)
     : subcommand_(subcommand), parser_(std::make_unique<Parser>(subcommand.name)) {
   const auto options = OptionsOf(subcommand.bit);
   values_.reserve(options.size());
   for (const OptionSpec* option : options) values_.push_back(DefaultOf(*option));
 }
 
-Grammar::~Grammar() = default;
+OptionReader::~OptionReader() = default;
 
-bool Grammar::Read(const Words& arguments) {
+bool OptionReader::Read(const Words& arguments) {
   RefuseValuesOfFlags(arguments);
   Declare(arguments);
   try {
@@ -124,14 +124,14 @@ bool Grammar::Read(const Words& arguments) {
 
 // To declare an option takes CLI11 as long as an exec takes the kernel: of forty options only those
 // that may be among the arguments are declared.
-void Grammar::Declare(const Words& arguments) {
+void OptionReader::Declare(const Words& arguments) {
   for (OptionValue& value : values_) {
     if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
   }
 }
 
 // CLI11 would take `--quiet=7` for yes.
-void Grammar::RefuseValuesOfFlags(const Words& arguments) const {
+void OptionReader::RefuseValuesOfFlags(const Words& arguments) const {
   for (const std::string& word : arguments) {
     const std::size_t equals = word.find('=');
     if (!word.starts_with("--") || equals == std::string::npos) continue;
@@ -141,7 +141,7 @@ void Grammar::RefuseValuesOfFlags(const Words& arguments) const {
   }
 }
 
-void Grammar::RequireSeparator(const Words& arguments) const {
+void OptionReader::RequireSeparator(const Words& arguments) const {
   std::size_t locks = 0;
   std::string command;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -170,7 +170,7 @@ void Grammar::RequireSeparator(const Words& arguments) const {
   if (locks > 1) throw Error(message::kNoCommand);
 }
 
-void Grammar::Parse(const Words& arguments) {
+void OptionReader::Parse(const Words& arguments) {
   try {
     parser_->app.parse(AsCli11Takes(arguments));
   } catch (const CLI::CallForHelp&) {
@@ -189,7 +189,7 @@ void Grammar::Parse(const Words& arguments) {
 }
 
 // LOCKs are not declared to CLI11 as positionals: it would take `[a,b]` for a list.
-void Grammar::ReadExtras(const Words& arguments) {
+void OptionReader::ReadExtras(const Words& arguments) {
   for (const std::string& extra : parser_->app.remaining()) {
     if (extra.starts_with("-=")) {
       // What CLI11 has left of `-v=1`.
@@ -205,7 +205,7 @@ void Grammar::ReadExtras(const Words& arguments) {
   }
 }
 
-std::string Grammar::UnknownOption(const std::string& word) const {
+std::string OptionReader::UnknownOption(const std::string& word) const {
   const std::string name = word.substr(0, word.find('='));
   if (const auto others = SubcommandsWith(name); !others.empty()) {
     return fmt::format(message::kOthersOption, name, subcommand_.name, fmt::join(others, ", "));
@@ -222,7 +222,7 @@ std::string Grammar::UnknownOption(const std::string& word) const {
   return fmt::format(message::kUnknownOption, name, DidYouMean(name, names, otherwise));
 }
 
-void Grammar::ReadEnvironment() {
+void OptionReader::ReadEnvironment() {
   for (OptionValue& value : values_) {
     if (value.spec->environment.empty() || value.origin == Origin::kArgument) continue;
     const char* text = getenv(value.spec->environment.data());
@@ -232,7 +232,7 @@ void Grammar::ReadEnvironment() {
   }
 }
 
-void Grammar::ReadFiles() {
+void OptionReader::ReadFiles() {
   const OptionValue& named = Value("--config");
   const Config config =
       ReadConfig(named.WasGiven() ? std::optional(named.text) : std::nullopt, ConfigurableNames());
@@ -259,42 +259,42 @@ void Grammar::ReadFiles() {
   }
 }
 
-const OptionSpec* Grammar::SpecOf(std::string_view word) const {
+const OptionSpec* OptionReader::SpecOf(std::string_view word) const {
   const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
     return value.spec->HasName(word);
   });
   return found != values_.end() ? found->spec : nullptr;
 }
 
-const OptionValue* Grammar::Find(std::string_view name) const {
+const OptionValue* OptionReader::Find(std::string_view name) const {
   const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
     return IsNamed(*value.spec, name);
   });
   return found != values_.end() ? &*found : nullptr;
 }
 
-const OptionValue& Grammar::Value(std::string_view name) const {
+const OptionValue& OptionReader::Value(std::string_view name) const {
   const OptionValue* value = Find(name);
   if (value == nullptr) throw std::logic_error("no such option: " + std::string(name));
   return *value;
 }
 
-bool Grammar::WasGiven(std::string_view name) const {
+bool OptionReader::WasGiven(std::string_view name) const {
   const OptionValue* value = Find(name);
   return value != nullptr && value->WasGiven();
 }
 
-bool Grammar::IsArgument(std::string_view name) const {
+bool OptionReader::IsArgument(std::string_view name) const {
   const OptionValue* value = Find(name);
   return value != nullptr && value->origin == Origin::kArgument;
 }
 
-bool Grammar::IsOn(std::string_view name) const {
+bool OptionReader::IsOn(std::string_view name) const {
   const OptionValue* value = Find(name);
   return value != nullptr && value->WasGiven() && (!value->spec->IsFlag() || value->flag);
 }
 
-void Grammar::KeepStronger(std::string_view one, std::string_view other) {
+void OptionReader::KeepStronger(std::string_view one, std::string_view other) {
   if (!WasGiven(one) || !WasGiven(other)) return;
   const Origin first = Value(one).origin;
   const Origin second = Value(other).origin;
@@ -305,7 +305,7 @@ void Grammar::KeepStronger(std::string_view one, std::string_view other) {
   }
 }
 
-void Grammar::CheckRules() const {
+void OptionReader::CheckRules() const {
   for (const OptionRule& rule : OptionRules()) {
     if ((rule.subcommands & subcommand_.bit) == 0) continue;
     for (const std::string_view option : NamesIn(rule.options)) {
@@ -315,7 +315,7 @@ void Grammar::CheckRules() const {
 }
 
 /// `option`, one of those of the rule, was given.
-void Grammar::CheckRule(const OptionRule& rule, std::string_view option) const {
+void OptionReader::CheckRule(const OptionRule& rule, std::string_view option) const {
   const bool excludes = rule.kind == OptionRule::Kind::kExcludes;
   std::string missing;
   for (const std::string_view other : NamesIn(rule.others)) {
@@ -332,7 +332,7 @@ void Grammar::CheckRule(const OptionRule& rule, std::string_view option) const {
   if (!excludes) Reject(option, fmt::format(message::kRequires, option, missing));
 }
 
-void Grammar::Store(OptionFields& fields) const {
+void OptionReader::Store(OptionFields& fields) const {
   fields.server.unused_config = unused_config_;
   for (const OptionValue& value : values_) {
     if (value.spec->store == nullptr) continue;
@@ -341,12 +341,12 @@ void Grammar::Store(OptionFields& fields) const {
   }
 }
 
-UsageError Grammar::Error(const std::string& what) const {
+UsageError OptionReader::Error(const std::string& what) const {
   const bool is_subcommand = FindSubcommand(subcommand_.name) != nullptr;
   return {what, is_subcommand ? std::string(subcommand_.name) : ""};
 }
 
-void Grammar::Reject(std::string_view option, const std::string& what) const {
+void OptionReader::Reject(std::string_view option, const std::string& what) const {
   const OptionValue& value = Value(option);
   if (value.origin == Origin::kConfig) throw ConfigError(value.place + ": " + what);
   if (value.origin == Origin::kEnvironment) {
@@ -355,7 +355,7 @@ void Grammar::Reject(std::string_view option, const std::string& what) const {
   throw Error(what);
 }
 
-void Grammar::RequireLock() const {
+void OptionReader::RequireLock() const {
   if (!locks_.empty()) return;
   for (const OptionValue& value : values_) {
     if (value.origin != Origin::kArgument || !value.text.starts_with('/')) continue;
@@ -364,7 +364,7 @@ void Grammar::RequireLock() const {
   throw Error(message::kNoLock);
 }
 
-std::string Grammar::ReadLock(const std::string& root) const {
+std::string OptionReader::ReadLock(const std::string& root) const {
   RequireLock();
   if (locks_.size() > 1) {
     throw Error(fmt::format(message::kSeveralLocks, locks_[0], locks_[1], subcommand_.name));
@@ -372,7 +372,7 @@ std::string Grammar::ReadLock(const std::string& root) const {
   return ResolveLock(locks_.front(), root);
 }
 
-std::string Grammar::ResolveLock(const std::string& word, const std::string& root) const {
+std::string OptionReader::ResolveLock(const std::string& word, const std::string& root) const {
   // Word processors and wikis make them of the hyphen of an option.
   for (const char* dash : {"\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212"}) {
     if (word.starts_with(dash)) throw Error(fmt::format(message::kTypographicDash, word));
@@ -389,7 +389,7 @@ std::string Grammar::ResolveLock(const std::string& word, const std::string& roo
   return std::get<std::string>(resolved);
 }
 
-std::string Grammar::ShowConfig() const {
+std::string OptionReader::ShowConfig() const {
   constexpr std::size_t kOriginColumn = 38;
   std::string text;
   if (!unused_config_.empty()) text = "# " + Printable(unused_config_) + "\n";

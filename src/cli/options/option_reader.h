@@ -14,12 +14,12 @@ namespace zklock::cli {
 /// other file includes), the environment and the configuration files. Errors name the option, its
 /// value, its origin if it is not an argument, and what is wrong with it: a ConfigError for
 /// a configuration file, else a UsageError.
-class Grammar {
+class OptionReader {
  public:
-  explicit Grammar(const SubcommandSpec& subcommand);
-  ~Grammar();
-  Grammar(const Grammar&) = delete;
-  Grammar& operator=(const Grammar&) = delete;
+  explicit OptionReader(const SubcommandSpec& subcommand);
+  ~OptionReader();
+  OptionReader(const OptionReader&) = delete;
+  OptionReader& operator=(const OptionReader&) = delete;
 
   /// Reads `arguments`, the environment and the configuration. Returns false if the arguments ask
   /// for help, whatever else is wrong with them.
