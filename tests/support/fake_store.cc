@@ -113,6 +113,15 @@ FakeStore::~FakeStore() {
   std::erase_if(servers_.watchers_, [this](const auto& one) { return one.second.store == this; });
 }
 
+std::vector<std::string> FakeStore::SentSince(std::size_t begin) const {
+  return {log_.begin() + static_cast<std::ptrdiff_t>(begin), log_.end()};
+}
+
+std::size_t FakeStore::CountSent(const std::string& beginning) const {
+  return static_cast<std::size_t>(std::count_if(
+      log_.begin(), log_.end(), [&](const auto& line) { return line.starts_with(beginning); }));
+}
+
 void FakeStore::Connect() {
   if (connected_ || awaits_renewal_) return;
   given_up_ = false;

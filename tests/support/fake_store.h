@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -80,6 +81,10 @@ enum class Fault {
   kAnsweredAndClosed,  ///< it is executed and answered, and the server closes the connection
 };
 
+/// The faults after which a client cannot know whether its request was executed.
+inline constexpr std::array kLosses = {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                                       Fault::kExpiredReplyLost};
+
 /// What a test has planned for requests, each to happen once.
 template <typename T>
 class Plans {
@@ -149,6 +154,10 @@ class FakeStore final : public zookeeper::Store {
   [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
   /// The requests in order: "create /l/x", "list /l", …
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
+  /// Those from number `begin` on.
+  [[nodiscard]] std::vector<std::string> SentSince(std::size_t begin) const;
+  /// How many begin with `beginning`.
+  [[nodiscard]] std::size_t CountSent(const std::string& beginning) const;
   [[nodiscard]] bool server_given_up() const { return given_up_; }
 
   // Store
@@ -221,6 +230,13 @@ class FakeStore final : public zookeeper::Store {
   Plans<Fault> faults_;
   Plans<zookeeper::Error> refusals_;
   Plans<std::function<void()>> before_;
+};
+
+/// One client of servers of its own. A test's bench adds what it tests.
+struct FakeBench {
+  FakeServers servers;
+  FakeClock clock;
+  FakeStore store{servers, clock};
 };
 
 }  // namespace zklock::test

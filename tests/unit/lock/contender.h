@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lock/acquire/acquire.h"
+#include "lock/acquire/acquire_set.h"
 #include "lock/hold/hold.h"
+#include "protocol/lock_path.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -24,6 +26,9 @@ inline std::string NextUuid() {
   static int number = 0;
   return fmt::format("00000000-0000-4000-8000-{:012d}", ++number);
 }
+
+/// The last part of a path.
+inline std::string Name(const std::string& path) { return std::string(protocol::BaseOf(path)); }
 
 class AcquireNotes final : public AcquireObserver {
  public:
@@ -57,6 +62,15 @@ class NobodyTold final : public HoldObserver {
   void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override {}
 };
 
+/// Servers, by default with a LOCK that zklock created.
+struct World {
+  explicit World(bool lock_exists = true, const std::string& data = "zklock/1") {
+    if (lock_exists) servers.Put("/l", 0, false, data);
+  }
+  FakeClock clock;
+  FakeServers servers;
+};
+
 /// One contender with a store of its own, on the test's servers.
 struct Contender {
   /// `request`: in /l on "host", if it does not say.
@@ -64,16 +78,30 @@ struct Contender {
       : clock(its_clock),
         store(servers, its_clock),
         acquire(store, its_clock, WithDefaults(std::move(request)), NextUuid, notes) {}
+  explicit Contender(World& world, AcquireRequest request = {})
+      : Contender(world.servers, world.clock, std::move(request)) {}
 
   template <typename T>
   [[nodiscard]] bool Ended() const {
     return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
   }
   [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
+  /// Runs until nothing is left to do; whether it then holds, or still waits.
+  [[nodiscard]] bool RunToHold() {
+    store.Run();
+    return Holds();
+  }
+  [[nodiscard]] bool RunToWait() {
+    store.Run();
+    return !acquire.outcome();
+  }
   [[nodiscard]] const Ticket& ticket() const {
     return std::get<Acquired>(*acquire.outcome()).ticket;
   }
-  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*acquire.outcome()).why; }
+  /// Why it has left; nothing if it has not.
+  [[nodiscard]] std::optional<Busy::Why> why() const {
+    return Ended<Busy>() ? std::optional(std::get<Busy>(*acquire.outcome()).why) : std::nullopt;
+  }
   /// As run does after its command: writes the record and deletes the contender in one transaction,
   /// then ends the session.
   void Release(FakeServers& servers) {
@@ -101,17 +129,55 @@ struct Contender {
   }
 };
 
+/// A contender that has run until nothing was left to do.
+struct Joined : Contender {
+  explicit Joined(World& world, AcquireRequest request = {})
+      : Contender(world, std::move(request)) {
+    store.Run();
+  }
+};
+
+/// `auto [world, other, self] = BehindOther();`: a contender of another client that holds, and one
+/// that has queued after it.
+struct BehindOther {
+  explicit BehindOther(AcquireRequest request = {}) : self(world, std::move(request)) {}
+  World world;
+  std::string other = world.servers.Put("/l/other-lock-", 1, true);
+  Joined self;
+};
+
+/// One contender of several LOCKs, or of a semaphore.
+struct SetContender {
+  SetContender(World& its_world, const std::vector<AcquireRequest>& requests)
+      : world(its_world),
+        store(world.servers, world.clock),
+        set(store, world.clock, requests, NextUuid, notes) {}
+
+  /// Runs until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      while (set.GetInterest().wake <= world.clock.Now()) set.OnReady(0);
+    } while (store.Step());
+  }
+  template <typename T>
+  [[nodiscard]] bool Ended() const {
+    return set.outcome() && std::holds_alternative<T>(*set.outcome());
+  }
+  [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
+  /// Why it has left; nothing if it has not.
+  [[nodiscard]] std::optional<Busy::Why> why() const {
+    return Ended<Busy>() ? std::optional(std::get<Busy>(*set.outcome()).why) : std::nullopt;
+  }
+
+  World& world;
+  AcquireNotes notes;
+  FakeStore store;
+  AcquireSet set;
+};
+
 /// A waiter that has joined, and has sent nothing for this long, has no lease in hand any more. A
 /// heartbeat makes one that suffices to start a command.
 inline constexpr Duration kPastLeaseInHand = std::chrono::seconds(17);
-
-/// Servers, by default with a LOCK that zklock created.
-struct World {
-  explicit World(bool lock_exists = true, const std::string& data = "zklock/1") {
-    if (lock_exists) servers.Put("/l", 0, false, data);
-  }
-  FakeClock clock;
-  FakeServers servers;
-};
 
 }  // namespace zklock::lock

@@ -102,7 +102,7 @@ struct Reserver {
     }
   }
   /// As run does at the end, whatever the outcome: ends the session.
-  void Leave() { world.servers.EndSession(store.session_id()); }
+  void Leave() const { world.servers.EndSession(store.session_id()); }
 
   [[nodiscard]] bool HasReserved() const {
     return result && std::holds_alternative<std::vector<ReservedLock>>(*result);
@@ -135,15 +135,30 @@ struct Reserver {
   std::vector<Ticket> tickets;
 };
 
+/// One that has run until nothing was left to do.
+struct JoinedReserver : Reserver {
+  JoinedReserver(World& its_world, std::string its_id, const ReserveOptions& options = {})
+      : Reserver(its_world, std::move(its_id), options) {
+    Run();
+  }
+};
+
 /// Makes a reservation, and ends the session that has made it.
 inline ReservedLock MakeReservation(World& world, const std::string& id,
                                     const ReserveOptions& options = {}) {
-  Reserver reserver(world, id, options);
-  reserver.Run();
+  const JoinedReserver reserver(world, id, options);
   REQUIRE(reserver.HasReserved());
   reserver.Leave();
   return reserver.made().front();
 }
+
+/// `auto [world, freeze] = ReservedWorld("freeze");`: servers with a reservation.
+struct ReservedWorld {
+  explicit ReservedWorld(const std::string& id, const ReserveOptions& options = {})
+      : made(MakeReservation(world, id, options)) {}
+  World world;
+  const ReservedLock made;
+};
 
 /// As `zklock release --reserve` does.
 inline void Release(World& world, const ReservedLock& one) {

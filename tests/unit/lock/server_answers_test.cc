@@ -17,8 +17,7 @@ using zookeeper::Error;
 TEST_CASE("Three missing levels are created on servers without containers") {
   World world(false);
   world.servers.knows_containers = false;
-  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
-  self.store.Run();
+  Joined self(world, {.lock = {"/a/b/c", ""}});
   REQUIRE(self.Holds());
   CHECK(world.servers.Has("/a/b/c"));
 }
@@ -26,8 +25,7 @@ TEST_CASE("Three missing levels are created on servers without containers") {
 TEST_CASE("Servers without create2 are too old") {
   World world;
   world.servers.knows_create2 = false;
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined self(world);
   REQUIRE(self.Ended<Unusable>());
   CHECK(std::get<Unusable>(*self.acquire.outcome()).why == Unusable::Why::kOldServers);
 }
@@ -46,8 +44,7 @@ TEST_CASE("A hard quota is reported with the znode that has it") {
     world.servers.Put("/a/b", 0);
     world.servers.Put("/a/b/c", 0);
   }
-  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
-  self.store.Run();
+  Joined self(world, {.lock = {"/a/b/c", ""}});
   REQUIRE(self.Ended<QuotaExceeded>());
   const auto& quota = std::get<QuotaExceeded>(*self.acquire.outcome());
   CHECK(quota.path == "/a/b/c");
@@ -55,10 +52,7 @@ TEST_CASE("A hard quota is reported with the znode that has it") {
 }
 
 TEST_CASE("Servers that list no LOCK though our contender in it exists end the wait as a defect") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   REQUIRE_FALSE(self.acquire.outcome());
   const std::function<void()> deny = [&] {
     self.store.Refuse("list /l", Error::kNoNode);
@@ -73,7 +67,7 @@ TEST_CASE("Servers that list no LOCK though our contender in it exists end the w
 TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   // After the create, before its list.
   self.store.Before("list /l", [&] {
     world.servers.Remove(self.notes.queued);
@@ -81,13 +75,12 @@ TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") 
     world.servers.Remove("/l");
   });
   self.store.Run();
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
 TEST_CASE("A wait that is over before a server created the contender is no conflict") {
   World world;
-  Contender self(world.servers, world.clock, {.wait = 1s});
+  Contender self(world, {.wait = 1s});
   self.store.Connect();  // and no answer
   world.clock.Advance(2s);
   CHECK(self.acquire.GetInterest().wake > world.clock.Now());
@@ -99,23 +92,19 @@ TEST_CASE("A wait that is over before a server created the contender is no confl
     self.acquire.OnReady(0);
     CHECK(self.Ended<Unreachable>());
   }
-  SECTION("with an answer after all, a free lock is acquired") {
-    self.store.Run();
-    CHECK(self.Holds());
-  }
+  SECTION("with an answer after all, a free lock is acquired") { CHECK(self.RunToHold()); }
 }
 
 TEST_CASE(
     "A contender that is created only after the wait leaves at once if others are before it") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, {.wait = 1s});
+  Contender self(world, {.wait = 1s});
   self.store.Connect();
   world.clock.Advance(2s);
   self.acquire.OnReady(0);
   self.store.Run();
   self.acquire.OnReady(0);
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
@@ -134,8 +123,7 @@ TEST_CASE("A LOCK is refused when a znode that shows its use may not be read") {
     request.below = "leases";
   }
   world.servers.nodes.at(unreadable).readable = false;
-  Contender self(world.servers, world.clock, request);
-  self.store.Run();
+  Joined self(world, request);
   REQUIRE(self.Ended<Refused>());
   CHECK(std::get<Refused>(*self.acquire.outcome()).right_path == unreadable);
 }

@@ -13,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait) {
   std::vector<AcquireRequest> requests;
@@ -28,23 +29,14 @@ std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait
 }
 
 /// Acquires /a, /b and /c.
-struct Caller {
+struct Caller : private World, SetContender {
   explicit Caller(bool try_only = false, std::optional<Duration> wait = std::nullopt)
-      : store(servers, clock), set(store, clock, Requests(try_only, wait), NextUuid, notes) {
+      : World(false), SetContender(static_cast<World&>(*this), Requests(try_only, wait)) {
     for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0);
   }
+  using World::clock;
+  using World::servers;
 
-  /// Runs until nothing is left to do at this moment.
-  void Run() {
-    do {
-      store.Run();
-      while (set.GetInterest().wake <= clock.Now()) set.OnReady(0);
-    } while (store.Step());
-  }
-  [[nodiscard]] bool Holds() const {
-    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
-  }
-  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*set.outcome()).why; }
   /// Counts the contenders of this session.
   [[nodiscard]] std::size_t Contenders(const std::string& path) const {
     const auto children = servers.Children(path);
@@ -66,17 +58,7 @@ struct Caller {
       CHECK(Contenders(path) == 1);
     }
   }
-  [[nodiscard]] std::size_t Creates() const {
-    return static_cast<std::size_t>(
-        std::count_if(store.log().begin(), store.log().end(),
-                      [](const std::string& request) { return request.rfind("create", 0) == 0; }));
-  }
-
-  FakeClock clock;
-  FakeServers servers;
-  AcquireNotes notes;
-  FakeStore store;
-  AcquireSet set;
+  [[nodiscard]] std::size_t Creates() const { return store.CountSent("create"); }
 };
 
 TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
@@ -182,8 +164,7 @@ TEST_CASE("Any reply may be lost, and any request not be executed, with or witho
   Caller plain;
   plain.Run();
   const std::size_t requests = plain.store.requests_sent();
-  for (const Fault fault :
-       {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone, Fault::kExpiredReplyLost}) {
+  for (const Fault fault : kLosses) {
     for (std::size_t at = 0; at < requests; ++at) {
       CAPTURE(static_cast<int>(fault), at);
       Caller caller;

@@ -14,14 +14,14 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 TEST_CASE("A free lock is acquired with one create, one get of LOCK and one list, sent together") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   self.store.Connect();
   CHECK(self.store.requests_sent() == 3);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(self.store.requests_sent() == 3);
   CHECK(self.ticket().token == world.servers.nodes.at(self.ticket().path).czxid);
   CHECK(self.ticket().session == self.store.session_id());
@@ -31,7 +31,7 @@ TEST_CASE("A contender is near its turn while its create or its proof is being c
   World world;
   std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
   for (std::string& other : others) other = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   CHECK_FALSE(self.acquire.IsNearTurn());
   self.store.Connect();
   CHECK(self.acquire.IsNearTurn());
@@ -50,12 +50,10 @@ TEST_CASE("A waiter with few contenders before it is near its turn, but not a tr
   World world;
   const std::size_t others = GENERATE(std::size_t{1}, protocol::QueueAhead::kNear);
   for (std::size_t i = 0; i < others; ++i) world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined self(world);
   CHECK(self.acquire.IsNearTurn());
   CHECK_FALSE(self.acquire.IsFarFromTurn());
-  Contender tries(world.servers, world.clock, {.try_only = true});
-  tries.store.Run();
+  Joined tries(world, {.try_only = true});
   CHECK_FALSE(tries.acquire.IsNearTurn());
 }
 
@@ -63,24 +61,22 @@ TEST_CASE("A missing LOCK is created with its parents, as containers where the s
   const bool containers = GENERATE(true, false);
   World world(false);
   world.servers.knows_containers = containers;
-  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
-  self.store.Run();
+  Joined self(world, {.lock = {"/a/b/c", ""}});
   REQUIRE(self.Holds());
   CHECK(world.servers.Has("/a/b/c"));
 }
 
 TEST_CASE("A LOCK deleted before its contender is created is created again, a few times") {
   World world(false);
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   // The first create finds no LOCK; the second one follows the creation of LOCK.
   const std::string create = "create /l/host-";
   self.store.Before(create,
                     [&] { self.store.Before(create, [&] { world.servers.Remove("/l"); }); });
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
   CHECK(std::count(self.store.log().begin(), self.store.log().end(), "create /l") == 2);
 
-  Contender luckless(world.servers, world.clock, {.lock = {"/m", ""}});
+  Contender luckless(world, {.lock = {"/m", ""}});
   const std::function<void()> remove = [&] {
     world.servers.Remove("/m");
     luckless.store.Before("create /m/host-", remove);
@@ -92,15 +88,11 @@ TEST_CASE("A LOCK deleted before its contender is created is created again, a fe
 
 TEST_CASE(
     "A waiter watches its predecessor and its own contender, and holds once the first is deleted") {
-  World world;
-  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, holder, self] = BehindOther();
   REQUIRE_FALSE(self.acquire.outcome());
   world.clock.Advance(kPastLeaseInHand);
   world.servers.Remove(holder);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   // The last requests are the proof and, with it, the data of LOCK, which the release needs.
   CHECK(self.store.log().rbegin()[1] == "check " + self.ticket().path);
   CHECK(self.store.log().back() == "get /l");
@@ -111,7 +103,7 @@ TEST_CASE("The predecessor may be deleted before any request of the way in") {
     CAPTURE(at);
     World world;
     const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-    Contender self(world.servers, world.clock);
+    Contender self(world);
     bool removed = false;
     self.store.Before(at, [&] {
       world.servers.Remove(holder);
@@ -119,8 +111,7 @@ TEST_CASE("The predecessor may be deleted before any request of the way in") {
     });
     self.store.Run();
     if (!removed) world.servers.Remove(holder);
-    self.store.Run();
-    CHECK(self.Holds());
+    CHECK(self.RunToHold());
   }
 }
 
@@ -128,105 +119,80 @@ TEST_CASE("A waiter in the middle that leaves wakes the next one, which waits on
   World world;
   const std::string first = world.servers.Put("/l/a-lock-", 1, true);
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined self(world);
   world.servers.Remove(second);
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   world.servers.Remove(first);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("Readers hold together; a reader after a waiting writer waits") {
   World world;
-  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
-  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender first(world, {.mode = Mode::kRead});
+  Contender second(world, {.mode = Mode::kRead});
   first.store.Run();
   second.store.Run();
   CHECK(first.Holds());
   CHECK(second.Holds());
-  Contender writer(world.servers, world.clock, {.mode = Mode::kWrite});
-  writer.store.Run();
-  Contender late(world.servers, world.clock, {.mode = Mode::kRead});
-  late.store.Run();
+  Joined writer(world, {.mode = Mode::kWrite});
+  Joined late(world, {.mode = Mode::kRead});
   CHECK_FALSE(writer.acquire.outcome());
   CHECK_FALSE(late.acquire.outcome());
   first.Leave(world.servers);
-  writer.store.Run();
-  CHECK_FALSE(writer.acquire.outcome());
+  CHECK(writer.RunToWait());
   second.Leave(world.servers);
   writer.store.Run();
   late.store.Run();
   CHECK(writer.Holds());
   CHECK_FALSE(late.acquire.outcome());
   writer.Leave(world.servers);
-  late.store.Run();
-  CHECK(late.Holds());
+  CHECK(late.RunToHold());
 }
 
 TEST_CASE("A try creates nothing when the lock is visibly busy") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, {.try_only = true});
-  self.store.Run();
-  REQUIRE(self.Ended<Busy>());
+  auto [world, other, self] = BehindOther({.try_only = true});
   CHECK(self.why() == Busy::Why::kTaken);
   for (const std::string& line : self.store.log()) CHECK(line.find("create") == std::string::npos);
 }
 
 TEST_CASE("A try that loses the race between list and create leaves with the conflict") {
   World world;
-  Contender self(world.servers, world.clock, {.try_only = true});
+  Contender self(world, {.try_only = true});
   self.store.Before("create /l/host-", [&] { world.servers.Put("/l/other-lock-", 1, true); });
   self.store.Run();
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kTaken);
 }
 
 TEST_CASE("A try acquires a lock whose holder is deleted after the list and before it is read") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, {.try_only = true});
+  Contender self(world, {.try_only = true});
   self.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A wait that is over ends with a conflict, however often the connection was lost") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, {.wait = 10s});
-  self.store.Run();
+  auto [world, other, self] = BehindOther({.wait = 10s});
   world.clock.Advance(6s);
   self.store.Disconnect();
-  self.store.Run();
-  CHECK_FALSE(self.acquire.outcome());
+  CHECK(self.RunToWait());
   world.clock.Advance(5s);
   REQUIRE(self.acquire.GetInterest().wake <= world.clock.Now());
   self.acquire.OnReady(0);
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
 TEST_CASE("A waiter whose contender is deleted leaves") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   for (const std::string& child : world.servers.Children("/l")) {
     if (child.rfind("host-", 0) == 0) world.servers.Remove("/l/" + child);
   }
   self.store.Run();
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
 TEST_CASE("A waiter reports each write to its contender, and waits on") {
-  World world;
-  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, holder, self] = BehindOther();
   const std::string own = "/l/" + world.servers.Children("/l").front();
   world.servers.Write(own, "leave");
   self.store.Run();
@@ -235,8 +201,7 @@ TEST_CASE("A waiter reports each write to its contender, and waits on") {
   CHECK(self.notes.own_data == std::vector<std::string>{"", "leave", "at once"});
   CHECK_FALSE(self.acquire.outcome());
   world.servers.Remove(holder);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A contender deleted at any moment never holds") {
@@ -245,7 +210,7 @@ TEST_CASE("A contender deleted at any moment never holds") {
     CAPTURE(at);
     World world;
     const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-    Contender self(world.servers, world.clock);
+    Contender self(world);
     self.store.Before(at, [&] {
       for (const std::string& child : world.servers.Children("/l")) {
         if (child.rfind("host-", 0) == 0) world.servers.Remove("/l/" + child);
@@ -272,9 +237,9 @@ TEST_CASE("A contender deleted at any moment never holds") {
 void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   CAPTURE(at, static_cast<int>(fault), static_cast<int>(mode), lock_exists);
   World world(lock_exists);
-  Contender holder(world.servers, world.clock);
+  Contender holder(world);
   if (lock_exists) holder.store.Run();
-  Contender self(world.servers, world.clock, {.mode = mode});
+  Contender self(world, {.mode = mode});
   self.store.PlaceFault(at, fault);
   self.store.Run();
   if (lock_exists) {
@@ -293,8 +258,7 @@ void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
 }
 
 TEST_CASE("One lost reply, connection or session at any request leaves one contender that holds") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   const auto mode = GENERATE(Mode::kExclusive, Mode::kRead);
   const bool lock_exists = GENERATE(true, false);
   for (std::size_t at = 0; at < 12; ++at) CheckOneFault(at, fault, mode, lock_exists);
@@ -308,15 +272,14 @@ TEST_CASE("Two faults at any two requests leave one contender that holds") {
           CAPTURE(first, second, static_cast<int>(one), static_cast<int>(two));
           World world;
           const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-          Contender self(world.servers, world.clock);
+          Contender self(world);
           self.store.PlaceFault(first, one);
           self.store.PlaceFault(second, two);
           self.store.Run();
           REQUIRE_FALSE(self.Holds());
           REQUIRE(world.servers.Children("/l").size() == 2);
           world.servers.Remove(holder);
-          self.store.Run();
-          REQUIRE(self.Holds());
+          REQUIRE(self.RunToHold());
           REQUIRE(world.servers.Children("/l").size() == 1);
         }
       }
@@ -326,10 +289,9 @@ TEST_CASE("Two faults at any two requests leave one contender that holds") {
 
 TEST_CASE("A create whose reply was lost is adopted in the same session, after an answered check") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   self.store.PlaceFault("create /l/host-", Fault::kReplyLost);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(world.servers.nodes.at("/l").next_number == 1);  // never created a second time
   CHECK(self.store.log()[3].substr(0, 4) == "sync");
   bool checked = false;
@@ -339,7 +301,7 @@ TEST_CASE("A create whose reply was lost is adopted in the same session, after a
 
 TEST_CASE("An old session's contender is not adopted though it is still listed") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   // The create is executed, its reply is lost, and the session expires, but its znode is listed
   // for a while: it does not have the new session's UUID.
   self.store.PlaceFault("create /l/host-", Fault::kReplyLost);
@@ -352,17 +314,13 @@ TEST_CASE("An old session's contender is not adopted though it is still listed")
   self.store.Run();
   REQUIRE_FALSE(self.Holds());
   world.servers.Remove(ghost);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(self.ticket().path != ghost);
   CHECK(self.ticket().session != old_session);
 }
 
 TEST_CASE("A second contender with our UUID is deleted") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   std::string own;
   for (const std::string& child : world.servers.Children("/l")) {
     if (child.rfind("host-", 0) == 0) own = child;
@@ -376,26 +334,21 @@ TEST_CASE("A second contender with our UUID is deleted") {
 }
 
 TEST_CASE("A session that expires in the queue loses the place, which is reported once") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   const std::string next = world.servers.Put("/l/next-lock-", 2, true);
   self.store.Expire();
   self.store.Run();
   CHECK(self.notes.places_lost == 1);
   world.servers.Remove("/l/other-lock-0000000000");
-  self.store.Run();
-  CHECK_FALSE(self.acquire.outcome());
+  CHECK(self.RunToWait());
   world.servers.Remove(next);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE(
     "Without a server it gives up after the connect timeout, in the queue after the session's") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   world.clock.Advance(14s);
   self.acquire.OnReady(0);
   CHECK_FALSE(self.acquire.outcome());
@@ -404,8 +357,7 @@ TEST_CASE(
   CHECK(self.Ended<Unreachable>());
 
   world.servers.Put("/l/other-lock-", 1, true);
-  Contender waiter(world.servers, world.clock);
-  waiter.store.Run();
+  Joined waiter(world);
   waiter.store.Disconnect();
   world.clock.Advance(29s);
   waiter.acquire.OnReady(0);
@@ -417,7 +369,7 @@ TEST_CASE(
 
 TEST_CASE("A server that accepts the session and then does not answer is given up") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   self.store.Connect();
   world.clock.Advance(11s);
   REQUIRE(self.acquire.GetInterest().wake <= world.clock.Now());
@@ -426,10 +378,7 @@ TEST_CASE("A server that accepts the session and then does not answer is given u
 }
 
 TEST_CASE("A server that stops answering a waiter is given up") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   for (int i = 0; i < 4 && !self.store.server_given_up(); ++i) {
     const auto wake = self.acquire.GetInterest().wake;
     REQUIRE(wake != kNever);
@@ -440,36 +389,27 @@ TEST_CASE("A server that stops answering a waiter is given up") {
 }
 
 TEST_CASE("A waiter keeps its lease fresh by a small read every quarter of T") {
-  World world;
-  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, holder, self] = BehindOther();
   for (int i = 0; i < 40; ++i) {
     world.clock.Advance(7500ms);
     self.acquire.OnReady(0);
     self.store.Run();
   }
   world.servers.Remove(holder);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   const auto lease_end = self.store.lease().End();
   REQUIRE(lease_end);
   CHECK(*lease_end - world.clock.Now() > 10s);
 }
 
 TEST_CASE("A waiter that did not run for long does not hold with a stale lease") {
-  World world;
-  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, holder, self] = BehindOther();
   world.clock.Advance(29s);  // no reads: this process did not run
   world.servers.Remove(holder);
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   world.clock.Advance(7502ms);
   self.acquire.OnReady(0);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 // ---- unusable LOCKs -------------------------------------------------------------------------
@@ -479,8 +419,7 @@ TEST_CASE("A predecessor that no session owns is reported, not waited for") {
   World world;
   world.servers.nodes["/l"].next_number = 2024010203;
   world.servers.Put("/l/build-", 0, true);
-  Contender self(world.servers, world.clock, {.try_only = try_only});
-  self.store.Run();
+  Joined self(world, {.try_only = try_only});
   REQUIRE(self.Ended<Unusable>());
   CHECK(std::get<Unusable>(*self.acquire.outcome()).child == "build-2024010203");
 }
@@ -488,8 +427,7 @@ TEST_CASE("A predecessor that no session owns is reported, not waited for") {
 TEST_CASE("Used-up sequence numbers are refused") {
   World world;
   world.servers.nodes["/l"].next_number = 2147480000;
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined self(world);
   CHECK(self.Ended<Unusable>());
 }
 
@@ -512,16 +450,12 @@ TEST_CASE("A LOCK with another program's contender that cannot see ours is refus
   CAPTURE(one.name, static_cast<int>(one.mode));
   World world;
   world.servers.Put(one.name, 1, true);
-  Contender self(world.servers, world.clock, {.mode = one.mode, .try_only = try_only});
-  self.store.Run();
+  Joined self(world, {.mode = one.mode, .try_only = try_only});
   CHECK(self.Ended<Unusable>() == one.refused);
 }
 
 TEST_CASE("An incompatible contender that arrives later is reported once") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   world.servers.Put("/l/0123456789abcdef0123456789abcdef__lock__", 2, true);
   self.store.Disconnect();
   self.store.Run();
@@ -541,8 +475,7 @@ TEST_CASE("A child that may be a lock of another program is refused only if a se
   World world;
   world.servers.Put("/l/ffffffffffffffffffffffffffffffff", 0);
   world.servers.Put("/l/" + name, ephemeral ? 1 : 0);
-  Contender self(world.servers, world.clock, {.try_only = try_only});
-  self.store.Run();
+  Joined self(world, {.try_only = try_only});
   // A number makes it a contender, and one without a session would never be deleted.
   const bool refused = ephemeral || name.ends_with("0000000000");
   CHECK(self.Ended<Unusable>() == refused);
@@ -550,10 +483,7 @@ TEST_CASE("A child that may be a lock of another program is refused only if a se
 }
 
 TEST_CASE("A permit of kazoo that arrives later is reported once, and the wait continues") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   for (const char* name :
        {"0123456789abcdef0123456789abcdef", "f123456789abcdef0123456789abcdef"}) {
     world.servers.Put(std::string("/l/") + name, 2);
@@ -569,7 +499,7 @@ TEST_CASE("A lock that cannot see ours is refused whichever reply is lost") {
     CAPTURE(at);
     World world;
     world.servers.Put("/l/0123456789abcdef0123456789abcdef", 1);
-    Contender self(world.servers, world.clock);
+    Contender self(world);
     self.store.PlaceFault(at, test::Fault::kReplyLost);
     self.store.Run();
     CHECK(self.Ended<Unusable>());
@@ -580,26 +510,22 @@ TEST_CASE("What the servers refuse is refused") {
   World world;
   SECTION("to create a contender") {
     world.servers.nodes["/l"].writable = false;
-    Contender self(world.servers, world.clock);
-    self.store.Run();
+    Joined self(world);
     CHECK(self.Ended<Refused>());
   }
   SECTION("to list") {
     world.servers.nodes["/l"].readable = false;
-    Contender self(world.servers, world.clock);
-    self.store.Run();
+    Joined self(world);
     CHECK(self.Ended<Refused>());
   }
   SECTION("to create the LOCK") {
     world.servers.nodes["/"].writable = false;
-    Contender self(world.servers, world.clock, {.lock = {"/m/n", ""}});
-    self.store.Run();
+    Joined self(world, {.lock = {"/m/n", ""}});
     CHECK(self.Ended<Refused>());
   }
   SECTION("an ephemeral znode is not usable as a LOCK") {
     world.servers.Put("/e", 5);
-    Contender self(world.servers, world.clock, {.lock = {"/e", ""}});
-    self.store.Run();
+    Joined self(world, {.lock = {"/e", ""}});
     CHECK(self.Ended<Unusable>());
   }
 }
@@ -610,24 +536,18 @@ TEST_CASE("A predecessor that may not be read is waited for by lists of its pare
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
   world.servers.nodes[first].readable = false;
   world.servers.nodes[second].readable = false;
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined self(world);
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Put("/l/c-lock-", 3, true);  // wakes the waiter, changes nothing
   self.store.Run();
   world.servers.Remove(first);
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   world.servers.Remove(second);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A waiter whose session timeout a server has shortened reads more often") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   self.store.Disconnect();
   self.store.SetGranted(8s);
   self.store.Run();
@@ -638,10 +558,7 @@ TEST_CASE("A waiter whose session timeout a server has shortened reads more ofte
 }
 
 TEST_CASE("A waiter whose session timeout a server shortens too far gives up") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, other, self] = BehindOther();
   self.store.Disconnect();
   self.store.SetGranted(3s);
   self.store.Run();
@@ -675,11 +592,10 @@ void ConfirmSlowly(World& world, Contender& self, Duration answer) {
 TEST_CASE("A free lock is given up if the session is confirmed too slowly, whatever the wait") {
   World world;
   const bool supersede = GENERATE(false, true);
-  Contender self(world.servers, world.clock, {.wait = 1s, .supersede = supersede});
+  Contender self(world, {.wait = 1s, .supersede = supersede});
   // Too little of the lease is left to start anything.
   self.store.Before("create", [&] { world.clock.Advance(25s); });
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   const bool is_slow = GENERATE(true, false);
   ConfirmSlowly(world, self, is_slow ? 12s : 1s);
   CHECK(self.Holds() == !is_slow);
@@ -689,22 +605,21 @@ TEST_CASE("A free lock is given up if the session is confirmed too slowly, whate
 
 TEST_CASE("One slow answer does not rule out a lock whose next answers are quick enough") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   self.store.Before("create", [&] { world.clock.Advance(25s); });
   self.store.Run();
   // 11.25 s are left for the answer before the pause and the one after it.
   world.clock.Set(self.acquire.GetInterest().wake);
   self.acquire.OnReady(0);
   world.clock.Advance(5s);
-  self.store.Run();
-  CHECK_FALSE(self.acquire.outcome());
+  CHECK(self.RunToWait());
   ConfirmSlowly(world, self, 5s);
   CHECK(self.Holds());
 }
 
 TEST_CASE("A lock that needs a longer session names the timeout that would do") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   const std::string other = world.servers.Put("/l/other-lock-", 1, true);
   self.store.Run();
   // Another server grants more than it is asked for, and pings as rarely as that allows.
@@ -728,7 +643,7 @@ TEST_CASE("A wait that ends while an answer is under way is no conflict if the l
     self.acquire.OnReady(0);
   };
   SECTION("the create has been answered, the list has not") {
-    Contender self(world.servers, world.clock, {.wait = 500ms});
+    Contender self(world, {.wait = 500ms});
     self.store.Connect();
     while (self.notes.queued.empty()) REQUIRE(self.store.Step());
     end_wait(self);
@@ -739,8 +654,7 @@ TEST_CASE("A wait that ends while an answer is under way is no conflict if the l
     const bool was_waiter = GENERATE(false, true);
     const std::string waiter =
         was_waiter ? world.servers.Put("/l/more-lock-", 2, true) : std::string();
-    Contender self(world.servers, world.clock, {.wait = kPastLeaseInHand + 500ms});
-    self.store.Run();
+    Joined self(world, {.wait = kPastLeaseInHand + 500ms});
     world.clock.Advance(kPastLeaseInHand);
     world.servers.Remove(was_waiter ? waiter : holder);
     REQUIRE(self.store.Step());  // the event
@@ -751,10 +665,7 @@ TEST_CASE("A wait that ends while an answer is under way is no conflict if the l
 }
 
 TEST_CASE("A wait that ends without a connection is a conflict only if a server shows one") {
-  World world;
-  const std::string other = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, {.wait = 10s});
-  self.store.Run();
+  auto [world, other, self] = BehindOther({.wait = 10s});
   world.clock.Advance(9s);
   self.store.Disconnect();
   world.clock.Advance(2s);
@@ -769,20 +680,18 @@ TEST_CASE("A wait that ends without a connection is a conflict only if a server 
   SECTION("a server shows it") {
     self.store.Run();
     self.acquire.OnReady(0);
-    REQUIRE(self.Ended<Busy>());
     CHECK(self.why() == Busy::Why::kWaitOver);
   }
   SECTION("a server shows that the lock is free") {
     world.servers.Remove(other);
-    self.store.Run();
-    CHECK(self.Holds());
+    CHECK(self.RunToHold());
   }
 }
 
 // The leader has proposed the first create when the next connection's server lists the queue.
 TEST_CASE("A contender that appears late counts from when its create was sent") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   const TimePoint before = world.clock.Now();
   self.store.PlaceFault("create /l/host-", Fault::kNotDone);
   self.store.Before("sync", [&] {
@@ -795,8 +704,7 @@ TEST_CASE("A contender that appears late counts from when its create was sent") 
       world.servers.Put(line.substr(line.find('/')), self.store.session_id(), true);
     });
   });
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(self.ticket().path.ends_with("-lock-0000000000"));
   CHECK(world.servers.nodes.at("/l").next_number == 2);
   CHECK(self.ticket().created_after == before);
@@ -804,11 +712,10 @@ TEST_CASE("A contender that appears late counts from when its create was sent") 
 
 TEST_CASE("The time of the create and of its answer bound the servers' clock") {
   World world;
-  Contender self(world.servers, world.clock);
+  Contender self(world);
   const TimePoint before = world.clock.Now();
   self.store.Before("create", [&] { world.clock.Advance(1500ms); });
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   const Ticket& ticket = self.ticket();
   CHECK(ticket.created_after == before);
   CHECK(ticket.created_before == before + 1500ms);

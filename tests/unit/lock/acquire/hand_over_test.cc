@@ -14,16 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 using Requests = std::vector<std::string>;
-
-/// The requests that it sent, from the number `begin` on.
-Requests AskedSince(const Contender& contender, std::size_t begin) {
-  const auto& log = contender.store.log();
-  return {log.begin() + static_cast<std::ptrdiff_t>(begin), log.end()};
-}
-
-std::string Name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::optional<protocol::ReleaseRecord> RecordIn(const World& world) {
   const auto data = protocol::ParseLockData(world.servers.nodes.at("/l").data);
@@ -41,8 +34,7 @@ void PutRecord(World& world, const std::string& path, Mode mode = Mode::kExclusi
 TEST_CASE("A LOCK that zklock creates is marked as its own, the znodes above it are not") {
   World world(false);
   world.servers.knows_containers = GENERATE(true, false);
-  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
-  self.store.Run();
+  Joined self(world, {.lock = {"/a/b/c", ""}});
   REQUIRE(self.Holds());
   CHECK(world.servers.nodes.at("/a/b/c").data == "zklock/1");
   CHECK(world.servers.nodes.at("/a/b").data.empty());
@@ -53,8 +45,7 @@ TEST_CASE("A LOCK that zklock creates is marked as its own, the znodes above it 
 TEST_CASE("A release writes a record and deletes the contender") {
   World world;
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
-  Contender self(world.servers, world.clock, {.mode = mode});
-  self.store.Run();
+  Joined self(world, {.mode = mode});
   REQUIRE(self.Holds());
   self.Release(world.servers);
   CHECK(RecordIn(world) == protocol::ReleaseRecord{.contender = Name(self.ticket().path),
@@ -69,19 +60,16 @@ TEST_CASE("A release writes a record and deletes the contender") {
 TEST_CASE("Foreign data in LOCK is left alone, and the lock is handed over without a record") {
   const std::string data = GENERATE("", "127.0.0.1", "zklock/2 something new", "zklock/1 x");
   World world(true, data);
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender next(world.servers, world.clock);
-  next.store.Run();
+  Joined holder(world);
+  Joined next(world);
   REQUIRE(holder.Holds());
   const std::size_t before = next.store.requests_sent();
   const bool in_hand = GENERATE(true, false);
   if (!in_hand) world.clock.Advance(kPastLeaseInHand);
   holder.Release(world.servers);
   CHECK(world.servers.nodes.at("/l").data == data);
-  next.store.Run();
-  REQUIRE(next.Holds());
-  const Requests asked = AskedSince(next, before);
+  REQUIRE(next.RunToHold());
+  const Requests asked = next.store.SentSince(before);
   CHECK(asked == (in_hand ? Requests{} : Requests{"check " + next.ticket().path, "get /l"}));
   next.Release(world.servers);
   CHECK(world.servers.nodes.at("/l").data == data);
@@ -89,23 +77,18 @@ TEST_CASE("Foreign data in LOCK is left alone, and the lock is handed over witho
 
 TEST_CASE("Foreign data written into LOCK while it is held is left alone") {
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender next(world.servers, world.clock);
-  next.store.Run();
+  Joined holder(world);
+  Joined next(world);
   world.servers.Write("/l", "mine");
   holder.Release(world.servers);
   CHECK(world.servers.nodes.at("/l").data == "mine");
-  next.store.Run();
-  CHECK(next.Holds());
+  CHECK(next.RunToHold());
 }
 
 TEST_CASE("A try that finds the lock busy creates nothing and writes nothing") {
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender busy(world.servers, world.clock, {.try_only = true});
-  busy.store.Run();
+  Joined holder(world);
+  Joined busy(world, {.try_only = true});
   REQUIRE(busy.Ended<Busy>());
   for (const std::string& asked : busy.store.log()) {
     CHECK((asked.starts_with("sync ") || asked.starts_with("list ") || asked.starts_with("get ")));
@@ -119,8 +102,7 @@ TEST_CASE(
     "anything") {
   World world;
   const bool in_hand = GENERATE(true, false);
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
+  Joined holder(world);
   std::vector<std::unique_ptr<Contender>> waiters;
   for (int i = 0; i < 20; ++i) {
     waiters.push_back(std::make_unique<Contender>(world.servers, world.clock));
@@ -136,7 +118,7 @@ TEST_CASE(
     for (const auto& waiter : waiters) waiter->store.Run();
     REQUIRE(next->Holds());
     for (std::size_t i = 0; i < waiters.size(); ++i) {
-      const Requests asked = AskedSince(*waiters[i], before[i]);
+      const Requests asked = waiters[i]->store.SentSince(before[i]);
       if (waiters[i] == next && in_hand) {
         // The first one knows from its list that the holder is the only one before it.
         CHECK(asked == (i == 0 ? Requests{} : Requests{"get /l"}));
@@ -152,49 +134,42 @@ TEST_CASE(
 
 TEST_CASE("A reader holds by the record of the writer before it, past readers in between") {
   World world;
-  Contender writer(world.servers, world.clock, {.mode = Mode::kWrite});
-  writer.store.Run();
-  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
-  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
+  Joined writer(world, {.mode = Mode::kWrite});
+  Contender first(world, {.mode = Mode::kRead});
+  Contender second(world, {.mode = Mode::kRead});
   first.store.Run();
-  second.store.Run();
-  REQUIRE_FALSE(second.acquire.outcome());
+  REQUIRE(second.RunToWait());
   const std::size_t before = second.store.requests_sent();
   const bool in_hand = GENERATE(true, false);
   if (!in_hand) world.clock.Advance(kPastLeaseInHand);
   writer.Release(world.servers);
   second.store.Run();
-  first.store.Run();
-  REQUIRE(first.Holds());
+  REQUIRE(first.RunToHold());
   REQUIRE(second.Holds());
-  const Requests asked = AskedSince(second, before);
+  const Requests asked = second.store.SentSince(before);
   CHECK(asked == (in_hand ? Requests{} : Requests{"check " + second.ticket().path, "get /l"}));
 }
 
 TEST_CASE("A writer does not rely on a reader's record: other readers may still hold") {
   World world;
-  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
-  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender first(world, {.mode = Mode::kRead});
+  Contender second(world, {.mode = Mode::kRead});
   first.store.Run();
-  second.store.Run();
-  REQUIRE(second.Holds());
+  REQUIRE(second.RunToHold());
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite);
-  Contender self(world.servers, world.clock, {.mode = mode});
-  self.store.Run();
+  Joined self(world, {.mode = mode});
   second.Release(world.servers);
   REQUIRE(RecordIn(world)->contender == Name(second.ticket().path));
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   CHECK(self.notes.waits.back().first == Name(first.ticket().path));
   first.Release(world.servers);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("Of readers that hold together the first to release leaves a record, and all release") {
   World world;
-  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
-  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender first(world, {.mode = Mode::kRead});
+  Contender second(world, {.mode = Mode::kRead});
   first.store.Run();
   second.store.Run();
   first.Release(world.servers);
@@ -205,121 +180,93 @@ TEST_CASE("Of readers that hold together the first to release leaves a record, a
 
 TEST_CASE("A record of another contender does not stand for a predecessor that gave up") {
   World world;
-  Contender earlier(world.servers, world.clock);
-  earlier.store.Run();
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
+  Joined earlier(world);
+  Joined holder(world);
   earlier.Release(world.servers);
-  holder.store.Run();
-  REQUIRE(holder.Holds());
+  REQUIRE(holder.RunToHold());
   REQUIRE(RecordIn(world));
-  Contender waiter(world.servers, world.clock);
-  waiter.store.Run();
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined waiter(world);
+  Joined self(world);
   waiter.Leave(world.servers);  // it never held
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   CHECK(self.notes.waits.back() == std::pair(Name(holder.ticket().path), std::size_t{1}));
   holder.Release(world.servers);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("The record of a contender before the predecessor settles nothing") {
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender waiter(world.servers, world.clock);
-  waiter.store.Run();
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined holder(world);
+  Joined waiter(world);
+  Joined self(world);
   // The waiter in between acquires the lock, and leaves without a record.
   holder.Release(world.servers);
-  waiter.store.Run();
-  REQUIRE(waiter.Holds());
+  REQUIRE(waiter.RunToHold());
   waiter.Leave(world.servers);
   const std::size_t before = self.store.requests_sent();
-  self.store.Run();
-  REQUIRE(self.Holds());
-  const Requests asked = AskedSince(self, before);
+  REQUIRE(self.RunToHold());
+  const Requests asked = self.store.SentSince(before);
   CHECK(std::find(asked.begin(), asked.end(), "list /l") != asked.end());
 }
 
 TEST_CASE("A record that no contender in the queue wrote does not let a waiter pass the holder") {
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender waiter(world.servers, world.clock);
-  waiter.store.Run();
+  Joined holder(world);
+  Joined waiter(world);
   const std::string number = GENERATE("0000005000", "0000000001", "0000000000");
   PutRecord(world, "/l/host-11111111-1111-4111-8111-111111111111-lock-" + number);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  Joined self(world);
   // Read while we wait.
   world.clock.Advance(7502ms);
   self.acquire.OnReady(0);
   self.store.Run();
   waiter.Leave(world.servers);
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   CHECK(self.notes.waits.back().first == Name(holder.ticket().path));
 }
 
 TEST_CASE("A predecessor that is only written to is still waited for") {
-  World world;
-  const std::string predecessor = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, predecessor, self] = BehindOther();
   for (int i = 0; i < 3; ++i) {
     world.servers.Write(predecessor, "asked to leave");
-    self.store.Run();
-    REQUIRE_FALSE(self.acquire.outcome());
+    REQUIRE(self.RunToWait());
     CHECK(self.notes.waits.back().first == Name(predecessor));
   }
   PutRecord(world, predecessor);
   world.servers.Remove(predecessor);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A predecessor that releases after our list and before we read it was the last") {
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender self(world.servers, world.clock);
+  Joined holder(world);
+  Contender self(world);
   const std::string read = "get " + holder.ticket().path;
   self.store.Before(read, [&] { holder.Release(world.servers); });
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   // create, get, list, get own; then
-  CHECK(AskedSince(self, 4) == Requests{read});
+  CHECK(self.store.SentSince(4) == Requests{read});
 }
 
 // ---- lost replies ---------------------------------------------------------------------------
 
 TEST_CASE("One fault at any request of the hand-over leaves one contender, which holds") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   const auto mode = GENERATE(Mode::kExclusive, Mode::kRead);
   const bool in_hand = GENERATE(true, false);
   const bool knows_the_holder = GENERATE(true, false);
   for (std::size_t at = 0; at < 8; ++at) {
     CAPTURE(at, static_cast<int>(fault), static_cast<int>(mode), in_hand, knows_the_holder);
     World world;
-    Contender first(world.servers, world.clock);
-    first.store.Run();
-    Contender second(world.servers, world.clock);
+    Joined first(world);
+    Contender second(world);
     if (!knows_the_holder) second.store.Run();
-    Contender self(world.servers, world.clock, {.mode = mode});
-    self.store.Run();
-    Contender next(world.servers, world.clock);
-    next.store.Run();
+    Joined self(world, {.mode = mode});
+    Joined next(world);
     if (!in_hand) world.clock.Advance(kPastLeaseInHand);
     if (!knows_the_holder) {
       first.Release(world.servers);
-      second.store.Run();
-      REQUIRE(second.Holds());
+      REQUIRE(second.RunToHold());
     }
     const std::size_t before = self.store.requests_sent();
     self.store.PlaceFault(before + at, fault);
@@ -336,8 +283,7 @@ TEST_CASE("One fault at any request of the hand-over leaves one contender, which
       REQUIRE(next.Holds());
       REQUIRE_FALSE(self.acquire.outcome());
       next.Release(world.servers);
-      self.store.Run();
-      REQUIRE(self.Holds());
+      REQUIRE(self.RunToHold());
       self.Release(world.servers);
     }
     CHECK(next.Holds());
@@ -355,22 +301,17 @@ TEST_CASE("Two faults at requests of the hand-over leave one contender, which ho
       CAPTURE(at, more, static_cast<int>(first_fault), static_cast<int>(second_fault));
       CAPTURE(in_hand, leaves_record);
       World world;
-      Contender first(world.servers, world.clock);
-      first.store.Run();
-      Contender second(world.servers, world.clock);
-      second.store.Run();
-      Contender self(world.servers, world.clock);
-      self.store.Run();
+      Joined first(world);
+      Joined second(world);
+      Joined self(world);
       if (!in_hand) world.clock.Advance(kPastLeaseInHand);
       first.Release(world.servers);
-      second.store.Run();
-      REQUIRE(second.Holds());
+      REQUIRE(second.RunToHold());
       const std::size_t before = self.store.requests_sent();
       self.store.PlaceFault(before + at, first_fault);
       self.store.PlaceFault(before + at + more, second_fault);
       leaves_record ? second.Release(world.servers) : second.Leave(world.servers);
-      self.store.Run();
-      REQUIRE(self.Holds());
+      REQUIRE(self.RunToHold());
       CHECK(world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
       CHECK(world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
     }
@@ -383,16 +324,13 @@ TEST_CASE("A contender deleted before its turn is proven never holds, whatever t
     if (in_hand && while_confirming) continue;  // there is no heartbeat
     CAPTURE(in_hand, while_confirming);
     World world;
-    Contender holder(world.servers, world.clock);
-    holder.store.Run();
-    Contender self(world.servers, world.clock);
-    self.store.Run();
+    Joined holder(world);
+    Joined self(world);
     if (!in_hand) world.clock.Advance(kPastLeaseInHand);
     const auto remove = [&] { world.servers.Remove(self.notes.queued); };
     while_confirming ? self.store.Before("check ", remove) : remove();
     holder.Release(world.servers);
     self.store.Run();
-    REQUIRE(self.Ended<Busy>());
     CHECK(self.why() == Busy::Why::kRemoved);
   }
 }
@@ -400,40 +338,34 @@ TEST_CASE("A contender deleted before its turn is proven never holds, whatever t
 TEST_CASE("A release whose reply is lost is executed as a whole or not at all") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender next(world.servers, world.clock);
-  next.store.Run();
+  Joined holder(world);
+  Joined next(world);
   holder.store.PlaceFault("write /l, delete ", fault);
   holder.Release(world.servers);
   CHECK(RecordIn(world).has_value() == (fault == Fault::kReplyLost));
   CHECK_FALSE(world.servers.Has(holder.ticket().path));
-  next.store.Run();
-  CHECK(next.Holds());
+  CHECK(next.RunToHold());
 }
 
 TEST_CASE(
     "A waiter that did not run when the record was written does not hold with a stale lease") {
   World world;
-  Contender holder(world.servers, world.clock);
-  holder.store.Run();
-  Contender reader(world.servers, world.clock, {.mode = Mode::kRead});
-  Contender self(world.servers, world.clock, {.mode = Mode::kRead});
+  Joined holder(world);
+  Contender reader(world, {.mode = Mode::kRead});
+  Contender self(world, {.mode = Mode::kRead});
   reader.store.Run();
   self.store.Run();
   holder.Release(world.servers);
   reader.store.Run();
   world.clock.Advance(29s);  // no reads: this process did not run
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   // It has read the record, which another one has replaced meanwhile.
   reader.Release(world.servers);
   world.clock.Advance(7502ms);
   const std::size_t before = self.store.requests_sent();
   self.acquire.OnReady(0);
-  self.store.Run();
-  REQUIRE(self.Holds());
-  CHECK(AskedSince(self, before) == Requests{"check " + self.ticket().path, "get /l"});
+  REQUIRE(self.RunToHold());
+  CHECK(self.store.SentSince(before) == Requests{"check " + self.ticket().path, "get /l"});
 }
 
 }  // namespace

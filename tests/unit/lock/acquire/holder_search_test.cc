@@ -19,6 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using protocol::Dialect;
 using test::Fault;
+using test::kLosses;
 
 using Requests = std::vector<std::string>;
 
@@ -48,18 +49,6 @@ std::string Put(World& world, Mode mode, const std::string& data = "", Dialect d
                            dialect != Dialect::kSimple, data);
 }
 
-std::size_t Count(const Contender& contender, const std::string& what) {
-  const auto& log = contender.store.log();
-  return static_cast<std::size_t>(std::count(log.begin(), log.end(), what));
-}
-
-/// Counts its requests that begin with `begin`.
-std::size_t CountAll(const Contender& contender, const std::string& begin) {
-  const auto& log = contender.store.log();
-  return static_cast<std::size_t>(std::count_if(
-      log.begin(), log.end(), [&](const std::string& asked) { return asked.starts_with(begin); }));
-}
-
 Mode FoundIn(const Contender& contender) {
   REQUIRE(contender.Ended<HeldForUs>());
   return std::get<HeldForUs>(*contender.acquire.outcome()).mode;
@@ -74,21 +63,19 @@ TEST_CASE("A lock held for us is found with one request more than a wait takes, 
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
   World world;
   const std::string holder = Put(world, held, kOurs);
-  Contender self(world.servers, world.clock, Request(mode));
-  self.store.Run();
+  Joined self(world, Request(mode));
   CHECK(FoundIn(self) == held);
   const std::string own = self.notes.queued;
-  CHECK(Requests(self.store.log().begin() + 1, self.store.log().end()) ==
+  CHECK(self.store.SentSince(1) ==
         Requests{"get /l", "list /l", "get " + own, "get " + holder, "check " + holder});
 }
 
 TEST_CASE("While another shell holds the lock, the search adds no request to the wait") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "for another shell");
-  Contender self(world.servers, world.clock, Request());
-  self.store.Run();
+  Joined self(world, Request());
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(Requests(self.store.log().begin() + 1, self.store.log().end()) ==
+  CHECK(self.store.SentSince(1) ==
         Requests{"get /l", "list /l", "get " + self.notes.queued, "get " + holder});
 }
 
@@ -97,18 +84,16 @@ TEST_CASE("The search runs once for a place in the queue, and again for a new pl
   const std::string holder = Put(world, Mode::kExclusive, "", {}, "elsewhere");
   const std::string between = Put(world, Mode::kExclusive);
   const std::string next = Put(world, Mode::kExclusive);
-  Contender self(world.servers, world.clock, Request());
-  self.store.Run();
+  Joined self(world, Request());
   world.servers.Remove(between);
   world.servers.Remove(next);
   self.store.Run();  // lists again, and waits for the holder
   REQUIRE(self.notes.waits.back().second == 1);
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(Count(self, "get " + holder) == 2);  // by the search, and with the watch
+  CHECK(self.store.CountSent("get " + holder) == 2);  // by the search, and with the watch
 
   world.servers.Write(holder, kOurs);
-  self.store.Run();
-  CHECK_FALSE(self.acquire.outcome());
+  CHECK(self.RunToWait());
   self.store.Expire();
   self.store.Run();
   CHECK(FoundIn(self) == Mode::kExclusive);
@@ -120,17 +105,15 @@ TEST_CASE(
   const std::string holder = Put(world, Mode::kExclusive, "for another shell");
   Requests between;
   for (int i = 0; i < 5; ++i) between.push_back(Put(world, Mode::kExclusive, kOurs));
-  Contender self(world.servers, world.clock, Request());
-  self.store.Run();
+  Joined self(world, Request());
   REQUIRE_FALSE(self.acquire.outcome());  // waiters hold nothing for us
-  CHECK(Count(self, "get " + holder) == 1);
-  CHECK(Count(self, "get " + between.back()) == 1);
-  CHECK(CountAll(self, "get /l/") == 3);
-  CHECK(CountAll(self, "list ") == 1);
+  CHECK(self.store.CountSent("get " + holder) == 1);
+  CHECK(self.store.CountSent("get " + between.back()) == 1);
+  CHECK(self.store.CountSent("get /l/") == 3);
+  CHECK(self.store.CountSent("list ") == 1);
 
   world.servers.Write(holder, kOurs);
-  Contender other(world.servers, world.clock, Request());
-  other.store.Run();
+  Joined other(world, Request());
   CHECK(FoundIn(other) == Mode::kExclusive);
 }
 
@@ -138,10 +121,9 @@ TEST_CASE("Another program's contender holds for no shell, and is not read") {
   World world;
   world.servers.Put("/l/_c_7bc63b3c-0cf4-4e4c-b0ac-8a3f2d9e5f36-lock-", kOtherSession, true, kOurs);
   Put(world, Mode::kExclusive);
-  Contender self(world.servers, world.clock, Request());
-  self.store.Run();
+  Joined self(world, Request());
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(CountAll(self, "get /l/") == 2);  // its own and its predecessor
+  CHECK(self.store.CountSent("get /l/") == 2);  // its own and its predecessor
 }
 
 TEST_CASE("A reader after a waiting writer finds that its own shell holds as a reader") {
@@ -150,8 +132,7 @@ TEST_CASE("A reader after a waiting writer finds that its own shell holds as a r
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kRead);
   Put(world, Mode::kWrite);
-  Contender self(world.servers, world.clock, Request(Mode::kRead));
-  self.store.Run();
+  Joined self(world, Request(Mode::kRead));
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
@@ -160,7 +141,7 @@ TEST_CASE("A writer after many readers finds its own shell's, and reads a few at
   CAPTURE(at);
   World world;
   for (int i = 0; i < 50; ++i) Put(world, Mode::kRead, i == at ? kOurs : "");
-  Contender self(world.servers, world.clock, Request(Mode::kWrite));
+  Contender self(world, Request(Mode::kWrite));
   self.store.Connect();
   for (int i = 0; i < 3; ++i) self.store.Step();  // create, get, list
   CHECK(self.store.requests_sent() == 3 + 2 + 7);
@@ -173,16 +154,14 @@ TEST_CASE("Of the readers on other hosts a few are read: this host may have been
   for (int i = 0; i < 99; ++i) Put(world, Mode::kRead, "", {}, "elsewhere");
   const std::string here = Put(world, Mode::kRead, "", {}, "host");
   for (int i = 0; i < 99; ++i) Put(world, Mode::kRead, "", {}, "elsewhere");
-  Contender self(world.servers, world.clock, Request(Mode::kWrite));
-  self.store.Run();
+  Joined self(world, Request(Mode::kWrite));
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(Count(self, "get " + here) == 1);
-  CHECK(CountAll(self, "get /l/") < 30);
+  CHECK(self.store.CountSent("get " + here) == 1);
+  CHECK(self.store.CountSent("get /l/") < 30);
 
   World renamed;
   Put(renamed, Mode::kExclusive, kOurs, {}, "elsewhere");
-  Contender under(renamed.servers, renamed.clock, Request());
-  under.store.Run();
+  Joined under(renamed, Request());
   CHECK(FoundIn(under) == Mode::kExclusive);
 }
 
@@ -192,43 +171,38 @@ TEST_CASE("A lock held for us is found in every dialect") {
   CAPTURE(static_cast<int>(dialect), try_only);
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs, dialect);
-  Contender self(world.servers, world.clock, Request(Mode::kExclusive, dialect, try_only));
-  self.store.Run();
+  Joined self(world, Request(Mode::kExclusive, dialect, try_only));
   CHECK(FoundIn(self) == Mode::kExclusive);
   // Where the name is reused, it is read once more after the check.
-  CHECK(Count(self, "get " + holder) == (dialect == Dialect::kSimple ? 2 : 1));
-  CHECK(CountAll(self, "list ") <= 1);
+  CHECK(self.store.CountSent("get " + holder) == (dialect == Dialect::kSimple ? 2 : 1));
+  CHECK(self.store.CountSent("list ") <= 1);
 }
 
 TEST_CASE("The one znode of another contender is waited for") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "", Dialect::kSimple);
-  Contender self(world.servers, world.clock, Request(Mode::kExclusive, Dialect::kSimple));
-  self.store.Run();
+  Joined self(world, Request(Mode::kExclusive, Dialect::kSimple));
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Remove(holder);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A full queue is left only once the lock is known not to be held for us") {
   const bool ours = GENERATE(false, true);
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 12; ++at) {
     CAPTURE(ours, static_cast<int>(fault), at);
     World world;
     Put(world, Mode::kExclusive, ours ? kOurs : "for another shell");
     auto request = Request();
     request.max_queue = 0;
-    Contender self(world.servers, world.clock, request);
+    Contender self(world, request);
     self.store.PlaceFault(at, fault);
     self.store.Run();
     CHECK(self.notes.waits.empty());
     if (ours) {
       CHECK(FoundIn(self) == Mode::kExclusive);
     } else {
-      REQUIRE(self.Ended<Busy>());
       CHECK(self.why() == Busy::Why::kQueueFull);
     }
   }
@@ -240,10 +214,9 @@ TEST_CASE("Without holds_for_us there is no search") {
   Put(world, Mode::kExclusive);
   auto request = Request();
   request.holds_for_us = {};
-  Contender self(world.servers, world.clock, request);
-  self.store.Run();
+  Joined self(world, request);
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(CountAll(self, "get /l/") == 2);
+  CHECK(self.store.CountSent("get /l/") == 2);
 }
 
 // ---- try ------------------------------------------------------------------------------------
@@ -252,8 +225,7 @@ TEST_CASE("A try that finds the lock held for itself creates nothing, and report
   World world;
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
   const std::string holder = Put(world, Mode::kWrite, kOurs);
-  Contender self(world.servers, world.clock, Request(mode, {}, true));
-  self.store.Run();
+  Joined self(world, Request(mode, {}, true));
   CHECK(FoundIn(self) == Mode::kWrite);
   CHECK(self.store.log() == Requests{"sync /l", "list /l", "get " + holder, "check " + holder});
 }
@@ -262,9 +234,7 @@ TEST_CASE("A try that finds the lock held by another reads the holder once, and 
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "for another shell");
   Put(world, Mode::kExclusive, kOurs);
-  Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
-  self.store.Run();
-  REQUIRE(self.Ended<Busy>());
+  Joined self(world, Request(Mode::kExclusive, {}, true));
   CHECK(self.why() == Busy::Why::kTaken);
   CHECK(self.store.log() == Requests{"sync /l", "list /l", "get " + holder});
   CHECK(std::get<Busy>(*self.acquire.outcome()).blocker_data == "for another shell");
@@ -276,8 +246,7 @@ TEST_CASE("A try to read leaves only once it has read the readers that hold") {
   Put(world, Mode::kRead);
   Put(world, Mode::kRead, ours ? kOurs : "");
   const std::string writer = Put(world, Mode::kWrite, "the writer");
-  Contender self(world.servers, world.clock, Request(Mode::kRead, {}, true));
-  self.store.Run();
+  Joined self(world, Request(Mode::kRead, {}, true));
   if (ours) {
     CHECK(FoundIn(self) == Mode::kRead);
   } else {
@@ -288,7 +257,7 @@ TEST_CASE("A try to read leaves only once it has read the readers that hold") {
 
 TEST_CASE("A try that joined the queue after its own shell reports the holder") {
   World world;
-  Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
+  Contender self(world, Request(Mode::kExclusive, {}, true));
   self.store.Before("create /l/host-", [&] { Put(world, Mode::kExclusive, kOurs); });
   self.store.Run();
   CHECK(FoundIn(self) == Mode::kExclusive);
@@ -297,17 +266,16 @@ TEST_CASE("A try that joined the queue after its own shell reports the holder") 
 TEST_CASE("A try whose holder is deleted before the search reads it acquires the lock") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
-  Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
+  Contender self(world, Request(Mode::kExclusive, {}, true));
   self.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A try whose search gets no answer gives the server up") {
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
-  Contender self(world.servers, world.clock, Request(Mode::kRead, {}, true));
+  Contender self(world, Request(Mode::kRead, {}, true));
   self.store.Connect();
   for (int i = 0; i < 3; ++i) self.store.Step();  // sync, list, get of the writer
   REQUIRE_FALSE(self.acquire.outcome());
@@ -326,7 +294,7 @@ TEST_CASE("A server that slowly answers a try about one reader after another is 
   Put(world, Mode::kWrite);
   auto request = Request(Mode::kRead, {}, true);
   request.connect_timeout = 1h;
-  Contender self(world.servers, world.clock, request);
+  Contender self(world, request);
   self.store.Connect();
   for (int steps = 0; !self.acquire.outcome() && steps < kReaders + 10; ++steps) {
     // Each answer takes less than the time for an answer, all of them take many times that.
@@ -341,8 +309,7 @@ TEST_CASE("A server that slowly answers a try about one reader after another is 
 // ---- events during the search ---------------------------------------------------------------
 
 TEST_CASE("A lock held for us is found after one fault at any request") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   const auto dialect = GENERATE(Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple);
   const bool try_only = GENERATE(false, true);
   const bool far = GENERATE(false, true);
@@ -352,7 +319,7 @@ TEST_CASE("A lock held for us is found after one fault at any request") {
     World world;
     Put(world, Mode::kExclusive, kOurs, dialect);
     if (far) Put(world, Mode::kExclusive, "", dialect);
-    Contender self(world.servers, world.clock, Request(Mode::kExclusive, dialect, try_only));
+    Contender self(world, Request(Mode::kExclusive, dialect, try_only));
     self.store.PlaceFault(at, fault);
     self.store.Run();
     CHECK(FoundIn(self) == Mode::kExclusive);
@@ -366,7 +333,7 @@ TEST_CASE("If the holder is deleted before any request, the lock is acquired") {
     World world;
     const std::string holder = Put(world, Mode::kExclusive, kOurs);
     const std::string between = far ? Put(world, Mode::kExclusive) : "";
-    Contender self(world.servers, world.clock, Request());
+    Contender self(world, Request());
     bool deleted = false;
     self.store.Before(at, [&] {
       world.servers.Remove(holder);
@@ -393,7 +360,7 @@ TEST_CASE("If one of our shell's two readers is deleted, the other is found") {
   const std::string second = Put(world, Mode::kRead, kOurs);
   const bool is_first = GENERATE(true, false);
   Put(world, Mode::kWrite);
-  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  Contender self(world, Request(Mode::kRead));
   const std::string& deleted = is_first ? first : second;
   self.store.Before("check ", [&] { world.servers.Remove(deleted); });
   self.store.Run();
@@ -406,7 +373,7 @@ TEST_CASE("If both of our shell's readers are deleted, the wait continues") {
   const std::string first = Put(world, Mode::kRead, kOurs);
   const std::string second = Put(world, Mode::kRead, kOurs);
   const std::string writer = Put(world, Mode::kWrite);
-  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  Contender self(world, Request(Mode::kRead));
   self.store.Before("check ", [&] {
     world.servers.Remove(first);
     world.servers.Remove(second);
@@ -415,21 +382,19 @@ TEST_CASE("If both of our shell's readers are deleted, the wait continues") {
   REQUIRE_FALSE(world.servers.Has(first));
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Remove(writer);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A lock that is released during the search is acquired, and late answers do not count") {
   World world;
   const std::string first = Put(world, Mode::kRead, "", {}, "elsewhere");
   const std::string writer = Put(world, Mode::kWrite);
-  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  Contender self(world, Request(Mode::kRead));
   self.store.Before("get " + writer, [&] {
     world.servers.Remove(writer);
     world.servers.Write(first, kOurs);
   });
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(self.store.log().back() == "list /l");  // which decides: no check of the reader
 }
 
@@ -439,13 +404,12 @@ TEST_CASE("A wait that is over ends during the search too") {
   Put(world, Mode::kWrite);
   auto request = Request(Mode::kRead);
   request.wait = 1s;
-  Contender self(world.servers, world.clock, request);
+  Contender self(world, request);
   self.store.Connect();
   for (int i = 0; i < 5; ++i) self.store.Step();  // create, get, list, get own, get predecessor
   REQUIRE_FALSE(self.acquire.outcome());
   world.clock.Advance(1s);
   self.acquire.OnReady(0);
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kWaitOver);
   self.store.Run();
   CHECK(self.why() == Busy::Why::kWaitOver);
@@ -455,7 +419,7 @@ TEST_CASE("During the search the waiter keeps its lease fresh, and the search go
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
-  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  Contender self(world, Request(Mode::kRead));
   self.store.Connect();
   for (int i = 0; i < 5; ++i) self.store.Step();
   REQUIRE_FALSE(self.acquire.outcome());
@@ -476,16 +440,13 @@ TEST_CASE("A holder that may not be read is waited for") {
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
   const std::string between = far ? Put(world, Mode::kExclusive) : "";
   world.servers.nodes.at(holder).readable = false;
-  Contender self(world.servers, world.clock, Request());
-  self.store.Run();
+  Joined self(world, Request());
   REQUIRE_FALSE(self.acquire.outcome());
   self.store.Disconnect();
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   world.servers.Remove(holder);
   if (far) world.servers.Remove(between);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("Readers are read again after a lost connection only if the search was not over") {
@@ -493,13 +454,13 @@ TEST_CASE("Readers are read again after a lost connection only if the search was
   const std::string reader = Put(world, Mode::kRead);
   const std::string hidden = Put(world, Mode::kRead);
   world.servers.nodes.at(hidden).readable = false;
-  Contender self(world.servers, world.clock, Request(Mode::kWrite));
+  Contender self(world, Request(Mode::kWrite));
   self.store.PlaceFault("get " + reader, Fault::kReplyLost);
   self.store.Run();
-  CHECK(Count(self, "get " + reader) == 2);
+  CHECK(self.store.CountSent("get " + reader) == 2);
   self.store.Disconnect();
   self.store.Run();
-  CHECK(Count(self, "get " + reader) == 2);
+  CHECK(self.store.CountSent("get " + reader) == 2);
   REQUIRE_FALSE(self.acquire.outcome());
 }
 
@@ -510,14 +471,13 @@ TEST_CASE("A try with a holder that may not be read leaves, though a connection 
   world.servers.nodes.at(hidden).readable = false;
   for (std::size_t at = 0; at < 12; ++at) {
     CAPTURE(at);
-    Contender self(world.servers, world.clock, Request(Mode::kWrite, {}, true));
+    Contender self(world, Request(Mode::kWrite, {}, true));
     self.store.PlaceFault(at, Fault::kReplyLost);
     self.store.Run();
-    REQUIRE(self.Ended<Busy>());
     CHECK(self.why() == Busy::Why::kTaken);
 
     World free;
-    Contender joined(free.servers, free.clock, Request(Mode::kWrite, {}, true));
+    Contender joined(free, Request(Mode::kWrite, {}, true));
     joined.store.Before("create /l/host-", [&] {
       Put(free, Mode::kRead);
       free.servers.nodes.at(Put(free, Mode::kRead)).readable = false;
@@ -532,14 +492,13 @@ TEST_CASE("A try with a holder that may not be read leaves, though a connection 
 TEST_CASE("A check that is refused proves nothing, and the holder is waited for") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
-  Contender self(world.servers, world.clock, Request());
+  Contender self(world, Request());
   self.store.Refuse("check " + holder, zookeeper::Error::kNoAuth);
   self.store.Run();
-  REQUIRE(Count(self, "check " + holder) == 1);
+  REQUIRE(self.store.CountSent("check " + holder) == 1);
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Remove(holder);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A znode of no session or of our own session does not hold for us") {
@@ -565,35 +524,20 @@ TEST_CASE("A znode of no session or of our own session does not hold for us") {
 
 namespace {
 
-struct SetOfTwo {
-  explicit SetOfTwo(bool try_only)
-      : store(servers, clock), acquire(store, clock, Requests(try_only), NextUuid, notes) {
+struct SetOfTwo : private World, SetContender {
+  explicit SetOfTwo(bool try_only) : SetContender(static_cast<World&>(*this), Requests(try_only)) {
     servers.Put("/a", 0, false, "zklock/1");
-    servers.Put("/l", 0, false, "zklock/1");
   }
   static std::vector<AcquireRequest> Requests(bool try_only) {
     auto first = Request(Mode::kExclusive, {}, try_only);
     first.lock.path = "/a";
     return {first, Request(Mode::kExclusive, {}, try_only)};
   }
-  void Run() {
-    for (int i = 0; i < 10; ++i) {
-      store.Run();
-      acquire.OnReady(0);
-    }
-  }
   [[nodiscard]] std::string PutOurs(const std::string& lock) {
     return servers.Put(lock + "/" + NameOf(Mode::kExclusive), kOtherSession, true, kOurs);
   }
-  template <typename T>
-  [[nodiscard]] bool Ended() const {
-    return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
-  }
-  FakeClock clock;
-  FakeServers servers;
-  FakeStore store;
-  AcquireNotes notes;
-  AcquireSet acquire;
+  using World::clock;
+  using World::servers;
 };
 
 }  // namespace
@@ -601,57 +545,56 @@ struct SetOfTwo {
 TEST_CASE("Of several LOCKs the one that is held for us is reported, whichever reply is lost") {
   const bool try_only = GENERATE(false, true);
   const std::string lock = GENERATE("/a", "/l");
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 12; ++at) {
     CAPTURE(try_only, lock, at, static_cast<int>(fault));
-    SetOfTwo world(try_only);
-    const std::string holder = world.PutOurs(lock);
-    world.store.PlaceFault(at, fault);
-    world.Run();
-    REQUIRE(world.Ended<HeldForUs>());
-    CHECK(world.acquire.lock().path == lock);
+    SetOfTwo caller(try_only);
+    const std::string holder = caller.PutOurs(lock);
+    caller.store.PlaceFault(at, fault);
+    caller.Run();
+    REQUIRE(caller.Ended<HeldForUs>());
+    CHECK(caller.set.lock().path == lock);
   }
 }
 
 TEST_CASE("A try of several LOCKs reads the holder of the first that is busy, and no other") {
-  SetOfTwo world(true);
+  SetOfTwo caller(true);
   const std::string first =
-      world.servers.Put("/a/" + NameOf(Mode::kExclusive), kOtherSession, true);
-  const std::string second = world.PutOurs("/l");
-  world.Run();
-  REQUIRE(world.Ended<Busy>());
-  CHECK(world.acquire.lock().path == "/a");
-  CHECK(world.store.log() == Requests{"sync /a", "list /a", "list /l", "get " + first});
+      caller.servers.Put("/a/" + NameOf(Mode::kExclusive), kOtherSession, true);
+  const std::string second = caller.PutOurs("/l");
+  caller.Run();
+  REQUIRE(caller.Ended<Busy>());
+  CHECK(caller.set.lock().path == "/a");
+  CHECK(caller.store.log() == Requests{"sync /a", "list /a", "list /l", "get " + first});
 }
 
 TEST_CASE("A try of several LOCKs that are released while the connection is lost acquires all") {
-  SetOfTwo world(true);
-  const std::string holder = world.PutOurs("/l");
-  world.store.PlaceFault("get " + holder, Fault::kReplyLost);
-  world.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
-  world.Run();
-  REQUIRE(world.Ended<Acquired>());
-  REQUIRE(world.acquire.tickets().size() == 2);
-  CHECK(world.acquire.tickets()[0].lock.path == "/a");
-  CHECK(world.acquire.tickets()[1].lock.path == "/l");
+  SetOfTwo caller(true);
+  const std::string holder = caller.PutOurs("/l");
+  caller.store.PlaceFault("get " + holder, Fault::kReplyLost);
+  caller.store.Before("get " + holder, [&] { caller.servers.Remove(holder); });
+  caller.Run();
+  REQUIRE(caller.Ended<Acquired>());
+  REQUIRE(caller.set.tickets().size() == 2);
+  CHECK(caller.set.tickets()[0].lock.path == "/a");
+  CHECK(caller.set.tickets()[1].lock.path == "/l");
 }
 
 TEST_CASE("A try of several LOCKs whose search gets no answer gives the server up") {
-  SetOfTwo world(true);
-  const std::string holder = world.PutOurs("/a");
-  world.store.Connect();
-  world.store.Step();  // sync
-  world.clock.Advance(4s);
-  world.store.Step();  // list
-  REQUIRE(world.store.log().back() == "get " + holder);
+  SetOfTwo caller(true);
+  const std::string holder = caller.PutOurs("/a");
+  caller.store.Connect();
+  caller.store.Step();  // sync
+  caller.clock.Advance(4s);
+  caller.store.Step();  // list
+  REQUIRE(caller.store.log().back() == "get " + holder);
   // The time for an answer begins anew with that one.
-  world.clock.Advance(7s);
-  world.acquire.OnReady(0);
-  CHECK_FALSE(world.store.server_given_up());
-  world.clock.Set(world.acquire.GetInterest().wake);
-  world.acquire.OnReady(0);
-  CHECK(world.store.server_given_up());
+  caller.clock.Advance(7s);
+  caller.set.OnReady(0);
+  CHECK_FALSE(caller.store.server_given_up());
+  caller.clock.Set(caller.set.GetInterest().wake);
+  caller.set.OnReady(0);
+  CHECK(caller.store.server_given_up());
 }
 
 }  // namespace zklock::lock

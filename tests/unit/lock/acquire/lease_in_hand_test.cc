@@ -19,11 +19,6 @@ using test::Fault;
 
 using Requests = std::vector<std::string>;
 
-/// The requests that `store` sent, from the number `begin` on.
-Requests SentSince(const FakeStore& store, std::size_t begin) {
-  return {store.log().begin() + static_cast<std::ptrdiff_t>(begin), store.log().end()};
-}
-
 std::size_t Commits(const Requests& requests) {
   return static_cast<std::size_t>(
       std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
@@ -45,8 +40,6 @@ void Pass(Contender& contender, Duration span) {
   }
   contender.clock.Set(std::max(end, contender.clock.Now()));
 }
-
-std::string Name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /// LOCK's data after the contender `path` has released it.
 std::string RecordOf(const std::string& path) {
@@ -71,6 +64,13 @@ struct QueueOf {
     return *all.back();
   }
   Contender& operator[](std::size_t index) { return *all.at(index); }
+  /// The holder `from` releases, and `to` holds.
+  Contender& HandOver(std::size_t from, std::size_t to) {
+    (*this)[from].Release(world.servers);
+    (*this)[to].store.Run();
+    REQUIRE((*this)[to].Holds());
+    return (*this)[to];
+  }
 
   World world;
   std::vector<std::unique_ptr<Contender>> all;
@@ -84,9 +84,8 @@ TEST_CASE("The deletion of the known holder is the turn of a waiter with a lease
   const std::size_t before = self.store.requests_sent();
   SECTION("with a record") { queue[0].Release(queue.world.servers); }
   SECTION("without a record") { queue[0].Leave(queue.world.servers); }
-  self.store.Run();
-  REQUIRE(self.Holds());
-  CHECK(SentSince(self.store, before).empty());
+  REQUIRE(self.RunToHold());
+  CHECK(self.store.SentSince(before).empty());
   CHECK(*self.store.lease().End() - queue.world.clock.Now() > 12500ms);
 }
 
@@ -98,24 +97,21 @@ TEST_CASE("A lease that runs for too short a time needs a heartbeat at the turn"
     queue.world.clock.Advance(waited);
     const std::size_t before = self.store.requests_sent();
     queue[0].Release(queue.world.servers);
-    self.store.Run();
-    REQUIRE(self.Holds());
-    CHECK(Commits(SentSince(self.store, before)) == (in_hand ? 0 : 1));
+    REQUIRE(self.RunToHold());
+    CHECK(Commits(self.store.SentSince(before)) == (in_hand ? 0 : 1));
   }
 }
 
 TEST_CASE("A lease that runs short while LOCK is read needs a heartbeat") {
   QueueOf queue(3);
-  queue[0].Release(queue.world.servers);
-  queue[1].store.Run();
+  queue.HandOver(0, 1);
   Contender& self = queue[2];
   const std::size_t before = self.store.requests_sent();
   // The process is suspended before it gets the answer.
   self.store.Before("get /l", [&] { queue.world.clock.Advance(kPastLeaseInHand); });
   queue[1].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
-  CHECK(Commits(SentSince(self.store, before)) == 1);
+  REQUIRE(self.RunToHold());
+  CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
 TEST_CASE("A predecessor that is written to still holds") {
@@ -123,12 +119,10 @@ TEST_CASE("A predecessor that is written to still holds") {
   Contender& self = queue[1];
   for (int i = 0; i < 3; ++i) {
     queue.world.servers.Write(queue[0].ticket().path, "asked to release");
-    self.store.Run();
-    REQUIRE_FALSE(self.acquire.outcome());
+    REQUIRE(self.RunToWait());
   }
   queue[0].Release(queue.world.servers);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A predecessor that is written to and deleted at once is gone") {
@@ -136,8 +130,7 @@ TEST_CASE("A predecessor that is written to and deleted at once is gone") {
   Contender& self = queue[1];
   queue.world.servers.Write(queue[0].ticket().path, "asked to release");
   queue[0].Release(queue.world.servers);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A waiter that is deleted just before its predecessor never holds") {
@@ -148,7 +141,6 @@ TEST_CASE("A waiter that is deleted just before its predecessor never holds") {
   queue[1].store.Run();
   if (queue[1].Holds()) queue[1].Release(queue.world.servers);
   self.store.Run();
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
@@ -163,22 +155,21 @@ TEST_CASE("A waiter whose own watch is not known to be set needs a heartbeat") {
   if (deleted) queue.world.servers.Remove(self.notes.queued);
   self.store.Run();
   CHECK(self.Holds() == !deleted);
-  CHECK(Commits(SentSince(self.store, before)) == 1);
+  CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
 TEST_CASE("The turn of a waiter that has not seen an unknown program's contender needs a list") {
   // The deletion of a contender of Curator may leave a reader with the same number.
   World world;
   const std::string writer = world.servers.Put("/l/_c_1-__WRIT__", 1, true);
-  Contender self(world.servers, world.clock, {.mode = Mode::kWrite});
-  self.store.Run();
+  Joined self(world, {.mode = Mode::kWrite});
   const std::size_t before = self.store.requests_sent();
   const bool downgraded = GENERATE(false, true);
   if (downgraded) world.servers.Put("/l/_c_1-__READ__0000000000", 1);
   world.servers.Remove(writer);
   self.store.Run();
-  CHECK(SentSince(self.store, before).front() == "list /l");
-  CHECK(Commits(SentSince(self.store, before)) == 0);
+  CHECK(self.store.SentSince(before).front() == "list /l");
+  CHECK(Commits(self.store.SentSince(before)) == 0);
   CHECK(self.Holds() == !downgraded);
 }
 
@@ -189,18 +180,15 @@ TEST_CASE("A waiter after readers holds by a list, without a commit") {
   Contender& self = queue.Join({.mode = Mode::kWrite});
   const std::size_t before = self.store.requests_sent();
   second.Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   first.Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
-  CHECK(Commits(SentSince(self.store, before)) == 0);
+  REQUIRE(self.RunToHold());
+  CHECK(Commits(self.store.SentSince(before)) == 0);
 }
 
 TEST_CASE("A waiter that gave up is no turn, whatever the last record says") {
   QueueOf queue(4);
-  queue[0].Release(queue.world.servers);
-  queue[1].store.Run();
+  queue.HandOver(0, 1);
   Contender& self = queue[3];
   const bool has_read_record = GENERATE(false, true);
   if (has_read_record) {
@@ -212,8 +200,7 @@ TEST_CASE("A waiter that gave up is no turn, whatever the last record says") {
   REQUIRE(queue[1].Holds());
   REQUIRE_FALSE(self.acquire.outcome());
   queue[1].Release(queue.world.servers);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A fault while LOCK or the list is read leaves one contender, which holds") {
@@ -223,14 +210,11 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, which ho
   CAPTURE(static_cast<int>(fault), request);
   QueueOf queue(3);
   Contender& self = queue[2];
-  queue[0].Release(queue.world.servers);
-  queue[1].store.Run();
-  REQUIRE(queue[1].Holds());
+  queue.HandOver(0, 1);
   self.store.PlaceFault(request, fault);
   // Without a record the list decides.
   queue[1].Leave(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
   CHECK(queue.world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
 }
@@ -243,9 +227,7 @@ TEST_CASE("A fault at the turn after which a server shortens the session timeout
   CAPTURE(static_cast<int>(fault), request, in_hand, granted.count());
   QueueOf queue(3);
   Contender& self = queue[2];
-  queue[0].Release(queue.world.servers);
-  queue[1].store.Run();
-  REQUIRE(queue[1].Holds());
+  queue.HandOver(0, 1);
   if (!in_hand) queue.world.clock.Advance(kPastLeaseInHand);
   self.store.SetGranted(granted);
   self.store.PlaceFault(request, fault);
@@ -265,8 +247,7 @@ TEST_CASE("A session that expires before its turn does not hold, though its leas
   self.store.Expire();
   queue[0].Release(queue.world.servers);
   REQUIRE_FALSE(self.acquire.outcome());
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(self.notes.places_lost == 1);
 }
 
@@ -291,9 +272,8 @@ TEST_CASE("A server that shortens the session timeout takes the lease in hand aw
   queue.world.clock.Advance(2200ms);
   const std::size_t before = self.store.requests_sent();
   queue[0].Release(queue.world.servers);
-  self.store.Run();
-  CHECK_FALSE(self.acquire.outcome());  // a heartbeat is not enough either
-  CHECK(Commits(SentSince(self.store, before)) > 0);
+  CHECK(self.RunToWait());  // a heartbeat is not enough either
+  CHECK(Commits(self.store.SentSince(before)) > 0);
 }
 
 // ---- the next in line -----------------------------------------------------------------------
@@ -303,13 +283,12 @@ TEST_CASE("The next in line sends a heartbeat every quarter of T, and takes its 
   Contender& self = queue[1];
   const std::size_t before = self.store.requests_sent();
   Pass(self, 1h + 4s);
-  const Requests waiting = SentSince(self.store, before);
+  const Requests waiting = self.store.SentSince(before);
   CHECK(waiting.size() == 480);
   CHECK(Commits(waiting) == 480);
   queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
-  CHECK(SentSince(self.store, before).size() == 480);
+  REQUIRE(self.RunToHold());
+  CHECK(self.store.SentSince(before).size() == 480);
 }
 
 TEST_CASE("Only the next in line sends heartbeats, all others read LOCK") {
@@ -317,7 +296,7 @@ TEST_CASE("Only the next in line sends heartbeats, all others read LOCK") {
   Contender& self = queue[2];
   const std::size_t before = self.store.requests_sent();
   Pass(self, 31s);
-  CHECK(SentSince(self.store, before) == Requests(4, "get /l"));
+  CHECK(self.store.SentSince(before) == Requests(4, "get /l"));
 }
 
 TEST_CASE("Of the readers that wait together only the first is next in line") {
@@ -327,7 +306,7 @@ TEST_CASE("Of the readers that wait together only the first is next in line") {
     Contender& reader = queue.Join({.mode = Mode::kRead});
     const std::size_t before = reader.store.requests_sent();
     Pass(reader, 8s);
-    CHECK(Commits(SentSince(reader.store, before)) == (i == 0 ? 1 : 0));
+    CHECK(Commits(reader.store.SentSince(before)) == (i == 0 ? 1 : 0));
   }
 }
 
@@ -340,11 +319,10 @@ TEST_CASE("A waiter learns from the record that it is next, and gets a lease at 
   const std::size_t before = self.store.requests_sent();
   Pass(self, 7500ms);
   const std::string heartbeat = "check " + self.notes.queued;
-  CHECK(SentSince(self.store, before) == Requests{"get /l", heartbeat});
+  CHECK(self.store.SentSince(before) == Requests{"get /l", heartbeat});
   queue.world.servers.Remove(queue[1].notes.queued);
-  self.store.Run();
-  REQUIRE(self.Holds());
-  CHECK(SentSince(self.store, before) == Requests{"get /l", heartbeat});
+  REQUIRE(self.RunToHold());
+  CHECK(self.store.SentSince(before) == Requests{"get /l", heartbeat});
 }
 
 TEST_CASE("A waiter that learns from a list that it is next gets a lease at once") {
@@ -355,13 +333,11 @@ TEST_CASE("A waiter that learns from a list that it is next gets a lease at once
   Pass(self, 61s);
   const std::size_t before = self.store.requests_sent();
   queue[1].Leave(queue.world.servers);
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(SentSince(self.store, before).back() == "check " + self.notes.queued);
+  REQUIRE(self.RunToWait());
+  CHECK(self.store.SentSince(before).back() == "check " + self.notes.queued);
   queue[0].Release(queue.world.servers);
-  self.store.Run();
-  CHECK(self.Holds());
-  CHECK(Commits(SentSince(self.store, before)) == 1);
+  CHECK(self.RunToHold());
+  CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
 TEST_CASE("A next in line whose heartbeat finds no contender leaves") {
@@ -369,7 +345,6 @@ TEST_CASE("A next in line whose heartbeat finds no contender leaves") {
   Contender& self = queue[1];
   self.store.Before("check ", [&] { queue.world.servers.Remove(self.notes.queued); });
   Pass(self, 8s);
-  REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
@@ -383,8 +358,7 @@ TEST_CASE("A fault at a heartbeat of the next in line leaves one contender, whic
   Pass(self, 60s);
   REQUIRE_FALSE(self.acquire.outcome());
   queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
 }
 
@@ -399,8 +373,8 @@ TEST_CASE("A heartbeat that is under way at the turn does not delay it") {
 // ---- several LOCKs, permits -----------------------------------------------------------------
 
 /// Holds /a, and waits for /b.
-struct SetBeforeItsEnd {
-  SetBeforeItsEnd() : store(servers, clock), set(store, clock, Wanted(), NextUuid, notes) {
+struct SetBeforeItsEnd : private World, SetContender {
+  SetBeforeItsEnd() : World(false), SetContender(static_cast<World&>(*this), Wanted()) {
     servers.Put("/a", 0, false, "zklock/1");
     servers.Put("/b", 0, false, "zklock/1");
     holder = std::make_unique<Contender>(servers, clock, AcquireRequest{.lock = {"/b", ""}});
@@ -410,21 +384,8 @@ struct SetBeforeItsEnd {
   static std::vector<AcquireRequest> Wanted() {
     return {{.lock = {"/a", ""}, .host = "host"}, {.lock = {"/b", ""}, .host = "host"}};
   }
-  void Run() {
-    do {
-      store.Run();
-      while (set.GetInterest().wake <= clock.Now()) set.OnReady(0);
-    } while (store.Step());
-  }
-  [[nodiscard]] bool Holds() const {
-    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
-  }
+  using World::servers;
 
-  FakeClock clock;
-  FakeServers servers;
-  AcquireNotes notes;
-  FakeStore store;
-  AcquireSet set;
   std::unique_ptr<Contender> holder;
 };
 
@@ -435,7 +396,7 @@ TEST_CASE("The last LOCK of a set is taken by the lease in hand, if the others a
   caller.holder->Release(caller.servers);
   caller.Run();
   REQUIRE(caller.Holds());
-  CHECK(SentSince(caller.store, before).empty());
+  CHECK(caller.store.SentSince(before).empty());
 }
 
 TEST_CASE("A set whose first LOCK is lost just before the last one is released holds nothing") {
@@ -444,9 +405,7 @@ TEST_CASE("A set whose first LOCK is lost just before the last one is released h
   caller.servers.Remove(caller.set.tickets().front().path);
   caller.holder->Release(caller.servers);
   caller.Run();
-  REQUIRE(caller.set.outcome());
-  REQUIRE(std::holds_alternative<Busy>(*caller.set.outcome()));
-  CHECK(std::get<Busy>(*caller.set.outcome()).why == Busy::Why::kRemoved);
+  CHECK(caller.why() == Busy::Why::kRemoved);
 }
 
 // ---- the holder -----------------------------------------------------------------------------
@@ -467,37 +426,28 @@ void HoldFor(Contender& contender, Duration span) {
 
 TEST_CASE("A holder by a lease in hand reads LOCK's version and sends a heartbeat at once") {
   QueueOf queue(2);
-  Contender& self = queue[1];
   queue.world.clock.Advance(5s);
-  queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  Contender& self = queue.HandOver(0, 1);
   const std::size_t before = self.store.requests_sent();
   HoldFor(self, 0s);
   const std::string& own = self.ticket().path;
-  CHECK(SentSince(self.store, before) == Requests{"get " + own, "get /l", "check " + own});
+  CHECK(self.store.SentSince(before) == Requests{"get " + own, "get /l", "check " + own});
 }
 
 TEST_CASE("A holder whose last commit is recent sends its heartbeat an eighth of T after it") {
   QueueOf queue(2);
-  Contender& self = queue[1];
   queue.world.clock.Advance(1s);
-  queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  Contender& self = queue.HandOver(0, 1);
   const std::size_t before = self.store.requests_sent();
   HoldFor(self, 2749ms);
-  CHECK(Commits(SentSince(self.store, before)) == 0);
+  CHECK(Commits(self.store.SentSince(before)) == 0);
   HoldFor(self, 1ms);
-  CHECK(Commits(SentSince(self.store, before)) == 1);
+  CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
 TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock at once") {
   QueueOf queue(2);
-  Contender& self = queue[1];
-  queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  Contender& self = queue.HandOver(0, 1);
   queue.world.servers.Remove(self.ticket().path);
   NobodyTold nobody;
   Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
@@ -508,22 +458,15 @@ TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock
 
 TEST_CASE("A command that ends before LOCK's version is read leaves a record by a guess") {
   QueueOf queue(3);
-  Contender& self = queue[1];
-  queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  Contender& self = queue.HandOver(0, 1);
   self.Release(queue.world.servers);  // sends nothing before it
   CHECK(RecordedIn(queue.world) == Name(self.ticket().path));
-  queue[2].store.Run();
-  CHECK(queue[2].Holds());
+  CHECK(queue[2].RunToHold());
 }
 
 TEST_CASE("A wrong guess of LOCK's version overwrites nothing") {
   QueueOf queue(2);
-  Contender& self = queue[1];
-  queue[0].Release(queue.world.servers);
-  self.store.Run();
-  REQUIRE(self.Holds());
+  Contender& self = queue.HandOver(0, 1);
   queue.world.servers.Write("/l", "mine");
   SECTION("before it is read") {}
   SECTION("after it is read") { HoldFor(self, 10s); }
@@ -535,8 +478,7 @@ TEST_CASE("A holder reads LOCK's version over the next connection if the answer 
   QueueOf queue(2);
   Contender& self = queue[1];
   queue[0].Leave(queue.world.servers);  // without a record: the guess is wrong
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   NobodyTold nobody;
   Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
   self.store.PlaceFault("get /l", GENERATE(Fault::kNotDone, Fault::kReplyLost));

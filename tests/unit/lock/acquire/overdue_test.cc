@@ -15,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 /// A contender of a program that deletes no reservations.
 std::string PutOther(World& world, const std::string& queue = "/l",
@@ -27,24 +28,16 @@ void PassServersTime(World& world, std::chrono::milliseconds time) {
   world.servers.now_ms += time.count();
 }
 
-std::size_t CountRequests(const Reserver& one, const std::string& beginning) {
-  const auto& log = one.store.log();
-  return static_cast<std::size_t>(std::count_if(
-      log.begin(), log.end(), [&](const auto& line) { return line.starts_with(beginning); }));
-}
-
 }  // namespace
 
 TEST_CASE("The first zklock after an overdue reservation deletes it, whoever is in between") {
   const bool joins_late = GENERATE(false, true);
   const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   // Of Curator's mutex, or its read/write lock.
   const std::string other = PutOther(world, "/l", mode == Mode::kRead ? "-__WRIT__" : "-lock-");
   if (joins_late) PassServersTime(world, 1h);
-  Reserver waiter(world, "", {.mode = mode});
-  waiter.Run();
+  JoinedReserver waiter(world, "", {.mode = mode});
   if (!joins_late) {
     waiter.Pass(59min);
     REQUIRE(world.servers.Has(freeze.path));
@@ -67,8 +60,7 @@ TEST_CASE("Behind a holder an overdue reservation is deleted without a record") 
   const std::string forged = world.servers.Put(
       NameOf("0e"), 0, true, R"({"reservation":{"id":"x","for":1500,"token":1}})");
   PutOther(world);
-  Reserver waiter(world, "");
-  waiter.Run();
+  JoinedReserver waiter(world, "");
   waiter.Pass(2s);
   CHECK_FALSE(world.servers.Has(forged));
   CHECK(world.servers.nodes.at("/l").data == "zklock/1");
@@ -76,25 +68,23 @@ TEST_CASE("Behind a holder an overdue reservation is deleted without a record") 
 }
 
 TEST_CASE("A zklock that may not delete an overdue reservation reports it, and the next one does") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   Reserver first(world, "");
   first.store.may_delete = false;
   first.Run();
-  Reserver second(world, "");
-  second.Run();
+  JoinedReserver second(world, "");
   PassServersTime(world, 1h);
-  const std::size_t lists = CountRequests(second, "list /l");
+  const std::size_t lists = second.store.CountSent("list /l");
   second.Run();
   first.Run();
   CHECK(first.notes.overdue == std::vector{freeze.path});
   CHECK(first.Waits());
   CHECK(world.servers.Has(freeze.path));
-  CHECK(CountRequests(second, "list /l") == lists);
+  CHECK(second.store.CountSent("list /l") == lists);
   second.Pass(1s);
   CHECK_FALSE(world.servers.Has(freeze.path));
   // One list before the delete, and one after it.
-  CHECK(CountRequests(second, "list /l") == lists + 2);
+  CHECK(second.store.CountSent("list /l") == lists + 2);
   CHECK(second.notes.overdue.empty());
   first.Pass(30s);
   CHECK(first.Holds());
@@ -106,10 +96,8 @@ TEST_CASE("A contender from before a set-back of the servers' clock ends no new 
   world.servers.now_ms = 1'000'000'000;
   world.servers.Put("/l", 0);
   const std::string holder = PutOther(world);
-  Reserver maker(world, "freeze", {.lasts = 1h});
-  maker.Run();
-  Reserver waiter(world, id);
-  waiter.Run();
+  JoinedReserver maker(world, "freeze", {.lasts = 1h});
+  JoinedReserver waiter(world, id);
   REQUIRE(waiter.Waits());
   world.servers.now_ms -= std::chrono::milliseconds(2h).count();
   world.servers.Remove(holder);
@@ -132,20 +120,18 @@ TEST_CASE("A contender from before a set-back of the servers' clock ends no new 
 }
 
 TEST_CASE("A waiter that knows what the servers' clock shows does not ask with each list") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
-  Reserver waiter(world, "");
-  waiter.Run();
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
+  JoinedReserver waiter(world, "");
   REQUIRE(waiter.Waits());
   world.clock.Set(world.clock.Now() + 1h);  // the servers' clock has been set back by as much
   waiter.Run();
-  CHECK(CountRequests(waiter, "set ") == 1);
+  CHECK(waiter.store.CountSent("set ") == 1);
   for (int i = 0; i < 3; ++i) {
     waiter.store.Disconnect();
     waiter.store.Connect();
     waiter.Run();
   }
-  CHECK(CountRequests(waiter, "set ") == 1);
+  CHECK(waiter.store.CountSent("set ") == 1);
   world.servers.now_ms += std::chrono::milliseconds(1h).count();
   world.clock.Set(world.clock.Now() + 1h);
   waiter.Run();
@@ -154,21 +140,20 @@ TEST_CASE("A waiter that knows what the servers' clock shows does not ask with e
 
 TEST_CASE("Waiters list the queue and delete an overdue reservation one after the other") {
   constexpr std::size_t kWaiters = 40;
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   std::vector<std::unique_ptr<Reserver>> waiters;
   for (std::size_t i = 0; i < kWaiters; ++i) {
     waiters.push_back(std::make_unique<Reserver>(world, ""));
     waiters.back()->store.may_delete = i + 1 == kWaiters;
     waiters.back()->Run();
     // One list, and one read of the reservation.
-    CHECK(CountRequests(*waiters.back(), "list ") == 1);
-    CHECK(CountRequests(*waiters.back(), "get " + freeze.path) == 1);
+    CHECK(waiters.back()->store.CountSent("list ") == 1);
+    CHECK(waiters.back()->store.CountSent("get " + freeze.path) == 1);
   }
   const auto requests = [&] {
     std::size_t sum = 0;
     for (const auto& one : waiters) {
-      sum += CountRequests(*one, "list ") + CountRequests(*one, "delete " + freeze.path);
+      sum += one->store.CountSent("list ") + one->store.CountSent("delete " + freeze.path);
     }
     return sum;
   };
@@ -186,15 +171,14 @@ TEST_CASE("Waiters list the queue and delete an overdue reservation one after th
 }
 
 TEST_CASE("A reservation that the first zklock deletes at its end costs the others one read") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   std::vector<std::unique_ptr<Reserver>> waiters;
   for (int i = 0; i < 4; ++i) {
     waiters.push_back(std::make_unique<Reserver>(world, ""));
     waiters.back()->Run();
   }
   std::vector<std::size_t> lists;
-  for (const auto& one : waiters) lists.push_back(CountRequests(*one, "list "));
+  for (const auto& one : waiters) lists.push_back(one->store.CountSent("list "));
   PassServersTime(world, 1h);
   for (const auto& one : waiters) one->Run();
   PassServersTime(world, 1s);
@@ -203,10 +187,10 @@ TEST_CASE("A reservation that the first zklock deletes at its end costs the othe
   PassServersTime(world, 1s);
   for (std::size_t i = 1; i < waiters.size(); ++i) {
     waiters[i]->Run();
-    CHECK(CountRequests(*waiters[i], "get " + freeze.path) == 2);
-    CHECK(CountRequests(*waiters[i], "list ") == lists[i]);
-    CHECK(CountRequests(*waiters[i], "delete ") == 0);
-    CHECK(CountRequests(*waiters[i], "write ") == 0);
+    CHECK(waiters[i]->store.CountSent("get " + freeze.path) == 2);
+    CHECK(waiters[i]->store.CountSent("list ") == lists[i]);
+    CHECK(waiters[i]->store.CountSent("delete ") == 0);
+    CHECK(waiters[i]->store.CountSent("write ") == 0);
   }
 }
 
@@ -216,16 +200,14 @@ TEST_CASE("Two overdue reservations in a row are deleted by the first zklock aft
   const ReservedLock a = MakeReservation(world, "a", reader);
   const ReservedLock b = MakeReservation(world, "b", reader);
   PutOther(world);
-  Reserver waiter(world, "");
-  waiter.Run();
+  JoinedReserver waiter(world, "");
   waiter.Pass(1h);
   CHECK_FALSE(world.servers.Has(a.path));
   CHECK_FALSE(world.servers.Has(b.path));
 }
 
 TEST_CASE("After a refused delete it is tried again later") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   Reserver waiter(world, "");
   waiter.store.may_delete = false;
   waiter.Run();
@@ -239,8 +221,7 @@ TEST_CASE("After a refused delete it is tried again later") {
 }
 
 TEST_CASE("A try deletes an overdue reservation before it leaves because of another contender") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   std::unique_ptr<Reserver> helpless;
   if (GENERATE(false, true)) {
     helpless = std::make_unique<Reserver>(world, "");
@@ -250,27 +231,23 @@ TEST_CASE("A try deletes an overdue reservation before it leaves because of anot
     PutOther(world);
   }
   PassServersTime(world, 1h);
-  Reserver self(world, "", {.try_only = true});
-  self.Run();
+  JoinedReserver self(world, "", {.try_only = true});
   CHECK(self.IsBusy());
   CHECK_FALSE(world.servers.Has(freeze.path));
 }
 
 TEST_CASE("A try deletes the readers' reservations that have ended, also behind one that has not") {
-  World world;
-  const ReservedLock a = MakeReservation(world, "a", {.mode = Mode::kRead});
+  auto [world, a] = ReservedWorld("a", {.mode = Mode::kRead});
   const ReservedLock b = MakeReservation(world, "b", {.mode = Mode::kRead, .lasts = 1h});
   PassServersTime(world, 1h);
-  Reserver self(world, "", {.try_only = true});
-  self.Run();
+  JoinedReserver self(world, "", {.try_only = true});
   CHECK(self.IsBusy());
   CHECK(world.servers.Has(a.path));
   CHECK_FALSE(world.servers.Has(b.path));
 }
 
 TEST_CASE("A try that may not delete an overdue reservation reports it and leaves") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   PutOther(world);
   PassServersTime(world, 1h);
   Reserver self(world, "", {.try_only = true});
@@ -283,8 +260,7 @@ TEST_CASE("A try that may not delete an overdue reservation reports it and leave
 TEST_CASE("A wait is not over before an overdue reservation was dealt with") {
   const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
   const std::optional<std::size_t> permits = GENERATE(std::optional<std::size_t>{}, 1);
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = permits, .lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.permits = permits, .lasts = 1h});
   PassServersTime(world, 1h);
   Reserver self(world, id, {.permits = permits, .wait = 1ms});
   CAPTURE(id, permits.has_value());
@@ -300,8 +276,7 @@ TEST_CASE("A wait is not over before an overdue reservation was dealt with") {
 TEST_CASE("A wait is over in time if the reservation has not ended") {
   World world;
   MakeReservation(world, "freeze", {.lasts = 1h});
-  Reserver self(world, GENERATE(as<std::string>{}, "", "other"), {.wait = 1min});
-  self.Run();
+  JoinedReserver self(world, GENERATE(as<std::string>{}, "", "other"), {.wait = 1min});
   CHECK(self.Waits());
   self.Pass(1min);
   CHECK(self.IsBusy());
@@ -309,15 +284,13 @@ TEST_CASE("A wait is over in time if the reservation has not ended") {
 
 TEST_CASE("A new --reserve deletes an overdue reservation at once, wherever it queues") {
   const std::string id = GENERATE(as<std::string>{}, "freeze", "other");
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   const std::string other = PutOther(world);
   Reserver helpless(world, "");
   helpless.store.may_delete = false;
   helpless.Run();
   PassServersTime(world, 1h);
-  Reserver self(world, id, {.lasts = 1h});
-  self.Run();
+  JoinedReserver self(world, id, {.lasts = 1h});
   CHECK_FALSE(world.servers.Has(freeze.path));
   REQUIRE(self.Waits());
   world.servers.Remove(other);
@@ -327,16 +300,13 @@ TEST_CASE("A new --reserve deletes an overdue reservation at once, wherever it q
 }
 
 TEST_CASE("A full queue is left only after an overdue reservation was deleted") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   const std::string other = PutOther(world);
   PassServersTime(world, 1h);
-  Reserver self(world, "", {.max_queue = 1});
-  self.Run();
+  JoinedReserver self(world, "", {.max_queue = 1});
   CHECK_FALSE(world.servers.Has(freeze.path));
   CHECK(self.Waits());
-  Reserver late(world, "", {.max_queue = 1});
-  late.Run();
+  JoinedReserver late(world, "", {.max_queue = 1});
   REQUIRE(late.IsBusy());
   CHECK(std::get<Busy>(*late.outcome).why == Busy::Why::kQueueFull);
 }
@@ -364,18 +334,15 @@ TEST_CASE("A contender that reserves after it was listed is noticed within ten m
 TEST_CASE("Of many contenders that want to reserve only a few are read") {
   World world;
   for (int i = 0; i < 100; ++i) world.servers.Put(NameOf("0e"), 7, true, "{}");
-  Reserver waiter(world, "");
-  waiter.Run();
-  CHECK(CountRequests(waiter, "get /l/") <= 18);
+  JoinedReserver waiter(world, "");
+  CHECK(waiter.store.CountSent("get /l/") <= 18);
 }
 
 TEST_CASE("Any request of a waiter behind another program may fail, and the reservation ends") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 60; ++at) {
     CAPTURE(static_cast<int>(fault), at);
-    World world;
-    const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 30s});
+    auto [world, freeze] = ReservedWorld("freeze", {.lasts = 30s});
     const std::string other = PutOther(world);
     Reserver waiter(world, "");
     waiter.store.PlaceFault(at, fault);
@@ -406,12 +373,10 @@ void PutOtherWithoutPermit(World& world) {
 TEST_CASE("A waiter in the turnstile deletes an overdue permit that another program waits for") {
   const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
   const bool joins_late = GENERATE(false, true);
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.permits = 1, .lasts = 1h});
   PutOtherWithoutPermit(world);
   if (joins_late) PassServersTime(world, 1h);
-  Reserver waiter(world, id, {.permits = 1});
-  waiter.Run();
+  JoinedReserver waiter(world, id, {.permits = 1});
   if (!joins_late) {
     if (id == "freeze") {
       CHECK(waiter.HasFound());
@@ -426,14 +391,12 @@ TEST_CASE("A waiter in the turnstile deletes an overdue permit that another prog
 }
 
 TEST_CASE("A second waiter in the turnstile takes its time before it deletes an overdue permit") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.permits = 1, .lasts = 1h});
   PutOtherWithoutPermit(world);
   Reserver first(world, "", {.permits = 1});
   first.store.may_delete = false;
   first.Run();
-  Reserver second(world, "", {.permits = 1});
-  second.Run();
+  JoinedReserver second(world, "", {.permits = 1});
   PassServersTime(world, 1h);
   second.Run();
   first.Run();
@@ -448,8 +411,7 @@ TEST_CASE("A waiter in the turnstile notices within ten minutes that a permit wa
   world.servers.Put("/l/leases", 0, false, "1");
   world.servers.Put("/l/locks", 0);
   PutOtherWithoutPermit(world);
-  Reserver waiter(world, "", {.permits = 1});
-  waiter.Run();
+  JoinedReserver waiter(world, "", {.permits = 1});
   REQUIRE(waiter.Waits());
   const std::string made =
       world.servers.Put("/l/leases/host-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lease-", 0,
@@ -461,8 +423,7 @@ TEST_CASE("A waiter in the turnstile notices within ten minutes that a permit wa
 }
 
 TEST_CASE("A try in the turnstile deletes an overdue permit before it leaves") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.permits = 1, .lasts = 1h});
   PutOtherWithoutPermit(world);
   PassServersTime(world, 1h);
   const bool may_delete = GENERATE(false, true);
@@ -476,12 +437,10 @@ TEST_CASE("A try in the turnstile deletes an overdue permit before it leaves") {
 }
 
 TEST_CASE("A full turnstile is left only after an overdue permit was deleted") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.permits = 1, .lasts = 1h});
   PutOtherWithoutPermit(world);
   PassServersTime(world, 1h);
-  Reserver self(world, "", {.permits = 1, .max_queue = 1});
-  self.Run();
+  JoinedReserver self(world, "", {.permits = 1, .max_queue = 1});
   CHECK_FALSE(world.servers.Has(freeze.path));
 }
 

@@ -17,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 struct Notes final : public AcquireObserver {
   void OnPreempted(const LockName& /*lock*/, const Preempted& preempted) override {
@@ -26,7 +27,7 @@ struct Notes final : public AcquireObserver {
 };
 
 /// A queue of zklocks with a holder and three waiters, and one that preempts them.
-struct Bench {
+struct Bench : test::FakeBench {
   Bench() {
     servers.Put("/l", 0, false, "zklock/1");
     for (const char* const label : {"holder", "first", "second", "third"}) {
@@ -53,9 +54,6 @@ struct Bench {
     return asked;
   }
 
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
   Notes notes;
   std::vector<std::string> names;
   std::unique_ptr<Acquire> acquire;
@@ -165,8 +163,7 @@ TEST_CASE("Data that is written while it is asked is kept") {
 }
 
 TEST_CASE("All are asked after a fault at any request") {
-  const Fault fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                               Fault::kExpiredReplyLost);
+  const Fault fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 14; ++at) {
     CAPTURE(static_cast<int>(fault), at);
     Bench bench;

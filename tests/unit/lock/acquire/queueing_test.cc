@@ -12,6 +12,7 @@ namespace {
 
 using protocol::Dialect;
 using test::Fault;
+using test::kLosses;
 
 AcquireRequest Simple(bool try_only = false) {
   return {.lock = {"/l", ""},
@@ -36,35 +37,27 @@ constexpr const char* kKazoo = "/l/0123456789abcdef0123456789abcdef__lock__";
 
 TEST_CASE("In the simple dialect whoever creates the one znode holds, and the others watch it") {
   World world;
-  Contender holder(world.servers, world.clock, Simple());
-  holder.store.Run();
+  Joined holder(world, Simple());
   REQUIRE(holder.Holds());
   CHECK(holder.ticket().path == "/l/lock");
-  Contender waiter(world.servers, world.clock, Simple());
-  waiter.store.Run();
+  Joined waiter(world, Simple());
   REQUIRE_FALSE(waiter.acquire.outcome());
-  Contender busy(world.servers, world.clock, Simple(true));
-  busy.store.Run();
-  REQUIRE(busy.Ended<Busy>());
+  Joined busy(world, Simple(true));
   CHECK(busy.why() == Busy::Why::kTaken);
   holder.Release(world.servers);
-  waiter.store.Run();
-  CHECK(waiter.Holds());
+  CHECK(waiter.RunToHold());
 }
 
 TEST_CASE("A simple lock whose znode may not be read is waited for by lists of its parent") {
   World world;
   world.servers.Put("/l/lock", 7);
   world.servers.nodes["/l/lock"].readable = false;
-  Contender self(world.servers, world.clock, Simple());
-  self.store.Run();
+  Joined self(world, Simple());
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Put("/l/something", 0);  // wakes the waiter, changes nothing
-  self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.RunToWait());
   world.servers.Remove("/l/lock");
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A simple lock that is deleted just before its parent is watched is acquired") {
@@ -72,30 +65,26 @@ TEST_CASE("A simple lock that is deleted just before its parent is watched is ac
   World world;
   world.servers.Put("/l/lock", 7);
   world.servers.nodes["/l/lock"].readable = false;
-  Contender self(world.servers, world.clock, Simple());
+  Contender self(world, Simple());
   self.store.Before("get /l/lock", [&] {
     self.store.Before("list /l", [&] {  // with the watch
       world.servers.Remove("/l/lock");
       if (lock_too) world.servers.Remove("/l");
     });
   });
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("A fault at any request leaves one simple znode, which is held") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   World plain;
-  Contender sample(plain.servers, plain.clock, Simple());
-  sample.store.Run();
+  Joined sample(plain, Simple());
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(static_cast<int>(fault), at);
     World world;
-    Contender self(world.servers, world.clock, Simple());
+    Contender self(world, Simple());
     self.store.PlaceFault(at, fault);
-    self.store.Run();
-    REQUIRE(self.Holds());
+    REQUIRE(self.RunToHold());
     CHECK(world.servers.nodes.at("/l/lock").owner == self.store.session_id());
     CHECK(self.ticket().token == world.servers.nodes.at("/l/lock").czxid);
   }
@@ -104,7 +93,7 @@ TEST_CASE("A fault at any request leaves one simple znode, which is held") {
 TEST_CASE("Another contender's simple znode is not adopted for a create that was not executed") {
   World world;
   const bool deleted = GENERATE(false, true);
-  Contender self(world.servers, world.clock, Simple());
+  Contender self(world, Simple());
   self.store.PlaceFault("create /l/lock", Fault::kNotDone);
   self.store.Before("sync ", [&] { world.servers.Put("/l/lock", 7); });
   if (deleted) self.store.Before("get /l/lock", [&] { world.servers.Remove("/l/lock"); });
@@ -116,8 +105,7 @@ TEST_CASE("Another contender's simple znode is not adopted for a create that was
 TEST_CASE("A simple lock beside a queue is refused") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, Simple(GENERATE(false, true)));
-  self.store.Run();
+  Joined self(world, Simple(GENERATE(false, true)));
   CHECK(self.Ended<Unusable>());
 }
 
@@ -125,22 +113,17 @@ TEST_CASE("A simple lock beside a queue is refused") {
 
 TEST_CASE("A newer contender that supersedes ends the wait of older ones, and no hold") {
   World world;
-  Contender holder(world.servers, world.clock, Newest());
-  holder.store.Run();
+  Joined holder(world, Newest());
   REQUIRE(holder.Holds());
-  Contender waiter(world.servers, world.clock, Newest());
-  waiter.store.Run();
+  Joined waiter(world, Newest());
   REQUIRE_FALSE(waiter.acquire.outcome());
-  Contender patient(world.servers, world.clock);  // supersedes nobody, and is not superseded
+  Contender patient(world);  // supersedes nobody, and is not superseded
   patient.store.Run();
-  waiter.store.Run();
-  REQUIRE_FALSE(waiter.acquire.outcome());
-  Contender newest(world.servers, world.clock, Newest());
-  newest.store.Run();
+  REQUIRE(waiter.RunToWait());
+  Joined newest(world, Newest());
   holder.store.Run();
   waiter.store.Run();
   patient.store.Run();
-  REQUIRE(waiter.Ended<Busy>());
   CHECK(waiter.why() == Busy::Why::kSuperseded);
   CHECK(holder.Holds());
   CHECK_FALSE(patient.acquire.outcome());
@@ -153,10 +136,8 @@ TEST_CASE("A newer contender that arrives while the turn is being proven still s
   for (std::size_t at = 0; at < (in_hand ? 1 : 3); ++at) {
     CAPTURE(at, with_record, in_hand);
     World fresh;
-    Contender holder(fresh.servers, fresh.clock);
-    holder.store.Run();
-    Contender self(fresh.servers, fresh.clock, Newest());
-    self.store.Run();
+    Joined holder(fresh);
+    Joined self(fresh, Newest());
     if (!in_hand) fresh.clock.Advance(kPastLeaseInHand);
     const std::size_t before = self.store.requests_sent();
     self.store.Before(before + at, [&] { fresh.servers.Put(kNewer, 77, true); });
@@ -166,7 +147,6 @@ TEST_CASE("A newer contender that arrives while the turn is being proven still s
       holder.Leave(fresh.servers);
     }
     self.store.Run();
-    REQUIRE(self.Ended<Busy>());
     CHECK(self.why() == Busy::Why::kSuperseded);
   }
 }
@@ -175,15 +155,11 @@ TEST_CASE("A newer contender that arrives while the turn is being proven still s
 
 TEST_CASE("A contender leaves when max_queue others wait already, and holders do not count") {
   World world;
-  Contender holder(world.servers, world.clock, WithMaxQueue(0));
-  holder.store.Run();
+  Joined holder(world, WithMaxQueue(0));
   CHECK(holder.Holds());
-  Contender first(world.servers, world.clock, WithMaxQueue(1));
-  first.store.Run();
+  Joined first(world, WithMaxQueue(1));
   CHECK_FALSE(first.acquire.outcome());
-  Contender second(world.servers, world.clock, WithMaxQueue(1));
-  second.store.Run();
-  REQUIRE(second.Ended<Busy>());
+  Joined second(world, WithMaxQueue(1));
   CHECK(second.why() == Busy::Why::kQueueFull);
 }
 
@@ -195,40 +171,28 @@ TEST_CASE("Contenders that ours supersedes do not fill the queue, all others do"
     return request;
   };
   // A contender of --supersede that holds is not superseded.
-  Contender holder(world.servers, world.clock, Newest());
-  holder.store.Run();
+  Joined holder(world, Newest());
   REQUIRE(holder.Holds());
-  Contender older(world.servers, world.clock, newest_of_one());
-  older.store.Run();
+  Joined older(world, newest_of_one());
   CHECK_FALSE(older.acquire.outcome());
-  Contender newer(world.servers, world.clock, newest_of_one());
-  newer.store.Run();
+  Joined newer(world, newest_of_one());
   CHECK_FALSE(newer.acquire.outcome());
   older.store.Run();
-  REQUIRE(older.Ended<Busy>());
   CHECK(older.why() == Busy::Why::kSuperseded);
   older.Leave(world.servers);
   // A contender that supersedes none counts every waiter.
-  Contender plain(world.servers, world.clock, WithMaxQueue(1));
-  plain.store.Run();
-  REQUIRE(plain.Ended<Busy>());
+  Joined plain(world, WithMaxQueue(1));
   CHECK(plain.why() == Busy::Why::kQueueFull);
   plain.Leave(world.servers);
-  Contender patient(world.servers, world.clock);
-  patient.store.Run();
-  Contender refused(world.servers, world.clock, newest_of_one());
-  refused.store.Run();
-  REQUIRE(refused.Ended<Busy>());
+  Joined patient(world);
+  Joined refused(world, newest_of_one());
   CHECK(refused.why() == Busy::Why::kQueueFull);
 }
 
 // ---- incompatible contenders ----------------------------------------------------------------
 
 TEST_CASE("An incompatible contender that arrived before our new place is refused") {
-  World world;
-  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock);
-  self.store.Run();
+  auto [world, holder, self] = BehindOther();
   REQUIRE_FALSE(self.acquire.outcome());
   const auto incompatible = GENERATE(as<std::string>{}, kKazoo, "/l/lock");
   world.servers.Put(incompatible, 2, incompatible == kKazoo);
@@ -241,7 +205,7 @@ TEST_CASE("An incompatible contender that arrived before our new place is refuse
 TEST_CASE(
     "An incompatible contender that arrives between the list and the create of a try is refused") {
   World world;
-  Contender self(world.servers, world.clock, {.try_only = true});
+  Contender self(world, {.try_only = true});
   self.store.Before("create /l/host-", [&] { world.servers.Put(kKazoo, 2, true); });
   self.store.Run();
   CHECK(self.Ended<Unusable>());

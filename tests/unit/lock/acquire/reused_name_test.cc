@@ -35,8 +35,7 @@ void Replace(FakeServers& servers) {
 
 struct Holder {
   Holder() : self(world.servers, world.clock, SimpleRequest()) {
-    self.store.Run();
-    REQUIRE(self.Holds());
+    REQUIRE(self.RunToHold());
     hold.emplace(self.store, world.clock, std::vector{self.ticket()}, 5s, notes);
     hold->OnReady(0);
     self.store.Run();
@@ -65,8 +64,7 @@ struct Holder {
 TEST_CASE("A waiter creates LOCK again as often as the servers delete it after it was used") {
   World world;
   world.servers.Put(kNode, kSuccessor);
-  Contender self(world.servers, world.clock, SimpleRequest());
-  self.store.Run();
+  Joined self(world, SimpleRequest());
   for (int i = 0; i < 12; ++i) {
     // Our create finds no LOCK. Once it is there again, another contender is faster.
     self.store.Before("create /l/lock", [&] {
@@ -74,12 +72,10 @@ TEST_CASE("A waiter creates LOCK again as often as the servers delete it after i
     });
     world.servers.Remove(kNode);
     world.servers.Remove("/l");
-    self.store.Run();
-    REQUIRE_FALSE(self.acquire.outcome());
+    REQUIRE(self.RunToWait());
   }
   world.servers.Remove(kNode);
-  self.store.Run();
-  CHECK(self.Holds());
+  CHECK(self.RunToHold());
 }
 
 // ---- the holder -----------------------------------------------------------------------------
@@ -110,8 +106,7 @@ TEST_CASE("A watch that fires for another znode of the name is a lost lock at on
 
 TEST_CASE("A znode replaced before it was watched is a lost lock") {
   World world;
-  Contender self(world.servers, world.clock, SimpleRequest());
-  self.store.Run();
+  Joined self(world, SimpleRequest());
   NobodyTold nobody;
   Hold hold(self.store, world.clock, {self.ticket()}, 5s, nobody);
   Replace(world.servers);
@@ -170,7 +165,7 @@ TEST_CASE("A release never deletes by the name, and leaves the record") {
 TEST_CASE("A znode replaced while the connection was lost is not ours") {
   // The reply to the create has arrived; the connection is lost with the next request.
   World world;
-  Contender self(world.servers, world.clock, SimpleRequest());
+  Contender self(world, SimpleRequest());
   self.store.PlaceFault("get /l", Fault::kNotDone);
   self.store.Connect();
   while (self.store.IsConnected()) self.store.Step();
@@ -184,7 +179,7 @@ TEST_CASE("A znode replaced while the connection was lost is not ours") {
 
 TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
   World world;
-  Contender self(world.servers, world.clock, SimpleRequest());
+  Contender self(world, SimpleRequest());
   self.store.PlaceFault("create /l/lock", Fault::kReplyLost);
   self.store.Connect();
   self.store.Step();
@@ -197,8 +192,7 @@ TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
   if (!was_replaced) return;
   if (!self.acquire.outcome()) {
     world.servers.Remove(kNode);
-    self.store.Run();
-    CHECK(self.Holds());
+    CHECK(self.RunToHold());
   } else {
     CHECK(self.why() == Busy::Why::kRemoved);
   }
@@ -206,11 +200,10 @@ TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
 
 TEST_CASE("A create that only its znode shows is adopted, not waited for") {
   World world;
-  Contender self(world.servers, world.clock, SimpleRequest());
+  Contender self(world, SimpleRequest());
   // The first create finds a znode of our own session.
   self.store.Before("create /l/lock", [&] { world.servers.Put(kNode, self.store.session_id()); });
-  self.store.Run();
-  REQUIRE(self.Holds());
+  REQUIRE(self.RunToHold());
   CHECK(self.ticket().token == world.servers.nodes.at(kNode).czxid);
 }
 
@@ -218,8 +211,7 @@ TEST_CASE("A LOCK of a set that is replaced while the next is waited for loses a
   World world;
   world.servers.Put("/m", 0, false, "zklock/1");
   world.servers.Put("/m/lock", 5);
-  Contender first(world.servers, world.clock, SimpleRequest());
-  first.store.Run();
+  Joined first(world, SimpleRequest());
   AcquireRequest request = SimpleRequest();
   request.lock = {"/m", ""};
   request.held = {first.ticket().id()};

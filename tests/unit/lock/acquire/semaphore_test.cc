@@ -18,6 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 const std::string kCuratorPermit = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
 
@@ -27,11 +28,9 @@ std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
 }
 
 /// Acquires a permit of /l, and holds it as run does.
-struct Permit {
+struct Permit : SetContender {
   explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
-      : world(its_world),
-        store(world.servers, world.clock),
-        set(store, world.clock, Requests(permits, try_only), NextUuid, notes) {}
+      : SetContender(its_world, Requests(permits, try_only)) {}
 
   /// Runs until nothing is left to do at this moment.
   void Run() {
@@ -44,21 +43,20 @@ struct Permit {
       }
     } while (store.Step());
   }
-  [[nodiscard]] bool Holds() const {
-    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
-  }
-  [[nodiscard]] bool IsRefused() const {
-    return set.outcome() && std::holds_alternative<Unusable>(*set.outcome());
-  }
+  [[nodiscard]] bool IsRefused() const { return Ended<Unusable>(); }
   /// As run does at the end, whatever the outcome: ends the session.
-  void Leave() { world.servers.EndSession(store.session_id()); }
+  void Leave() const { world.servers.EndSession(store.session_id()); }
 
-  World& world;
-  AcquireNotes notes;
-  FakeStore store;
-  AcquireSet set;
   NobodyTold nobody;
   std::optional<Hold> hold;
+};
+
+/// One that has run until nothing was left to do.
+struct JoinedPermit : Permit {
+  explicit JoinedPermit(World& its_world, std::size_t permits = 2, bool try_only = false)
+      : Permit(its_world, permits, try_only) {
+    Run();
+  }
 };
 
 std::size_t PermitsIn(const World& world) { return world.servers.Children("/l/leases").size(); }
@@ -100,8 +98,7 @@ TEST_CASE("A try queues in the turnstile for a limited time, and leaves if no pe
 
 TEST_CASE("A permit is a child of `leases`, and its holder leaves the turnstile") {
   World world(GENERATE(true, false));
-  Permit self(world, 1);
-  self.Run();
+  JoinedPermit self(world, 1);
   REQUIRE(self.Holds());
   REQUIRE(self.set.tickets().size() == 1);
   CHECK(self.set.tickets().front().path.find("/l/leases/host-") == 0);
@@ -146,10 +143,8 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
 TEST_CASE("A permit is not taken by a lease in hand, but after a heartbeat") {
   // The heartbeat comes before the last look at the number of permits.
   World world;
-  Permit holder(world, 1);
-  holder.Run();
-  Permit waiter(world, 1);
-  waiter.Run();
+  JoinedPermit holder(world, 1);
+  JoinedPermit waiter(world, 1);
   REQUIRE(holder.Holds());
   REQUIRE_FALSE(waiter.Holds());
   REQUIRE(waiter.store.lease().IsInHand(world.clock.Now()));
@@ -186,16 +181,12 @@ struct Others {
   std::vector<std::string> places;
 };
 
-bool HasLeft(const Permit& permit) {
-  const auto* busy = permit.set.outcome() ? std::get_if<Busy>(&*permit.set.outcome()) : nullptr;
-  return busy != nullptr && busy->why == Busy::Why::kTaken;
-}
+bool HasLeft(const Permit& permit) { return permit.why() == Busy::Why::kTaken; }
 
 TEST_CASE("A contender with a permit that is still in the turnstile leaves the last one to a try") {
   World world;
   Others others(world, 0, 1, true);
-  Permit self(world, 2, true);
-  self.Run();
+  JoinedPermit self(world, 2, true);
   CHECK_FALSE(self.set.outcome());
   CHECK(InTurnstile(world) == 2);
   others.LeaveTurnstile();
@@ -206,8 +197,7 @@ TEST_CASE("A contender with a permit that is still in the turnstile leaves the l
 TEST_CASE("A try creates nothing when all permits are taken") {
   World world;
   const Others others(world, 2, GENERATE(0U, 1U), GENERATE(false, true));
-  Permit self(world, 2, true);
-  self.Run();
+  JoinedPermit self(world, 2, true);
   CHECK(HasLeft(self));
   for (const std::string& request : self.store.log()) CHECK(request.find("create") != 0);
 }
@@ -216,16 +206,14 @@ TEST_CASE("A try leaves at once when those before it in the turnstile take all p
   World world;
   const bool first_has_permit = GENERATE(false, true);
   const Others others(world, 1, first_has_permit ? 2 : 3, first_has_permit);
-  Permit self(world, 3, true);
-  self.Run();
+  JoinedPermit self(world, 3, true);
   CHECK(HasLeft(self));
 }
 
 TEST_CASE("A try that leaves the turnstile after the last permit was taken creates no permit") {
   World world;
   Others others(world, 1, 2, false);
-  Permit self(world, 3, true);
-  self.Run();
+  JoinedPermit self(world, 3, true);
   REQUIRE_FALSE(self.set.outcome());
   for (int i = 0; i < 2; ++i) {
     others.CreatePermit();
@@ -239,8 +227,7 @@ TEST_CASE("A try that leaves the turnstile after the last permit was taken creat
 TEST_CASE("A try counts correctly while others take their permits") {
   World plain;
   const Others sample_others(plain, 1, 3, false);
-  Permit sample(plain, 5, true);
-  sample.Run();
+  JoinedPermit sample(plain, 5, true);
   REQUIRE_FALSE(sample.set.outcome());
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(at);
@@ -265,16 +252,13 @@ TEST_CASE("A try counts correctly while others take their permits") {
 
 TEST_CASE("Any reply on the way to a permit may be lost, and any request not be executed") {
   World plain;
-  Permit sample(plain);
-  sample.Run();
+  JoinedPermit sample(plain);
   const std::size_t requests = sample.store.requests_sent();
-  for (const Fault fault :
-       {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone, Fault::kExpiredReplyLost}) {
+  for (const Fault fault : kLosses) {
     for (std::size_t at = 0; at < requests - 1; ++at) {
       CAPTURE(static_cast<int>(fault), at);
       World world;
-      Permit other(world);
-      other.Run();
+      JoinedPermit other(world);
       Permit self(world);
       self.store.PlaceFault(at, fault);
       self.Run();
@@ -290,18 +274,15 @@ TEST_CASE("Any reply on the way to a permit may be lost, and any request not be 
 
 TEST_CASE("Another number is refused while a permit is held, and written when none is") {
   World world;
-  Permit first(world, 2);
-  first.Run();
+  JoinedPermit first(world, 2);
   REQUIRE(first.Holds());
-  Permit other(world, 3);
-  other.Run();
+  JoinedPermit other(world, 3);
   REQUIRE(other.IsRefused());
   CHECK(std::get<Unusable>(*other.set.outcome()).permits == 2);
   CHECK(world.servers.nodes.at("/l/leases").data == "2");
   other.Leave();
   first.Leave();
-  Permit later(world, 3);
-  later.Run();
+  JoinedPermit later(world, 3);
   CHECK(later.Holds());
   CHECK(world.servers.nodes.at("/l/leases").data == "3");
 }
@@ -319,8 +300,7 @@ TEST_CASE("Another number is refused at once, though all permits are taken and o
     all.push_back(std::make_unique<Permit>(world, taken));
     all.back()->Run();
   }
-  Permit other(world, number, try_only);
-  other.Run();
+  JoinedPermit other(world, number, try_only);
   REQUIRE(other.IsRefused());
   const auto& refused = std::get<Unusable>(*other.set.outcome());
   CHECK(refused.why == Unusable::Why::kOtherPermits);
@@ -336,27 +316,18 @@ TEST_CASE("Another number is refused at once with --max-queue 0") {
     all.push_back(std::make_unique<Permit>(world, 2));
     all.back()->Run();
   }
-  AcquireNotes notes;
-  FakeStore store(world.servers, world.clock);
-  AcquireSet set(
-      store, world.clock,
-      RequestsForPermit({.lock = {"/l", ""}, .host = "host", .max_queue = 0, .permits = 3}),
-      NextUuid, notes);
-  do {
-    store.Run();
-    set.OnReady(0);
-  } while (store.Step());
-  REQUIRE(set.outcome());
-  REQUIRE(std::holds_alternative<Unusable>(*set.outcome()));
-  CHECK(std::get<Unusable>(*set.outcome()).permits == 2);
+  SetContender other(
+      world, RequestsForPermit({.lock = {"/l", ""}, .host = "host", .max_queue = 0, .permits = 3}));
+  other.Run();
+  REQUIRE(other.Ended<Unusable>());
+  CHECK(std::get<Unusable>(*other.set.outcome()).permits == 2);
 }
 
 TEST_CASE("A waiter learns of another number when the first in the turnstile takes a permit") {
   World world;
   const Others others(world, 1, 1, false);
   world.servers.Write("/l/leases", "2");
-  Permit self(world, 3);
-  self.Run();
+  JoinedPermit self(world, 3);
   // The only permit may be that of the first, which may be about to write 3.
   REQUIRE_FALSE(self.set.outcome());
   others.CreatePermit();
@@ -373,8 +344,7 @@ TEST_CASE("Another number is refused whenever another contender joins while a pe
   };
   World plain;
   const auto sample_holder = put(plain);
-  Permit sample(plain, 3, try_only);
-  sample.Run();
+  JoinedPermit sample(plain, 3, try_only);
   REQUIRE(sample.IsRefused());
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(try_only, at);
@@ -404,8 +374,7 @@ TEST_CASE("The same number is never refused while another contender replaces an 
   };
   World plain;
   put(plain);
-  Permit sample(plain, permits);
-  sample.Run();
+  JoinedPermit sample(plain, permits);
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(try_only, permits, at);
     World world;
@@ -428,15 +397,12 @@ TEST_CASE("The same number is never refused while another contender replaces an 
 
 TEST_CASE("Another number is refused though a reply was lost") {
   World plain;
-  Permit sample(plain, 3);
-  sample.Run();
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  JoinedPermit sample(plain, 3);
+  const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(static_cast<int>(fault), at);
     World world;
-    Permit first(world, 2);
-    first.Run();
+    JoinedPermit first(world, 2);
     Permit other(world, 3);
     other.store.PlaceFault(at, fault);
     other.Run();
@@ -450,24 +416,20 @@ TEST_CASE("A missing number of permits is written before a permit is taken") {
   // Curator does not write its number.
   const bool beside_curator = GENERATE(false, true);
   if (beside_curator) world.servers.Put("/l/leases/" + kCuratorPermit, 7, true);
-  Permit self(world, 2);
-  self.Run();
+  JoinedPermit self(world, 2);
   REQUIRE(self.Holds());
   CHECK(world.servers.nodes.at("/l/leases").data == "2");
-  Permit other(world, 3);
-  other.Run();
+  JoinedPermit other(world, 3);
   REQUIRE(other.IsRefused());
   CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kOtherPermits);
 }
 
 TEST_CASE("While a zklock holds a permit and the number is unknown, others are refused") {
   World world;
-  Permit first(world, 2);
-  first.Run();
+  JoinedPermit first(world, 2);
   REQUIRE(first.Holds());
   world.servers.Write("/l/leases", GENERATE(as<std::string>{}, "", "many"));
-  Permit other(world, GENERATE(2U, 3U));
-  other.Run();
+  JoinedPermit other(world, GENERATE(2U, 3U));
   REQUIRE(other.IsRefused());
   CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kUnknownPermits);
 }
@@ -481,8 +443,7 @@ TEST_CASE("Two different numbers never hold together, whenever the second one ar
   };
   World plain;
   put(plain);
-  Permit sample(plain, 2);
-  sample.Run();
+  JoinedPermit sample(plain, 2);
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(beside_curator, data, at);
     World world;
@@ -505,8 +466,7 @@ TEST_CASE("Two different numbers never hold together, whenever the second one ar
 TEST_CASE("The number is written though a request or its reply is lost") {
   World plain;
   plain.servers.Put("/l/leases", 0);
-  Permit sample(plain, 2);
-  sample.Run();
+  JoinedPermit sample(plain, 2);
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
   for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
     CAPTURE(static_cast<int>(fault), at);
@@ -523,8 +483,7 @@ TEST_CASE("The number is written though a request or its reply is lost") {
 TEST_CASE("The number is written though something else is written before any request") {
   World plain;
   plain.servers.Put("/l/leases", 0);
-  Permit sample(plain, 2);
-  sample.Run();
+  JoinedPermit sample(plain, 2);
   const std::string other = GENERATE("", "many", "3");
   // The last request leaves the turnstile: by then the permit is held.
   for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
@@ -556,8 +515,7 @@ TEST_CASE("A permit is refused if the number may not be written") {
 
 TEST_CASE("A plain contender that arrives at any moment never holds beside a permit") {
   World plain;
-  Permit sample(plain);
-  sample.Run();
+  JoinedPermit sample(plain);
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     const bool try_only = GENERATE(true, false);
     CAPTURE(at, try_only);
@@ -581,15 +539,14 @@ TEST_CASE("A permit that is asked for at any moment is never held beside a plain
   World plain;
   plain.servers.Put("/l/leases", 0);
   plain.servers.Put("/l/locks", 0);
-  Contender sample(plain.servers, plain.clock, {.try_only = try_only});
-  sample.store.Run();
+  Joined sample(plain, {.try_only = try_only});
   REQUIRE(sample.Holds());
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(at, try_only);
     World world;
     world.servers.Put("/l/leases", 0);
     world.servers.Put("/l/locks", 0);
-    Contender self(world.servers, world.clock, {.try_only = try_only});
+    Contender self(world, {.try_only = try_only});
     std::unique_ptr<Permit> other;
     self.store.Before(at, [&] {
       other = std::make_unique<Permit>(world);
@@ -611,8 +568,7 @@ TEST_CASE(
   CAPTURE(ephemeral, try_only, name);
   World world;
   world.servers.Put("/l/" + name, ephemeral ? 7 : 0);
-  Permit self(world, 2, try_only);
-  self.Run();
+  JoinedPermit self(world, 2, try_only);
   CHECK(self.IsRefused() == ephemeral);
   CHECK(self.Holds() == !ephemeral);
   CHECK(world.servers.Children("/l").size() == (ephemeral ? 1 : 3));

@@ -8,22 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "support/fake_store.h"
+#include "unit/lock/contender.h"
 
 namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 using End = RunRecord::End;
-
-class NoObserver final : public HoldObserver {
- public:
-  void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override {}
-};
 
 /// Servers with the LOCK /l, whose znodes are created at 1,000,000 ms.
 struct Bench {
@@ -38,6 +30,15 @@ struct Bench {
     REQUIRE(history);
     return *std::move(history);
   }
+
+  /// The entry of the run with this token.
+  [[nodiscard]] RunRecord RunOf(std::int64_t token) const {
+    const RunHistory history = History();
+    REQUIRE(history.Find(token) != nullptr);
+    return *history.Find(token);
+  }
+  /// As another holder does who writes what is there already.
+  void Touch() { servers.Write("/l/last-run", servers.nodes.at("/l/last-run").data); }
 
   const bool is_semaphore;
   FakeClock clock;
@@ -97,17 +98,23 @@ struct Runner {
     Vanish();
   }
   void Vanish() { bench.servers.EndSession(ticket.session); }
-  [[nodiscard]] std::vector<std::string> Sent() const {
-    return {store.log().begin() + static_cast<std::ptrdiff_t>(first_request), store.log().end()};
-  }
+  [[nodiscard]] std::vector<std::string> Sent() const { return store.SentSince(first_request); }
 
   Bench& bench;
   FakeStore store;
-  NoObserver observer;
+  NobodyTold observer;
   Ticket ticket;
   std::unique_ptr<Hold> hold;
   std::unique_ptr<HistoryWriter> writer;
   std::size_t first_request = 0;
+};
+
+/// One whose beginning has been entered.
+struct Begun : Runner {
+  explicit Begun(Bench& its_bench) : Runner(its_bench) {
+    Begin();
+    Serve();
+  }
 };
 
 TEST_CASE("A run whose contender was deleted by force does not enter the next one as lost") {
@@ -115,46 +122,36 @@ TEST_CASE("A run whose contender was deleted by force does not enter the next on
   Runner removed(bench);
   removed.Begin();  // its requests are not answered yet
   bench.servers.Remove(removed.ticket.path);
-  Runner next(bench);
-  next.Begin();
-  next.Serve();
+  Begun next(bench);
   const std::int32_t version = bench.servers.nodes.at("/l/last-run").version;
   removed.Serve();
-  CHECK(bench.History().Find(next.ticket.token)->end == End::kNone);
+  CHECK(bench.RunOf(next.ticket.token).end == End::kNone);
   // The release of the next one names this version.
   CHECK(bench.servers.nodes.at("/l/last-run").version == version);
   next.Finish();
-  CHECK(bench.History().Find(next.ticket.token)->end == End::kEnded);
+  CHECK(bench.RunOf(next.ticket.token).end == End::kEnded);
 }
 
 TEST_CASE("A run lists the queue only if another entry has no end") {
   Bench bench;
-  Runner first(bench);
-  first.Begin();
-  first.Serve();
+  Begun first(bench);
   const auto lists = [](const Runner& run) {
     const auto sent = run.Sent();
     return std::count(sent.begin(), sent.end(), "list /l");
   };
   CHECK(lists(first) == 0);
   first.Finish();
-  Runner second(bench);
-  second.Begin();
-  second.Serve();
+  Begun second(bench);
   CHECK(lists(second) == 0);
   second.Vanish();
-  Runner third(bench);
-  third.Begin();
-  third.Serve();
+  Begun third(bench);
   CHECK(lists(third) == 1);
-  CHECK(bench.History().Find(second.ticket.token)->end == End::kLost);
+  CHECK(bench.RunOf(second.ticket.token).end == End::kLost);
 }
 
 TEST_CASE("A run enters its beginning, and its end together with the release") {
   Bench bench;
-  Runner run(bench);
-  run.Begin();
-  run.Serve();
+  Begun run(bench);
   REQUIRE(bench.HasHistory());
   CHECK(bench.servers.nodes.at("/l/last-run").owner == 0);
   const RunHistory begun = bench.History();
@@ -182,9 +179,7 @@ TEST_CASE("A run enters its beginning, and its end together with the release") {
 TEST_CASE("A success is the last success, and a failure keeps it") {
   Bench bench;
   for (const int status : {0, 1}) {
-    Runner run(bench);
-    run.Begin();
-    run.Serve();
+    Begun run(bench);
     run.Finish(status);
     REQUIRE(bench.History().success());
     CHECK(bench.History().success()->began == protocol::ServerTime(1'002'000));
@@ -200,7 +195,7 @@ TEST_CASE("A run that is shorter than the first read is entered all the same") {
   CHECK_FALSE(run.writer->IsSettled());
   run.Finish();
   REQUIRE(bench.HasHistory());
-  CHECK(bench.History().Find(run.ticket.token)->end == End::kEnded);
+  CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
 }
 
 TEST_CASE("A run that no server could enter before it ended is reported as not kept") {
@@ -227,25 +222,21 @@ TEST_CASE("The end waits until the beginning is written, and a refusal costs no 
   bench.servers.nodes.at("/l").full = is_refused;  // nothing may be created below it
   run.Finish();
   CHECK(bench.HasHistory() == !is_refused);
-  if (!is_refused) CHECK(bench.History().Find(run.ticket.token)->end == End::kEnded);
+  if (!is_refused) CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
   CHECK(run.writer->unkept().size() == (is_refused ? 1 : 0));
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
 }
 
 TEST_CASE("A run that vanished is entered as lost by the next one") {
   Bench bench;
-  Runner lost(bench);
-  lost.Begin();
-  lost.Serve();
+  Begun lost(bench);
   lost.Vanish();
-  Runner next(bench);
-  next.Begin();
-  next.Serve();
-  CHECK(bench.History().Find(lost.ticket.token)->end == End::kLost);
+  Begun next(bench);
+  CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
   next.Finish();
   REQUIRE(bench.History().entries().size() == 2);
-  CHECK(bench.History().Find(lost.ticket.token)->end == End::kLost);
-  CHECK(bench.History().Find(next.ticket.token)->end == End::kEnded);
+  CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
+  CHECK(bench.RunOf(next.ticket.token).end == End::kEnded);
 }
 
 TEST_CASE("A lost request or reply enters no run twice and loses no lock") {
@@ -261,9 +252,7 @@ TEST_CASE("A lost request or reply enters no run twice and loses no lock") {
         CHECK_FALSE(run.hold->loss());
         run.Finish();
         CHECK_FALSE(bench.servers.Has(run.ticket.path));
-        Runner next(bench);
-        next.Begin();
-        next.Serve();
+        Begun next(bench);
         next.Finish();
         const RunHistory history = bench.History();
         REQUIRE(history.entries().size() == 2);
@@ -280,9 +269,7 @@ TEST_CASE("Data of another program is left alone, and the lock is released with 
   const std::string data = GENERATE(std::string("yesterday"), std::string("zklock/2 5 h\n{}"),
                                     std::string("\xff\0\n", 3), std::string(20000, '\n'));
   bench.servers.Put("/l/last-run", 0, false, data);
-  Runner run(bench);
-  run.Begin();
-  run.Serve();
+  Begun run(bench);
   REQUIRE(run.writer->unkept().size() == 1);
   CHECK(run.writer->unkept().front().lock == "/l");
   CHECK_FALSE(run.writer->unkept().front().error);
@@ -295,9 +282,7 @@ TEST_CASE("Data of another program is left alone, and the lock is released with 
 TEST_CASE("An empty last-run of an administrator is used") {
   Bench bench;
   bench.servers.Put("/l/last-run", 0);
-  Runner run(bench);
-  run.Begin();
-  run.Serve();
+  Begun run(bench);
   run.Finish();
   CHECK(bench.History().entries().size() == 1);
 }
@@ -327,9 +312,7 @@ TEST_CASE("Without a right the lock works, and no history is kept") {
 
 TEST_CASE("If somebody else writes in the last moment, the lock is released without the history") {
   Bench bench;
-  Runner run(bench);
-  run.Begin();
-  run.Serve();
+  Begun run(bench);
   bench.servers.Write("/l/last-run", "mine");
   run.Finish();
   CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
@@ -345,9 +328,7 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
     for (std::size_t at = 0; at < 4; ++at) {
       CAPTURE(semaphore, is_changed, at);
       Bench bench(semaphore);
-      Runner run(bench);
-      run.Begin();
-      run.Serve();
+      Begun run(bench);
       const std::string release = semaphore ? "write /l/last-run, delete " : "write /l, write ";
       if (is_changed && !semaphore) {
         bench.servers.Write("/l", "mine");
@@ -356,9 +337,7 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
       }
       // Another holder of a permit writes between the two.
       if (is_changed && semaphore) {
-        run.store.Before("set /l/last-run", [&] {
-          bench.servers.Write("/l/last-run", bench.servers.nodes.at("/l/last-run").data);
-        });
+        run.store.Before("set /l/last-run", [&] { bench.Touch(); });
       }
       const std::size_t before = run.store.requests_sent();
       if (at > 0) run.store.PlaceFault(before + at - 1, Fault::kReplyLost);
@@ -379,9 +358,7 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
 
 TEST_CASE("An end that was not written in time after a refused release is reported as not kept") {
   Bench bench;
-  Runner run(bench);
-  run.Begin();
-  run.Serve();
+  Begun run(bench);
   bench.servers.Write("/l/last-run", "mine");
   run.writer->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
   run.store.Step();  // the release is refused, and the write has no answer yet
@@ -418,62 +395,48 @@ TEST_CASE("Holders of permits enter their runs side by side") {
   first.Serve();
   second.Serve();
   CHECK(bench.History().entries().size() == 2);
-  CHECK(bench.History().Find(first.ticket.token)->end == End::kNone);
-  CHECK(bench.History().Find(second.ticket.token)->end == End::kNone);
+  CHECK(bench.RunOf(first.ticket.token).end == End::kNone);
+  CHECK(bench.RunOf(second.ticket.token).end == End::kNone);
 
   // The second writes while the first releases.
   const std::string release = "write /l/last-run, delete " + first.ticket.path;
-  first.store.Before(release, [&] {
-    bench.servers.Write("/l/last-run", bench.servers.nodes.at("/l/last-run").data);
-  });
+  first.store.Before(release, [&] { bench.Touch(); });
   first.Finish(4);
-  CHECK(bench.History().Find(first.ticket.token)->status == 4);
-  CHECK(bench.History().Find(second.ticket.token)->end == End::kNone);
+  CHECK(bench.RunOf(first.ticket.token).status == 4);
+  CHECK(bench.RunOf(second.ticket.token).end == End::kNone);
   second.Finish();
-  CHECK(bench.History().Find(second.ticket.token)->status == 0);
+  CHECK(bench.RunOf(second.ticket.token).status == 0);
   CHECK(first.writer->unkept().empty());
   CHECK(second.writer->unkept().empty());
 }
 
 TEST_CASE("The permits that are there decide which runs were lost") {
   Bench bench(true);
-  Runner lost(bench);
-  Runner running(bench);
-  for (Runner* run : {&lost, &running}) {
-    run->Begin();
-    run->Serve();
-  }
+  Begun lost(bench);
+  Begun running(bench);
   lost.Vanish();
-  Runner next(bench);
-  next.Begin();
-  next.Serve();
-  CHECK(bench.History().Find(lost.ticket.token)->end == End::kLost);
-  CHECK(bench.History().Find(running.ticket.token)->end == End::kNone);
-  CHECK(bench.History().Find(next.ticket.token)->end == End::kNone);
+  Begun next(bench);
+  CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
+  CHECK(bench.RunOf(running.ticket.token).end == End::kNone);
+  CHECK(bench.RunOf(next.ticket.token).end == End::kNone);
 }
 
 TEST_CASE("A permit that is taken between two reads of another run is not lost") {
   Bench bench(true);
-  Runner first(bench);
-  first.Begin();
-  first.Serve();
+  Begun first(bench);
   Runner reader(bench);
   reader.Begin();
   reader.store.Step();
-  Runner between(bench);
-  between.Begin();
-  between.Serve();
+  Begun between(bench);
   reader.Serve();
-  CHECK(bench.History().Find(between.ticket.token)->end == End::kNone);
-  CHECK(bench.History().Find(reader.ticket.token)->end == End::kNone);
-  CHECK(bench.History().Find(first.ticket.token)->end == End::kNone);
+  CHECK(bench.RunOf(between.ticket.token).end == End::kNone);
+  CHECK(bench.RunOf(reader.ticket.token).end == End::kNone);
+  CHECK(bench.RunOf(first.ticket.token).end == End::kNone);
 }
 
 TEST_CASE("Data that another program writes while a permit is held is left alone") {
   Bench bench(true);
-  Runner run(bench);
-  run.Begin();
-  run.Serve();
+  Begun run(bench);
   bench.servers.Write("/l/last-run", "mine");
   run.Finish();
   CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
@@ -607,7 +570,7 @@ TEST_CASE("The run that follows a reservation at once is not entered as lost") {
   REQUIRE(next);
   CHECK(reserved.writer->IsEntered());
   CHECK(bench.History().entries().size() == 1);
-  CHECK(bench.History().Find(next->ticket.token)->end == End::kNone);
+  CHECK(bench.RunOf(next->ticket.token).end == End::kNone);
 }
 
 TEST_CASE("Reservations and runs side by side are not lost while they hold") {
@@ -615,28 +578,22 @@ TEST_CASE("Reservations and runs side by side are not lost while they hold") {
   const std::string path = PutReservation(bench);
   ReservationWriter reserved(bench, path, 50);
   reserved.Serve();
-  Runner lost(bench);
-  Runner running(bench);
-  for (Runner* run : {&lost, &running}) {
-    run->Begin();
-    run->Serve();
-  }
+  Begun lost(bench);
+  Begun running(bench);
   lost.Vanish();
-  CHECK(bench.History().Find(50)->end == End::kNone);
+  CHECK(bench.RunOf(50).end == End::kNone);
   ReservationWriter other(bench, PutReservation(bench), 51);
   other.Serve();
-  CHECK(bench.History().Find(50)->end == End::kNone);
-  CHECK(bench.History().Find(51)->end == End::kNone);
-  CHECK(bench.History().Find(running.ticket.token)->end == End::kNone);
-  CHECK(bench.History().Find(lost.ticket.token)->end == End::kLost);
+  CHECK(bench.RunOf(50).end == End::kNone);
+  CHECK(bench.RunOf(51).end == End::kNone);
+  CHECK(bench.RunOf(running.ticket.token).end == End::kNone);
+  CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
   // It has ended, or was taken away.
   bench.servers.Remove(path);
   running.Finish();
-  Runner next(bench);
-  next.Begin();
-  next.Serve();
-  CHECK(bench.History().Find(50)->end == End::kLost);
-  CHECK(bench.History().Find(51)->end == End::kNone);
+  Begun next(bench);
+  CHECK(bench.RunOf(50).end == End::kLost);
+  CHECK(bench.RunOf(51).end == End::kNone);
 }
 
 TEST_CASE("A reservation is entered once, whatever request or reply is lost") {

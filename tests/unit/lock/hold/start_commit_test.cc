@@ -15,16 +15,14 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
 using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 
 constexpr std::int64_t kNow = 1'000'000'000;  // by the servers' clock, in ms
 constexpr std::int64_t kHour = 3'600'000;
 
 /// A holder of LOCKs on db1 with token 7, whose contenders have just been created.
-struct Holder {
+struct Holder : test::FakeBench {
   explicit Holder(std::vector<std::string> paths = {"/l"}) : locks(std::move(paths)) {
     servers.now_ms = kNow;
     for (const std::string& lock : locks) servers.Put(lock, 0, false, "zklock/1");
@@ -73,9 +71,6 @@ struct Holder {
   }
 
   std::vector<std::string> locks;
-  FakeClock clock;
-  FakeServers servers;
-  FakeStore store{servers, clock};
   std::optional<StartCommit> start;
 };
 

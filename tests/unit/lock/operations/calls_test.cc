@@ -15,19 +15,13 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 using zookeeper::GetReply;
 
-struct Bench {
+struct Bench : test::FakeBench {
   Bench() {
     for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0, false, path);
   }
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
 };
 
 /// What a signal does.

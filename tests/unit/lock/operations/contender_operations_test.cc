@@ -19,7 +19,7 @@ using test::FakeServers;
 using test::FakeStore;
 using test::Fault;
 
-struct Bench {
+struct Bench : test::FakeBench {
   Bench() {
     servers.Put("/l", 0);
     first = servers.Put("/l/_c_x-lock-", 7, true, "old");
@@ -40,9 +40,6 @@ struct Bench {
     });
   }
 
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
   std::string first;
   std::string second;
 };

@@ -9,8 +9,6 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
-using test::FakeServers;
 using test::FakeStore;
 using test::Fault;
 using zookeeper::Error;
@@ -21,7 +19,7 @@ void RunToEnd(FakeStore& store) {
   for (int i = 0; i < kMostConnects; ++i) store.Run();
 }
 
-struct Bench {
+struct Bench : test::FakeBench {
   Bench() {
     servers.Put("/zookeeper", 0);
     servers.Put("/zookeeper/config", 0, false, "server.1=a:1:2:participant\nversion=0");
@@ -40,10 +38,6 @@ struct Bench {
   }
   /// Whether all is as before.
   [[nodiscard]] bool IsClean() const { return servers.nodes.size() == 4; }
-
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
 };
 
 }  // namespace

@@ -29,8 +29,7 @@ struct Bench {
     ReserveOptions both = options;
     both.lasts = lasts;
     if (!both.permits) both.locks = {"/l", "/m"};
-    Reserver reserver(world, "x", both);
-    reserver.Run();
+    JoinedReserver reserver(world, "x", both);
     REQUIRE(reserver.HasReserved());
     reserver.Leave();
     made = reserver.made();
@@ -104,8 +103,7 @@ TEST_CASE("The servers are only asked for their time if the reservation has an e
 
 TEST_CASE("A reservation that does not hold is not found, whoever made it") {
   World world;
-  Reserver holder(world, "");
-  holder.Run();
+  JoinedReserver holder(world, "");
   REQUIRE(holder.Holds());
   world.servers.Put(NameOf("0e"), 0, true, R"({"reservation":{"id":"x","token":1}})");
   FakeStore store(world.servers, world.clock);

@@ -16,9 +16,6 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 
 const std::string kPrefix = "web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-";
@@ -29,7 +26,7 @@ std::string DataFor(const std::string& id, int token = 50) {
          std::to_string(token) + "}}";
 }
 
-struct Bench {
+struct Bench : test::FakeBench {
   Bench() {
     servers.Put("/l", 0, false, "zklock/1");
     path = servers.Put("/l/" + kName, 0, true, DataFor("freeze"));
@@ -41,9 +38,6 @@ struct Bench {
   }
   [[nodiscard]] std::string Record() const { return servers.nodes.at("/l").data; }
 
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
   std::string path;
 };
 
@@ -121,7 +115,7 @@ TEST_CASE("A reservation that somebody else deletes first was not released by us
 namespace {
 
 /// A reservation of /l, or of a permit, whose beginning was entered in the history.
-struct HistoryBench {
+struct HistoryBench : test::FakeBench {
   explicit HistoryBench(bool semaphore = false) {
     servers.now_ms = 1'000'000;
     servers.Put("/l", 0, false, semaphore ? "" : "zklock/1");
@@ -160,9 +154,6 @@ struct HistoryBench {
   /// As another holder of a permit does.
   void WriteByOther() { servers.Write("/l/last-run", LastRun()); }
 
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
   std::string path;
   RunRecord begun;
   RunRecord other;

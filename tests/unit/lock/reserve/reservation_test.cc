@@ -18,6 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Fault;
+using test::kLosses;
 
 constexpr std::int64_t kDay = 86'400'000;
 
@@ -26,8 +27,7 @@ constexpr std::int64_t kDay = 86'400'000;
 TEST_CASE("A reservation outlives the session that has made it, with its name and its token") {
   World world;
   world.servers.now_ms = 20'000 * kDay;
-  Reserver reserver(world, "freeze");
-  reserver.Run();
+  JoinedReserver reserver(world, "freeze");
   REQUIRE(reserver.HasReserved());
   const Ticket ticket = reserver.tickets.front();
   const ReservedLock made = reserver.made().front();
@@ -47,11 +47,9 @@ TEST_CASE("A LOCK that does not exist is reserved on servers with and without co
   world.servers.knows_containers = GENERATE(true, false);
   const ReservedLock made = MakeReservation(world, "freeze", {.locks = {"/a/b"}, .lasts = 60s});
   CHECK(world.servers.Children("/a/b") == std::vector{std::string(protocol::BaseOf(made.path))});
-  Reserver again(world, "freeze", {.locks = {"/a/b"}});
-  again.Run();
+  JoinedReserver again(world, "freeze", {.locks = {"/a/b"}});
   CHECK(again.HasFound());
-  Reserver other(world, "", {.locks = {"/a/b"}});
-  other.Run();
+  JoinedReserver other(world, "", {.locks = {"/a/b"}});
   REQUIRE(other.Waits());
   other.Pass(61s);
   CHECK(other.Holds());
@@ -61,8 +59,7 @@ TEST_CASE("A LOCK that does not exist is reserved on servers with and without co
 TEST_CASE("A LOCK whose numbers are used up cannot be reserved, and nothing is left there") {
   World world;
   world.servers.nodes["/l"].next_number = GENERATE(2147480000, 2147483647);
-  Reserver reserver(world, "freeze", {.try_only = GENERATE(false, true)});
-  reserver.Run();
+  JoinedReserver reserver(world, "freeze", {.try_only = GENERATE(false, true)});
   REQUIRE(reserver.outcome);
   CHECK(std::get<Unusable>(*reserver.outcome).why == Unusable::Why::kNumbersUsedUp);
   reserver.Leave();
@@ -73,14 +70,12 @@ TEST_CASE("A reservation stands, is found and is released after the last number 
   World world;
   world.servers.nodes["/l"].next_number = 2147479999;
   const ReservedLock made = MakeReservation(world, "freeze", {.lasts = 60s});
-  Reserver other(world, "other");
-  other.Run();
+  JoinedReserver other(world, "other");
   REQUIRE(other.outcome);
   CHECK(std::get<Unusable>(*other.outcome).why == Unusable::Why::kNumbersUsedUp);
   other.Leave();
   CHECK(world.servers.Children("/l").size() == 1);
-  Reserver again(world, "freeze");
-  again.Run();
+  JoinedReserver again(world, "freeze");
   REQUIRE(again.HasFound());
   CHECK(again.found.front().path == made.path);
   Release(world, made);
@@ -90,10 +85,8 @@ TEST_CASE("A reservation stands, is found and is released after the last number 
 TEST_CASE("Other contenders wait for a reservation until it is released") {
   const bool reads = GENERATE(false, true);
   const std::string id = GENERATE(as<std::string>{}, "", "other");
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze");
-  Reserver waiter(world, id, {.mode = reads ? Mode::kRead : Mode::kExclusive});
-  waiter.Run();
+  auto [world, freeze] = ReservedWorld("freeze");
+  JoinedReserver waiter(world, id, {.mode = reads ? Mode::kRead : Mode::kExclusive});
   REQUIRE(waiter.Waits());
   SECTION("with a record") { Release(world, freeze); }
   SECTION("by force") { world.servers.Remove(freeze.path); }
@@ -123,11 +116,9 @@ TEST_CASE("A contender that waits while its predecessor is converted goes on wai
 TEST_CASE("The same ID finds its reservation without queueing, whoever waits for it") {
   World world;
   const ReservedLock made = MakeReservation(world, "ci:1");
-  Reserver other(world, "ci:2");
-  other.Run();
+  JoinedReserver other(world, "ci:2");
   REQUIRE(other.Waits());
-  Reserver again(world, "ci:1", {.try_only = GENERATE(false, true)});
-  again.Run();
+  JoinedReserver again(world, "ci:1", {.try_only = GENERATE(false, true)});
   REQUIRE(again.HasFound());
   CHECK(again.found.front().path == made.path);
   CHECK(again.found.front().reserved.reservation == made.reserved.reservation);
@@ -136,10 +127,8 @@ TEST_CASE("The same ID finds its reservation without queueing, whoever waits for
 }
 
 TEST_CASE("The same ID in another mode is refused") {
-  World world;
-  const ReservedLock made = MakeReservation(world, "x");
-  Reserver again(world, "x", {.mode = Mode::kRead});
-  again.Run();
+  auto [world, made] = ReservedWorld("x");
+  JoinedReserver again(world, "x", {.mode = Mode::kRead});
   REQUIRE(again.outcome);
   const auto& unusable = std::get<Unusable>(*again.outcome);
   CHECK(unusable.why == Unusable::Why::kReservedInOtherMode);
@@ -192,11 +181,9 @@ TEST_CASE("Readers of different IDs reserve side by side") {
   World world;
   MakeReservation(world, "a", {.mode = Mode::kRead});
   MakeReservation(world, "b", {.mode = Mode::kRead});
-  Reserver reader(world, "", {.mode = Mode::kRead});
-  reader.Run();
+  JoinedReserver reader(world, "", {.mode = Mode::kRead});
   CHECK(reader.Holds());
-  Reserver writer(world, "", {.mode = Mode::kWrite});
-  writer.Run();
+  JoinedReserver writer(world, "", {.mode = Mode::kWrite});
   CHECK(writer.Waits());
 }
 
@@ -204,22 +191,19 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
   World world;
   world.servers.Put("/m", 0, false, "zklock/1");
   SECTION("both are free") {
-    Reserver both(world, "x", {.locks = {"/l", "/m"}});
-    both.Run();
+    JoinedReserver both(world, "x", {.locks = {"/l", "/m"}});
     REQUIRE(both.HasReserved());
     CHECK(both.made().size() == 2);
     both.Leave();
     CHECK(world.servers.Children("/l").size() == 1);
     CHECK(world.servers.Children("/m").size() == 1);
-    Reserver again(world, "x", {.locks = {"/l", "/m"}, .try_only = true});
-    again.Run();
+    JoinedReserver again(world, "x", {.locks = {"/l", "/m"}, .try_only = true});
     CHECK(again.HasFound());
     CHECK(again.found.size() == 2);
   }
   SECTION("one is held") {
     const std::string holder = world.servers.Put("/m/other-lock-", 7, true);
-    Reserver both(world, "x", {.locks = {"/l", "/m"}});
-    both.Run();
+    JoinedReserver both(world, "x", {.locks = {"/l", "/m"}});
     REQUIRE(both.Waits());
     both.Leave();
     CHECK(world.servers.Children("/l").empty());
@@ -288,11 +272,9 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
 }
 
 TEST_CASE("A fault at any request leaves one reservation, or nothing") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   World plain;
-  Reserver sample(plain, "x");
-  sample.Run();
+  JoinedReserver sample(plain, "x");
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
     CAPTURE(static_cast<int>(fault), at, sample.store.log()[at]);
     World world;
@@ -340,8 +322,7 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
 TEST_CASE(
     "What was read of a contender before the conversion names no version of the reservation") {
   World world;
-  Reserver reserver(world, "deploy-1");
-  reserver.Run();
+  JoinedReserver reserver(world, "deploy-1");
   REQUIRE(reserver.HasReserved());
   const std::string path = reserver.made().front().path;
   // A request to leave, or a delete, by someone who has read the contender.
@@ -397,8 +378,7 @@ TEST_CASE("A persistent child that is no reservation is nobody's contender") {
   SECTION("with a token from the future") {
     world.servers.Put(NameOf("0e"), 0, true, FormatReservation("{}", {.id = "x"}, 1'000'000));
   }
-  Reserver self(world, GENERATE(as<std::string>{}, "", "x", "y"));
-  self.Run();
+  JoinedReserver self(world, GENERATE(as<std::string>{}, "", "x", "y"));
   REQUIRE(self.outcome);
   CHECK(std::get<Unusable>(*self.outcome).why == Unusable::Why::kNobodysContender);
 }
@@ -407,8 +387,7 @@ TEST_CASE("An ephemeral contender with the data of a reservation is an ordinary 
   World world;
   const std::string forged =
       world.servers.Put(NameOf("0e"), 7, true, FormatReservation("{}", {.id = "x"}, 1));
-  Reserver self(world, "x");
-  self.Run();
+  JoinedReserver self(world, "x");
   REQUIRE(self.Waits());
   world.servers.Remove(forged);
   self.Run();
@@ -422,19 +401,16 @@ TEST_CASE("A reserved permit counts as taken, and the same ID has only one") {
   const ReserveOptions two{.permits = 2};
   const ReservedLock a = MakeReservation(world, "a", two);
   CHECK(protocol::ParentOf(a.path) == "/l/leases");
-  Reserver again(world, "a", two);
-  again.Run();
+  JoinedReserver again(world, "a", two);
   CHECK(again.HasFound());
   again.Leave();
   const ReservedLock b = MakeReservation(world, "b", two);
   CHECK(world.servers.Children("/l/leases").size() == 2);
   CHECK(world.servers.Children("/l/locks").empty());
 
-  Reserver third(world, "c", two);
-  third.Run();
+  JoinedReserver third(world, "c", two);
   CHECK(third.Waits());
-  Reserver busy(world, "d", {.try_only = true, .permits = 2});
-  busy.Run();
+  JoinedReserver busy(world, "d", {.try_only = true, .permits = 2});
   CHECK(busy.IsBusy());
   busy.Leave();
   world.servers.Remove(a.path);
@@ -463,8 +439,7 @@ TEST_CASE("A waiter for a permit ends the reservation that ends first") {
   World world;
   MakeReservation(world, "a", {.permits = 2});
   const ReservedLock b = MakeReservation(world, "b", {.permits = 2, .lasts = 1min});
-  Reserver waiter(world, "", {.permits = 2});
-  waiter.Run();
+  JoinedReserver waiter(world, "", {.permits = 2});
   REQUIRE(waiter.Waits());
   waiter.Pass(59s);
   CHECK(waiter.Waits());
@@ -477,10 +452,8 @@ TEST_CASE("A waiter for a permit ends the reservation that ends first") {
 // ---- the end --------------------------------------------------------------------------------
 
 TEST_CASE("A waiter ends a reservation that has lasted long enough, and leaves its record") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 4h});
-  Reserver waiter(world, "", {.mode = GENERATE(Mode::kExclusive, Mode::kRead)});
-  waiter.Run();
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 4h});
+  JoinedReserver waiter(world, "", {.mode = GENERATE(Mode::kExclusive, Mode::kRead)});
   for (int quarter = 0; quarter < 15; ++quarter) {
     waiter.Pass(16min);
     REQUIRE(world.servers.Has(freeze.path) == (quarter < 14));
@@ -500,8 +473,7 @@ TEST_CASE("The servers' clock ends a reservation, not the waiter's") {
   World world;
   world.servers.now_ms = 20'000 * kDay;
   const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
-  Reserver waiter(world, "");
-  waiter.Run();
+  JoinedReserver waiter(world, "");
   SECTION("the waiter's is ahead") {
     world.clock.Set(world.clock.Now() + 2h);
     waiter.Run();
@@ -525,26 +497,21 @@ TEST_CASE("The servers' clock ends a reservation, not the waiter's") {
 TEST_CASE("A contender that joins after the end does not wait, not even a try") {
   const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
   const bool try_only = GENERATE(false, true);
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   world.servers.now_ms += 3'600'000;
-  Reserver self(world, id, {.try_only = try_only});
-  self.Run();
+  JoinedReserver self(world, id, {.try_only = try_only});
   CHECK_FALSE(world.servers.Has(freeze.path));
   CHECK(self.Holds());
   if (!id.empty()) CHECK(self.HasReserved());
 }
 
 TEST_CASE("A try that joins before the end leaves, and the same ID finds its reservation") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   world.servers.now_ms += 3'599'999;
-  Reserver other(world, GENERATE(as<std::string>{}, "", "other"), {.try_only = true});
-  other.Run();
+  JoinedReserver other(world, GENERATE(as<std::string>{}, "", "other"), {.try_only = true});
   CHECK(other.IsBusy());
   other.Leave();
-  Reserver again(world, "freeze", {.try_only = GENERATE(false, true)});
-  again.Run();
+  JoinedReserver again(world, "freeze", {.try_only = GENERATE(false, true)});
   CHECK(again.HasFound());
   again.Leave();
   CHECK(world.servers.Children("/l").size() == 1);
@@ -555,18 +522,15 @@ TEST_CASE("A try for a permit that has expired gets it") {
   MakeReservation(world, "a", {.permits = 2});
   const ReservedLock b = MakeReservation(world, "b", {.permits = 2, .lasts = 1min});
   world.servers.now_ms += 60'000;
-  Reserver self(world, "", {.try_only = true, .permits = 2});
-  self.Run();
+  JoinedReserver self(world, "", {.try_only = true, .permits = 2});
   CHECK_FALSE(world.servers.Has(b.path));
   CHECK(self.Holds());
 }
 
 TEST_CASE("A reader with the same ID replaces its reservation that has ended") {
-  World world;
-  const ReservedLock old = MakeReservation(world, "x", {.mode = Mode::kRead, .lasts = 1h});
+  auto [world, old] = ReservedWorld("x", {.mode = Mode::kRead, .lasts = 1h});
   world.servers.now_ms += 3'600'000;
-  Reserver self(world, "x", {.mode = Mode::kRead});
-  self.Run();
+  JoinedReserver self(world, "x", {.mode = Mode::kRead});
   REQUIRE(self.HasReserved());
   self.Leave();
   CHECK_FALSE(world.servers.Has(old.path));
@@ -574,10 +538,8 @@ TEST_CASE("A reader with the same ID replaces its reservation that has ended") {
 }
 
 TEST_CASE("A reservation that is written to or deleted at its end is looked at again") {
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
-  Reserver waiter(world, "");
-  waiter.Run();
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
+  JoinedReserver waiter(world, "");
   SECTION("it gets more time") {
     waiter.store.Before("write /l", [&] {
       world.servers.Write(freeze.path, FormatReservation("{}", {.id = "freeze", .lasts = 2h},
@@ -598,8 +560,7 @@ TEST_CASE("A reservation that is written to or deleted at its end is looked at a
 
 TEST_CASE("Who may not delete a reservation that has ended waits on, and a try leaves") {
   const bool try_only = GENERATE(false, true);
-  World world;
-  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   world.servers.now_ms += 3'600'000;
   Reserver self(world, "", {.try_only = try_only});
   self.store.Refuse("write /l", zookeeper::Error::kNoAuth);
@@ -615,8 +576,7 @@ TEST_CASE("Who may not delete a reservation that has ended waits on, and a try l
 
 TEST_CASE("A forged reservation behind a holder gives nobody a turn, and leaves no record") {
   World world;
-  Reserver holder(world, "");
-  holder.Run();
+  JoinedReserver holder(world, "");
   REQUIRE(holder.Holds());
   // All that it takes is the right to create children.
   const std::string forged = world.servers.Put(
@@ -643,8 +603,7 @@ TEST_CASE("A forged reservation for our ID behind a holder does not let us run b
   const bool joins_before = GENERATE(false, true);
   const bool try_only = GENERATE(false, true);
   World world;
-  Reserver holder(world, "");
-  holder.Run();
+  JoinedReserver holder(world, "");
   REQUIRE(holder.Holds());
   const auto forge = [&] {
     for (const char* const uuid : {"0e", "0f"}) {
@@ -653,8 +612,7 @@ TEST_CASE("A forged reservation for our ID behind a holder does not let us run b
     }
   };
   if (!joins_before) forge();
-  Reserver self(world, "x", {.mode = mode, .try_only = try_only});
-  self.Run();
+  JoinedReserver self(world, "x", {.mode = mode, .try_only = try_only});
   if (joins_before) forge();
   self.Pass(30s);
   CHECK(self.IsBusy() == try_only);
@@ -668,13 +626,11 @@ TEST_CASE("A forged reservation for our ID behind a holder does not let us run b
 
 TEST_CASE("A forged permit for our ID beyond the number of permits is none") {
   const bool try_only = GENERATE(false, true);
-  World world;
-  const ReservedLock a = MakeReservation(world, "a", {.permits = 2});
+  auto [world, a] = ReservedWorld("a", {.permits = 2});
   MakeReservation(world, "b", {.permits = 2});
   world.servers.Put("/l/leases/host-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lease-", 0, true,
                     R"({"reservation":{"id":"x","token":1}})");
-  Reserver self(world, "x", {.try_only = try_only, .permits = 2});
-  self.Run();
+  JoinedReserver self(world, "x", {.try_only = try_only, .permits = 2});
   CHECK(self.IsBusy() == try_only);
   CHECK(self.Waits() == !try_only);
   if (try_only) return;
@@ -687,19 +643,16 @@ TEST_CASE("In a LOCK of another program a reservation ends without a record") {
   World world(true, "theirs");
   MakeReservation(world, "freeze", {.lasts = 1h});
   world.servers.now_ms += 3'600'000;
-  Reserver self(world, "");
-  self.Run();
+  JoinedReserver self(world, "");
   CHECK(self.Holds());
   CHECK(world.servers.nodes.at("/l").data == "theirs");
 }
 
 TEST_CASE("A fault at any request of a waiter ends a reservation once, and never too early") {
-  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
-                              Fault::kExpiredReplyLost);
+  const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 60; ++at) {
     CAPTURE(static_cast<int>(fault), at);
-    World world;
-    const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 30s});
+    auto [world, freeze] = ReservedWorld("freeze", {.lasts = 30s});
     Reserver waiter(world, "");
     waiter.store.PlaceFault(at, fault);
     waiter.Run();

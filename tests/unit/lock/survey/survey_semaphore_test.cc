@@ -14,14 +14,11 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 using Scope = SurveyRequest::Scope;
 using Words = std::vector<std::string>;
 
-struct Bench {
+struct Bench : test::FakeBench {
   /// `permits`: the limit in its data; empty as Curator leaves it.
   explicit Bench(const std::string& permits = "2") {
     servers.Put("/s", 0);
@@ -60,10 +57,6 @@ struct Bench {
     for (const Holder& holder : holders) paths.push_back(holder.path);
     return paths;
   }
-
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
 };
 
 /// One line per entry: position, path, and which contender it waits for.

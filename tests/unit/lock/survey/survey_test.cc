@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,33 +16,52 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 using Scope = SurveyRequest::Scope;
 
 constexpr std::int64_t kSession = 7;
 const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
 
-struct Bench {
-  FakeServers servers;
-  FakeClock clock;
-  FakeStore store{servers, clock};
+using Strings = std::vector<std::string>;
 
+struct Bench : test::FakeBench {
+  /// With these persistent znodes, without data.
+  Bench(std::initializer_list<const char*> paths = {}) {
+    for (const char* const path : paths) servers.Put(path, 0);
+  }
+  /// Adds contenders of one session; the last one's path.
+  std::string Join(const std::string& lock = "/l", int count = 1) {
+    std::string path;
+    while (count-- > 0) path = servers.Put(lock + "/_c_x-lock-", kSession, true);
+    return path;
+  }
+  /// The result of a whole survey, which must succeed.
+  SurveyResult Find(SurveyRequest request) {
+    const Survey survey{store, clock, std::move(request)};
+    store.Run();
+    REQUIRE(survey.IsOver());
+    REQUIRE_FALSE(survey.failure());
+    return survey.result();
+  }
+  SurveyResult Find(const std::string& path, Scope scope, const std::string& chroot = "") {
+    return Find({.place = {path, chroot}, .scope = scope});
+  }
+  LockSurvey Read(const std::string& path = "/l", bool with_last_run = false) {
+    return Find({.place = {path, ""}, .with_last_run = with_last_run}).locks.at(0);
+  }
   Survey Look(const std::string& path, Scope scope = Scope::kLock, const std::string& chroot = "") {
     return {store, clock, {.place = {path, chroot}, .scope = scope, .connect_timeout = 15s}};
   }
 };
 
-std::vector<std::string> Names(const LockSurvey& lock) {
-  std::vector<std::string> names;
+Strings Names(const LockSurvey& lock) {
+  Strings names;
   for (const QueueEntry& entry : lock.entries) names.push_back(entry.name.full);
   return names;
 }
 
-std::vector<std::string> Paths(const SurveyResult& result) {
-  std::vector<std::string> paths;
+Strings Paths(const SurveyResult& result) {
+  Strings paths;
   for (const LockSurvey& lock : result.locks) paths.push_back(lock.path);
   return paths;
 }
@@ -60,7 +80,7 @@ Waits WaitsOf(const LockSurvey& lock) {
 /// Writes down what is reported.
 class Scribe final : public SurveySink {
  public:
-  std::vector<std::string> told;
+  Strings told;
   std::size_t room = std::string::npos;  ///< takes this many entries and no more
   std::function<void()> on_entry = [] {};
 
@@ -77,7 +97,7 @@ class Scribe final : public SurveySink {
   void OnLockEnd(const LockSurvey& lock) override { told.push_back("end " + lock.path); }
   void OnEnd() override { told.push_back("all"); }
   [[nodiscard]] bool WantsMore() const override { return room > 0; }
-  std::vector<std::string> Take() { return std::exchange(told, {}); }
+  Strings Take() { return std::exchange(told, {}); }
 };
 
 std::string Numbered(const std::string& prefix, int number) {
@@ -100,66 +120,53 @@ TEST_CASE("A lock that is not there has no queue") {
 }
 
 TEST_CASE("A queue is read in order, with each contender's data") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   bench.servers.Put("/l/z-" + kUuid + "-lock-", kSession, true, "first");
   bench.servers.Put("/l/m-" + kUuid + "-__READ__", kSession, true, "second");
   bench.servers.Put("/l/a-" + kUuid + "-__READ__", kSession, true, "third");
   bench.servers.Put("/l/notes", 0);
-  Survey survey = bench.Look("/l");
-  bench.store.Run();
-  REQUIRE(survey.IsOver());
-  const LockSurvey& lock = survey.result().locks.at(0);
+  const LockSurvey lock = bench.Read();
   CHECK(lock.path == "/l");
   CHECK(lock.exists);
-  CHECK(Names(lock) == std::vector<std::string>{"z-" + kUuid + "-lock-0000000000",
-                                                "m-" + kUuid + "-__READ__0000000001",
-                                                "a-" + kUuid + "-__READ__0000000002"});
+  CHECK(Names(lock) == Strings{"z-" + kUuid + "-lock-0000000000",
+                               "m-" + kUuid + "-__READ__0000000001",
+                               "a-" + kUuid + "-__READ__0000000002"});
   CHECK(lock.entries[0].data == "first");
   CHECK(lock.entries[2].data == "third");
   CHECK(lock.entries[0].stat.created_zxid < lock.entries[1].stat.created_zxid);
   CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, 1});
-  CHECK(lock.ignored_children == std::vector<std::string>{"notes"});
+  CHECK(lock.ignored_children == Strings{"notes"});
 }
 
 TEST_CASE("A contender that vanishes during the survey is left out") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  const std::string first = bench.Join();
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
   bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
-  Survey survey = bench.Look("/l");
-  bench.store.Run();
-  const LockSurvey& lock = survey.result().locks.at(0);
-  CHECK(Names(lock) == std::vector<std::string>{"_c_y-lock-0000000001"});
+  const LockSurvey lock = bench.Read();
+  CHECK(Names(lock) == Strings{"_c_y-lock-0000000001"});
   CHECK(WaitsOf(lock) == Waits{std::nullopt});
 }
 
 TEST_CASE("A persistent child with a number is not a contender and not waited for") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  bench.Join();
   bench.servers.Put("/l/build-2024010203", 0);
   bench.servers.Put("/l/_c_y-lock-2124010203", kSession);
-  Survey survey = bench.Look("/l");
-  bench.store.Run();
-  const LockSurvey& lock = survey.result().locks.at(0);
-  REQUIRE(Names(lock) == std::vector<std::string>{"_c_x-lock-0000000000", "_c_y-lock-2124010203",
-                                                  "build-2024010203"});
+  const LockSurvey lock = bench.Read();
+  REQUIRE(Names(lock) ==
+          Strings{"_c_x-lock-0000000000", "_c_y-lock-2124010203", "build-2024010203"});
   CHECK_FALSE(lock.entries[2].IsContender());
   CHECK(lock.entries[2].position == std::nullopt);
   CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, std::nullopt});
 }
 
 TEST_CASE("A contender that we may not read keeps its position") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  const std::string first = bench.Join();
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
   bench.servers.nodes.at(first).readable = false;
-  Survey survey = bench.Look("/l");
-  bench.store.Run();
-  const LockSurvey& lock = survey.result().locks.at(0);
+  const LockSurvey lock = bench.Read();
   REQUIRE(lock.entries.size() == 2);
   CHECK_FALSE(lock.entries[0].readable);
   CHECK(lock.entries[0].IsContender());
@@ -167,9 +174,7 @@ TEST_CASE("A contender that we may not read keeps its position") {
 }
 
 TEST_CASE("A lock whose children we may not list is a refusal") {
-  Bench bench;
-  bench.servers.Put("/app", 0);
-  bench.servers.Put("/app/l", 0);
+  Bench bench{"/app", "/app/l"};
   bench.servers.nodes.at("/app/l").readable = false;
   Survey survey = bench.Look("/app/l", Scope::kLock, "/app");
   bench.store.Run();
@@ -180,9 +185,8 @@ TEST_CASE("A lock whose children we may not list is a refusal") {
 }
 
 TEST_CASE("At most 64 requests are pending, and all are answered") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  bench.Join("/l", 500);
   bench.store.Connect();
   Survey survey = bench.Look("/l");
   std::size_t answered = 0;
@@ -197,34 +201,25 @@ TEST_CASE("At most 64 requests are pending, and all are answered") {
 }
 
 TEST_CASE("Only the beginning of a contender's data is kept") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   bench.servers.Put("/l/_c_x-lock-", kSession, true, std::string(1000000, 'x'));
-  Survey survey = bench.Look("/l");
-  bench.store.Run();
-  CHECK(survey.result().locks.at(0).entries.at(0).data.size() == 4096);
+  CHECK(bench.Read().entries.at(0).data.size() == 4096);
 }
 
 TEST_CASE("A lost connection or session at any request does not change the result") {
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
     for (std::size_t request = 0; request < 6; ++request) {
       CAPTURE(request);
-      Bench bench;
-      bench.servers.Put("/l", 0);
-      for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+      Bench bench{"/l"};
+      bench.Join("/l", 3);
       bench.store.PlaceFault(request, fault);
-      Survey survey = bench.Look("/l");
-      bench.store.Run();
-      REQUIRE(survey.IsOver());
-      REQUIRE_FALSE(survey.failure());
-      CHECK(survey.result().locks.at(0).entries.size() == 3);
+      CHECK(bench.Read().entries.size() == 3);
     }
   }
 }
 
 TEST_CASE("A connection that breaks at the same request every time is given up") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   for (std::size_t i = 0; i < 100; ++i) bench.store.PlaceFault(2 * i + 1, Fault::kNotDone);
   Survey survey = bench.Look("/l");
   for (int i = 0; i < 1000 && !survey.IsOver(); ++i) {
@@ -259,8 +254,7 @@ TEST_CASE("A server that does not answer is given up") {
 }
 
 TEST_CASE("A survey may be destroyed before its replies arrive") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   bench.store.Connect();
   { Survey survey = bench.Look("/l"); }
   while (bench.store.Step()) {
@@ -268,109 +262,73 @@ TEST_CASE("A survey may be destroyed before its replies arrive") {
 }
 
 TEST_CASE("A tree is searched for locks that have contenders") {
-  Bench bench;
-  for (const char* const path : {"/j", "/j/a", "/j/a/b", "/j/empty", "/j/c", "/k"}) {
-    bench.servers.Put(path, 0);
-  }
+  Bench bench{"/j", "/j/a", "/j/a/b", "/j/empty", "/j/c", "/k"};
   for (const char* const lock : {"/j/a", "/j/a/b", "/j/c", "/k"}) {
     bench.servers.Put(std::string(lock) + "/_c_x-lock-", kSession, true);
   }
-  Survey survey = bench.Look("/j", Scope::kTree);
-  bench.store.Run();
-  REQUIRE(survey.IsOver());
-  CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/a/b", "/j/c"});
+  CHECK(Paths(bench.Find("/j", Scope::kTree)) == Strings{"/j/a", "/j/a/b", "/j/c"});
 }
 
 TEST_CASE("The walk skips contenders, but not persistent znodes with a number") {
-  Bench bench;
-  bench.servers.Put("/j", 0);
-  const std::string contender = bench.servers.Put("/j/_c_x-lock-", kSession, true);
+  Bench bench{"/j"};
+  const std::string contender = bench.Join("/j");
   bench.servers.Put("/j/build-2024010203", 0);
   bench.servers.Put("/j/build-2024010203/_c_y-lock-", kSession, true);
-  Survey survey = bench.Look("/j", Scope::kTree);
-  bench.store.Run();
-  CHECK(Paths(survey.result()) == std::vector<std::string>{"/j", "/j/build-2024010203"});
-  const auto& log = bench.store.log();
-  CHECK(std::find(log.begin(), log.end(), "list " + contender) == log.end());
+  CHECK(Paths(bench.Find("/j", Scope::kTree)) == Strings{"/j", "/j/build-2024010203"});
+  CHECK(bench.store.CountSent("list " + contender) == 0);
 }
 
 TEST_CASE("The servers' own znodes are not walked, a user's znodes of the same name are") {
-  Bench bench;
-  for (const char* const path : {"/zookeeper", "/app", "/app/zookeeper"})
-    bench.servers.Put(path, 0);
-  bench.servers.Put("/zookeeper/_c_x-lock-", kSession, true);
-  bench.servers.Put("/app/zookeeper/_c_x-lock-", kSession, true);
+  Bench bench{"/zookeeper", "/app", "/app/zookeeper"};
+  bench.Join("/zookeeper");
+  bench.Join("/app/zookeeper");
   SECTION("from the root") {
-    Survey survey = bench.Look("/", Scope::kTree);
-    bench.store.Run();
-    CHECK(Paths(survey.result()) == std::vector<std::string>{"/app/zookeeper"});
+    CHECK(Paths(bench.Find("/", Scope::kTree)) == Strings{"/app/zookeeper"});
   }
   SECTION("from a chroot") {
-    Survey survey = bench.Look("/app", Scope::kTree, "/app");
-    bench.store.Run();
-    CHECK(Paths(survey.result()) == std::vector<std::string>{"/zookeeper"});
+    CHECK(Paths(bench.Find("/app", Scope::kTree, "/app")) == Strings{"/zookeeper"});
   }
 }
 
 TEST_CASE("Contenders in the root of a chroot are read") {
-  Bench bench;
-  bench.servers.Put("/app", 0);
+  Bench bench{"/app"};
   bench.servers.Put("/app/_c_x-lock-", kSession, true, "said");
-  Survey survey = bench.Look("/app", Scope::kTree, "/app");
-  bench.store.Run();
-  CHECK(Paths(survey.result()) == std::vector<std::string>{"/"});
-  CHECK(survey.result().locks.at(0).entries.at(0).data == "said");
+  const SurveyResult result = bench.Find("/app", Scope::kTree, "/app");
+  CHECK(Paths(result) == Strings{"/"});
+  CHECK(result.locks.at(0).entries.at(0).data == "said");
 }
 
 TEST_CASE("Znodes of a tree that we may not list are named, and the rest is found") {
-  Bench bench;
-  for (const char* const path : {"/j", "/j/a", "/j/b"}) {
-    bench.servers.Put(path, 0);
-    bench.servers.Put(std::string(path) + "/_c_x-lock-", kSession, true);
-  }
+  Bench bench{"/j", "/j/a", "/j/b"};
+  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.Join(path);
   bench.servers.nodes.at("/j/a").readable = false;
-  Survey survey = bench.Look("/j", Scope::kTree);
-  bench.store.Run();
-  REQUIRE_FALSE(survey.failure());
-  CHECK(Paths(survey.result()) == std::vector<std::string>{"/j", "/j/b"});
-  CHECK(survey.result().unlistable == std::vector<std::string>{"/j/a"});
+  const SurveyResult result = bench.Find("/j", Scope::kTree);
+  CHECK(Paths(result) == Strings{"/j", "/j/b"});
+  CHECK(result.unlistable == Strings{"/j/a"});
 }
 
 TEST_CASE("A tree that is not there has no locks") {
   Bench bench;
-  Survey survey = bench.Look("/j", Scope::kTree);
-  bench.store.Run();
-  REQUIRE(survey.IsOver());
-  CHECK_FALSE(survey.failure());
-  CHECK(survey.result().locks.empty());
+  CHECK(bench.Find("/j", Scope::kTree).locks.empty());
 }
 
 TEST_CASE("A lost connection at any request of a walk does not change the result") {
   for (std::size_t request = 0; request < 11; ++request) {
     CAPTURE(request);
-    Bench bench;
-    for (const char* const path : {"/j", "/j/a", "/j/a/b", "/j/c"}) bench.servers.Put(path, 0);
-    bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
-    bench.servers.Put("/j/c/_c_x-lock-", kSession, true);
+    Bench bench{"/j", "/j/a", "/j/a/b", "/j/c"};
+    bench.Join("/j/a");
+    bench.Join("/j/c");
     bench.store.PlaceFault(request, Fault::kNotDone);
-    Survey survey = bench.Look("/j", Scope::kTree);
-    bench.store.Run();
-    CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/c"});
+    CHECK(Paths(bench.Find("/j", Scope::kTree)) == Strings{"/j/a", "/j/c"});
   }
 }
 
 TEST_CASE("The child last-run is read if that is requested, and cut") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   bench.servers.now_ms = 1234;
   bench.servers.Put("/l/last-run", 0, false, std::string(kMostLastRun - 1, 'x') + "yz");
-  const auto look = [&](bool with_last_run) {
-    Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = with_last_run}};
-    bench.store.Run();
-    return survey.result().locks.at(0);
-  };
-  CHECK_FALSE(look(false).last_run);
-  const LockSurvey lock = look(true);
+  CHECK_FALSE(bench.Read().last_run);
+  const LockSurvey lock = bench.Read("/l", true);
   REQUIRE(lock.last_run);
   CHECK(*lock.last_run == std::string(kMostLastRun - 1, 'x') + "y");
   CHECK(lock.last_run_stat.modified_ms == 1234);
@@ -379,18 +337,13 @@ TEST_CASE("The child last-run is read if that is requested, and cut") {
 }
 
 TEST_CASE("Without a child last-run, none is read") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
-  bench.store.Run();
-  CHECK_FALSE(survey.result().locks.at(0).last_run);
-  const auto& log = bench.store.log();
-  CHECK(std::find(log.begin(), log.end(), "get /l/last-run") == log.end());
+  Bench bench{"/l"};
+  CHECK_FALSE(bench.Read("/l", true).last_run);
+  CHECK(bench.store.CountSent("get /l/last-run") == 0);
 }
 
 TEST_CASE("A last-run that vanishes or may not be read does not end the survey") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   bench.servers.Put("/l/last-run", 0, false, "text");
   bool refused = false;
   SECTION("it vanishes") {
@@ -409,17 +362,13 @@ TEST_CASE("A last-run that vanishes or may not be read does not end the survey")
 }
 
 TEST_CASE("A LOCK whose data may not be read is marked") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   bench.store.Refuse("get /l", zookeeper::Error::kNoAuth);
-  Survey survey = bench.Look("/l");
-  bench.store.Run();
-  CHECK_FALSE(survey.result().locks.at(0).readable);
+  CHECK_FALSE(bench.Read().readable);
 }
 
 TEST_CASE("The last runs of a tree of 500 LOCKs are read with at most 64 requests pending") {
-  Bench bench;
-  bench.servers.Put("/j", 0);
+  Bench bench{"/j"};
   for (int i = 0; i < 500; ++i) {
     const std::string lock = "/j/" + std::to_string(10000 + i);
     bench.servers.Put(lock, 0, false, "zklock/1");
@@ -450,23 +399,16 @@ TEST_CASE("The last runs of a tree of 500 LOCKs are read with at most 64 request
 TEST_CASE("A lost connection at any request does not change what is read of last-run") {
   for (std::size_t request = 0; request < 8; ++request) {
     CAPTURE(request);
-    Bench bench;
-    bench.servers.Put("/l", 0);
+    Bench bench{"/l"};
     bench.servers.Put("/l/last-run", 0, false, "text");
-    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.Join();
     bench.store.PlaceFault(request, Fault::kReplyLost);
-    const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
-    bench.store.Run();
-    REQUIRE(survey.IsOver());
-    CHECK(survey.result().locks.at(0).last_run == "text");
+    CHECK(bench.Read("/l", true).last_run == "text");
   }
 }
 
 TEST_CASE("The free LOCKs of a tree are reported on request") {
-  Bench bench;
-  for (const char* const path : {"/j", "/j/folder", "/j/foreign", "/j/permits"}) {
-    bench.servers.Put(path, 0);
-  }
+  Bench bench{"/j", "/j/folder", "/j/foreign", "/j/permits"};
   bench.servers.Put("/j/foreign/child", 0, false, "text");
   bench.servers.Put("/j/free", 0, false, "zklock/1");
   bench.servers.Put("/j/free/below", 0, false, "zklock/1");
@@ -477,14 +419,13 @@ TEST_CASE("The free LOCKs of a tree are reported on request") {
   bench.servers.Put("/j/permits/leases", 0, false, "2");
   bench.servers.Put("/j/permits/locks", 0);
   bench.servers.Put("/j/used", 0);
-  bench.servers.Put("/j/used/_c_x-lock-", kSession, true);
+  bench.Join("/j/used");
   const auto look = [&](const std::string& path, Scope scope, bool with_free) {
     const Survey survey{
         bench.store, bench.clock, {.place = {path, ""}, .scope = scope, .with_free = with_free}};
     bench.store.Run();
     return Paths(survey.result());
   };
-  using Strings = std::vector<std::string>;
   CHECK(look("/j", Scope::kTree, true) ==
         Strings{"/j/free", "/j/free/below", "/j/kept", "/j/permits", "/j/started", "/j/used"});
   CHECK(look("/j/free", Scope::kGuess, true) == Strings{"/j/free", "/j/free/below"});
@@ -494,40 +435,37 @@ TEST_CASE("The free LOCKs of a tree are reported on request") {
 }
 
 TEST_CASE("Results are reported in order, as they arrive") {
-  Bench bench;
-  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
-  for (int i = 0; i < 2; ++i) bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  Bench bench{"/j", "/j/a", "/j/b"};
+  bench.Join("/j/a", 2);
   bench.servers.Put("/j/b/_c_x-__READ__", kSession, true);
   Scribe scribe;
   const Survey survey{
       bench.store, bench.clock, {.place = {"/j", ""}, .scope = Scope::kTree}, &scribe};
   bench.store.Run();
-  CHECK(scribe.told == std::vector<std::string>{"/j/a 1/1", "1 _c_x-lock-0000000000",
-                                                "2 _c_x-lock-0000000001", "end /j/a", "/j/b 1/0",
-                                                "1 _c_x-__READ__0000000000", "end /j/b", "all"});
+  CHECK(scribe.told == Strings{"/j/a 1/1", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001",
+                               "end /j/a", "/j/b 1/0", "1 _c_x-__READ__0000000000", "end /j/b",
+                               "all"});
   CHECK(survey.result().locks.empty());
 }
 
 TEST_CASE("The first contenders are reported before the last ones are read") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  bench.Join("/l", 500);
   bench.store.Connect();
   Scribe scribe;
   const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
   while (scribe.told.size() < 2) REQUIRE(bench.store.Step());
-  CHECK(scribe.told == std::vector<std::string>{"/l 1/499", "1 _c_x-lock-0000000000"});
+  CHECK(scribe.told == Strings{"/l 1/499", "1 _c_x-lock-0000000000"});
   CHECK(bench.store.requests_sent() < 100);
 }
 
 TEST_CASE("After a lost connection, nothing is reported again") {
   for (std::size_t request = 0; request < 13; ++request) {
     CAPTURE(request);
-    Bench bench;
-    bench.servers.Put("/l", 0);
-    std::vector<std::string> expected{"/l 1/9"};
+    Bench bench{"/l"};
+    Strings expected{"/l 1/9"};
     for (int i = 0; i < 10; ++i) {
-      bench.servers.Put("/l/_c_x-lock-", kSession, true);
+      bench.Join();
       expected.push_back(std::to_string(i + 1) + " " + Numbered("_c_x-lock-", i));
     }
     expected.emplace_back("end /l");
@@ -541,9 +479,8 @@ TEST_CASE("After a lost connection, nothing is reported again") {
 }
 
 TEST_CASE("While the sink can take no more, nothing is reported or read") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  for (int i = 0; i < 300; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  bench.Join("/l", 300);
   Scribe scribe;
   scribe.room = 10;
   Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
@@ -564,12 +501,11 @@ TEST_CASE("While the sink can take no more, nothing is reported or read") {
 }
 
 TEST_CASE("Of a long queue only the requested number is read, but all are counted") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
-  for (int i = 0; i < 9; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  const std::string first = bench.Join();
+  bench.Join("/l", 9);
   bench.servers.Put("/l/build-2024010203", 0);
-  std::vector<std::string> expected{
+  Strings expected{
       "/l 1/10", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "- build-2024010203", "end /l",
       "all"};
   SECTION("by their order") {}
@@ -590,76 +526,64 @@ TEST_CASE("Of a long queue only the requested number is read, but all are counte
 }
 
 TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
-  Bench bench;
-  for (const char* const path : {"/j", "/j/a", "/j/build-2024010203"}) bench.servers.Put(path, 0);
-  bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
-  bench.servers.Put("/j/build-2024010203/_c_x-lock-", kSession, true);
+  Bench bench{"/j", "/j/a", "/j/build-2024010203"};
+  bench.Join("/j/a");
+  bench.Join("/j/build-2024010203");
   SECTION("a tree") {
-    Survey survey = bench.Look("/j", Scope::kGuess);
-    bench.store.Run();
-    CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/build-2024010203"});
-    CHECK(survey.result().locks.at(0).in_tree);
+    const SurveyResult result = bench.Find("/j", Scope::kGuess);
+    CHECK(Paths(result) == Strings{"/j/a", "/j/build-2024010203"});
+    CHECK(result.locks.at(0).in_tree);
   }
   SECTION("a lock that has locks below") {
-    bench.servers.Put("/j/_c_x-lock-", kSession, true);
-    Survey survey = bench.Look("/j", Scope::kGuess);
-    bench.store.Run();
-    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j"});
-    CHECK_FALSE(survey.result().locks.at(0).in_tree);
-    CHECK(survey.result().locks.at(0).ignored_children == std::vector<std::string>{"a"});
+    bench.Join("/j");
+    const SurveyResult result = bench.Find("/j", Scope::kGuess);
+    REQUIRE(Paths(result) == Strings{"/j"});
+    CHECK_FALSE(result.locks.at(0).in_tree);
+    CHECK(result.locks.at(0).ignored_children == Strings{"a"});
   }
   SECTION("a free lock that zklock has used") {
     bench.servers.Put("/j/free", 0);
     bench.servers.Put("/j/free/last-run", 0);
-    Survey survey = bench.Look("/j/free", Scope::kGuess);
-    bench.store.Run();
-    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j/free"});
-    CHECK_FALSE(survey.result().locks.at(0).IsHeld());
+    const SurveyResult result = bench.Find("/j/free", Scope::kGuess);
+    REQUIRE(Paths(result) == Strings{"/j/free"});
+    CHECK_FALSE(result.locks.at(0).IsHeld());
   }
   SECTION("a lock that does not exist") {
-    Survey survey = bench.Look("/x", Scope::kGuess);
-    bench.store.Run();
-    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/x"});
-    CHECK_FALSE(survey.result().locks.at(0).exists);
+    const SurveyResult result = bench.Find("/x", Scope::kGuess);
+    REQUIRE(Paths(result) == Strings{"/x"});
+    CHECK_FALSE(result.locks.at(0).exists);
   }
 }
 
 TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   SECTION("a lock") {
     bench.servers.Put("/l/lock", kSession);
-    Survey survey = bench.Look("/l", Scope::kGuess);
-    bench.store.Run();
-    const LockSurvey& lock = survey.result().locks.at(0);
+    const SurveyResult result = bench.Find("/l", Scope::kGuess);
+    const LockSurvey& lock = result.locks.at(0);
     CHECK(lock.kind == LockKind::kSimple);
     CHECK(lock.held == 1);
-    CHECK(Names(lock) == std::vector<std::string>{"lock"});
+    CHECK(Names(lock) == Strings{"lock"});
   }
   SECTION("a persistent znode of that name") {
     bench.servers.Put("/l/lock", 0);
-    bench.servers.Put("/l/lock/_c_x-lock-", kSession, true);
-    Survey survey = bench.Look("/l", Scope::kGuess);
-    bench.store.Run();
-    CHECK(Paths(survey.result()) == std::vector<std::string>{"/l/lock"});
+    bench.Join("/l/lock");
+    CHECK(Paths(bench.Find("/l", Scope::kGuess)) == Strings{"/l/lock"});
     Survey tree = bench.Look("/l", Scope::kTree);
     bench.store.Run();
-    CHECK(Paths(tree.result()) == std::vector<std::string>{"/l/lock"});
+    CHECK(Paths(tree.result()) == Strings{"/l/lock"});
     Survey alone = bench.Look("/l", Scope::kLock);
     bench.store.Run();
-    CHECK(alone.result().locks.at(0).ignored_children == std::vector<std::string>{"lock"});
+    CHECK(alone.result().locks.at(0).ignored_children == Strings{"lock"});
     CHECK_FALSE(alone.result().locks.at(0).kind);
   }
 }
 
 TEST_CASE("The kind of a lock follows from its contenders") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   const auto kind_with = [&](const std::string& mark) {
     bench.servers.Put("/l/_c_x-" + mark, kSession, true);
-    Survey survey = bench.Look("/l");
-    bench.store.Run();
-    return survey.result().locks.at(0).kind;
+    return bench.Read().kind;
   };
   CHECK(kind_with("lock-") == LockKind::kMutex);
   CHECK(kind_with("__WRIT__") == LockKind::kReadWrite);
@@ -677,20 +601,18 @@ struct Watching {
                {.place = {path, ""}, .scope = scope, .watch = true, .connect_timeout = 15s},
                &scribe) {
     bench.store.Run();
-    asked = bench.store.log().size();
+    asked = bench.store.requests_sent();
   }
   /// Lets it run, and returns the requests that it sent.
-  std::vector<std::string> Go() {
+  Strings Go() {
     for (int i = 0; i < 3; ++i) {
       bench.store.Run();
       bench.clock.Advance(100ms);
       survey.OnReady(0);
     }
     bench.store.Run();
-    const auto& log = bench.store.log();
-    std::vector<std::string> more(log.begin() + static_cast<std::ptrdiff_t>(asked), log.end());
-    asked = log.size();
-    return more;
+    const std::size_t begin = std::exchange(asked, bench.store.requests_sent());
+    return bench.store.SentSince(begin);
   }
 
   Bench& bench;
@@ -702,9 +624,8 @@ struct Watching {
 }  // namespace
 
 TEST_CASE("Watching, nothing is read while nothing changes") {
-  Bench bench;
-  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
-  bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  Bench bench{"/j", "/j/a", "/j/b"};
+  bench.Join("/j/a");
   Watching watching(bench, "/j");
   CHECK(watching.scribe.Take().back() == "all");
   bench.clock.Advance(1h);
@@ -715,76 +636,67 @@ TEST_CASE("Watching, nothing is read while nothing changes") {
 }
 
 TEST_CASE("Watching, after a change only what has changed is read, and everything is reported") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
-  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  const std::string first = bench.Join();
+  bench.Join();
   Watching watching(bench, "/l");
   watching.scribe.Take();
   SECTION("a contender joins") {
-    bench.servers.Put("/l/_c_x-lock-", kSession, true);
-    CHECK(watching.Go() ==
-          std::vector<std::string>{"list /l", "get /l", "get /l/_c_x-lock-0000000002"});
-    CHECK(watching.scribe.told ==
-          std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001",
-                                   "3 _c_x-lock-0000000002", "end /l", "all"});
+    bench.Join();
+    CHECK(watching.Go() == Strings{"list /l", "get /l", "get /l/_c_x-lock-0000000002"});
+    CHECK(watching.scribe.told == Strings{"/l 1/2", "1 _c_x-lock-0000000000",
+                                          "2 _c_x-lock-0000000001", "3 _c_x-lock-0000000002",
+                                          "end /l", "all"});
   }
   SECTION("a contender leaves") {
     bench.servers.Remove(first);
-    CHECK(watching.Go() == std::vector<std::string>{"list /l", "get /l"});
-    CHECK(watching.scribe.told ==
-          std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000001", "end /l", "all"});
+    CHECK(watching.Go() == Strings{"list /l", "get /l"});
+    CHECK(watching.scribe.told == Strings{"/l 1/0", "1 _c_x-lock-0000000001", "end /l", "all"});
   }
   CHECK(watching.Go().empty());
 }
 
 TEST_CASE("Watching, many changes at once cause one survey") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();
-  for (int i = 0; i < 20; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.Join("/l", 20);
   watching.Go();
   const auto& told = watching.scribe.told;
   CHECK(std::count(told.begin(), told.end(), "all") == 1);
 }
 
 TEST_CASE("Watching, a change during a survey is not missed") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  bench.servers.Put("/l/_c_x-lock-", kSession, true);
-  bench.store.Before("get /l/_c_x-lock-",
-                     [&] { bench.servers.Put("/l/_c_x-lock-", kSession, true); });
+  Bench bench{"/l"};
+  bench.Join();
+  bench.store.Before("get /l/_c_x-lock-", [&] { bench.Join(); });
   Watching watching(bench, "/l");
   watching.Go();
-  CHECK(watching.scribe.told ==
-        std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all", "/l 1/1",
-                                 "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "end /l",
-                                 "all"});
+  CHECK(watching.scribe.told == Strings{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all",
+                                        "/l 1/1", "1 _c_x-lock-0000000000",
+                                        "2 _c_x-lock-0000000001", "end /l", "all"});
 }
 
 TEST_CASE("Watching, a lock that is created later is found") {
   Bench bench;
   Watching watching(bench, "/l");
-  CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
+  CHECK(watching.scribe.Take() == Strings{"/l 0/0", "end /l", "all"});
   CHECK(watching.Go().empty());
   bench.servers.Put("/l", 0);
-  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.Join();
   watching.Go();
-  CHECK(watching.scribe.told ==
-        std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all"});
+  CHECK(watching.scribe.told == Strings{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all"});
 }
 
 TEST_CASE("Watching, a lock that is deleted and created again is found") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();
   bench.servers.Remove("/l");
   watching.Go();
-  CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
+  CHECK(watching.scribe.Take() == Strings{"/l 0/0", "end /l", "all"});
   bench.servers.Put("/l", 0);
-  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.Join();
   watching.Go();
   CHECK(watching.scribe.told.front() == "/l 1/0");
 }
@@ -792,9 +704,8 @@ TEST_CASE("Watching, a lock that is deleted and created again is found") {
 TEST_CASE("Watching, everything is read again over a new connection") {
   for (const bool expires : {false, true}) {
     CAPTURE(expires);
-    Bench bench;
-    bench.servers.Put("/l", 0);
-    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    Bench bench{"/l"};
+    bench.Join();
     Watching watching(bench, "/l");
     watching.scribe.Take();
     if (expires) {
@@ -802,22 +713,20 @@ TEST_CASE("Watching, everything is read again over a new connection") {
     } else {
       bench.store.Disconnect();
     }
-    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.Join();
     bench.store.Run();
-    CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/1", "1 _c_x-lock-0000000000",
-                                                           "2 _c_x-lock-0000000001", "end /l",
-                                                           "all"});
+    CHECK(watching.scribe.told ==
+          Strings{"/l 1/1", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "end /l", "all"});
     watching.Go();
     watching.scribe.Take();
-    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.Join();
     watching.Go();
     CHECK(watching.scribe.told.front() == "/l 1/2");
   }
 }
 
 TEST_CASE("Watching, any number of connections may be lost") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   Watching watching(bench, "/l");
   for (int i = 0; i < 50; ++i) {
     bench.store.Disconnect();
@@ -827,8 +736,7 @@ TEST_CASE("Watching, any number of connections may be lost") {
 }
 
 TEST_CASE("Watching ends after too long without a server") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
+  Bench bench{"/l"};
   Watching watching(bench, "/l");
   bench.store.Disconnect();
   bench.clock.Advance(15s);
@@ -838,18 +746,16 @@ TEST_CASE("Watching ends after too long without a server") {
 }
 
 TEST_CASE("Watching, a larger screen is filled from the cache and from the servers") {
-  Bench bench;
-  bench.servers.Put("/l", 0);
-  for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Bench bench{"/l"};
+  bench.Join("/l", 3);
   Watching watching(bench, "/l");
   watching.survey.Repeat(1);
   CHECK(watching.Go().empty());
   watching.scribe.Take();
   watching.survey.Repeat(2);
   CHECK(watching.Go().empty());
-  CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000",
-                                                         "2 _c_x-lock-0000000001", "end /l",
-                                                         "all"});
+  CHECK(watching.scribe.told ==
+        Strings{"/l 1/2", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "end /l", "all"});
 }
 
 }  // namespace zklock::lock
