@@ -1,4 +1,5 @@
 #include "protocol/contender_name.h"
+#include "support/random.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -230,9 +231,7 @@ TEST_CASE("A contender's host is recognised even if its name was cut or changed"
 }
 
 TEST_CASE("Every prefix that we make is parsed as zklock's, with any number") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 2000; ++round) {
+  test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     std::string host(random() % 50, '\0');
     for (char& c : host) c = static_cast<char>(random());
     const auto number = static_cast<std::int32_t>(random());
@@ -244,7 +243,7 @@ TEST_CASE("Every prefix that we make is parsed as zklock's, with any number") {
                  : mode == Mode::kWrite   ? Mark::kCuratorWrite
                                           : Mark::kCuratorRead,
                  Program::kZklock, mode}});
-  }
+  });
 }
 
 TEST_CASE("Only a zklock name can say that its contender supersedes") {

@@ -1,4 +1,5 @@
 #include "protocol/lease.h"
+#include "support/random.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -90,6 +91,14 @@ void Apply(L& lease, std::size_t kind, TimePoint sent, TimePoint answered) {
 void Answered(Lease& lease, TimePoint sent) { lease.Answered(sent, sent); }
 void Committed(Lease& lease, TimePoint sent) { lease.Committed(sent, sent); }
 
+/// Of a session that was made, and proven by a commit, at the start.
+Lease Proven(Duration timeout) {
+  Lease lease(timeout);
+  lease.ConnectAccepted(At(0s), timeout);
+  Committed(lease, At(0s));
+  return lease;
+}
+
 }  // namespace
 
 TEST_CASE("Without an answer there is no lease") {
@@ -164,9 +173,7 @@ TEST_CASE("Two requests that a paused server answers together prove nothing") {
 }
 
 TEST_CASE("Without further commits no answer moves the lease") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), lease.timeout());
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   for (Duration t = 1s; t < 25s; t += 1s) Answered(lease, At(t));
   lease.ConnectAccepted(At(25s), lease.timeout());
   CHECK(End(lease) == Ends(28750ms));
@@ -190,18 +197,14 @@ TEST_CASE("Answers out of order all count") {
 TEST_CASE("The margin is a twenty-fourth of the timeout, and at least half a second") {
   for (const auto& [timeout, end] : std::vector<std::pair<Duration, Duration>>{
            {4s, 3500ms}, {6s, 5500ms}, {12s, 11500ms}, {24s, 23s}, {48s, 46s}}) {
-    Lease lease(timeout);
-    lease.ConnectAccepted(At(0s), lease.timeout());
-    Committed(lease, At(0s));
+    Lease lease = Proven(timeout);
     CHECK(End(lease) == Ends(end));
   }
 }
 
 TEST_CASE("A holder with heartbeats survives at least 8 s without servers") {
   const Duration timeout = 30s;
-  Lease lease(timeout);
-  lease.ConnectAccepted(At(0s), lease.timeout());
-  Committed(lease, At(0s));
+  Lease lease = Proven(timeout);
   const Duration period = HeartbeatPeriod(timeout);
   CHECK(period == 3750ms);
   for (int beat = 1; beat <= 20; ++beat) {
@@ -231,9 +234,7 @@ TEST_CASE("A holder far from the servers survives at least 8 s without them") {
 TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
   const Duration timeout = 30s;
   for (Duration turn = 20s; turn < 40s; turn += 100ms) {
-    Lease lease(timeout);
-    lease.ConnectAccepted(At(0s), lease.timeout());
-    Committed(lease, At(0s));
+    Lease lease = Proven(timeout);
     for (Duration t = 0s; t < turn; t += lease.PingSpan()) Answered(lease, At(t));
     Committed(lease, At(turn));
     CHECK(UntilStop(lease, turn) >= 8s);
@@ -269,9 +270,7 @@ TEST_CASE("A lease is in hand while half of the timeout less twice the margin is
 }
 
 TEST_CASE("A shorter timeout that a reconnect grants can take the lease in hand away") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), 30s);
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   REQUIRE(lease.IsInHand(At(5s)));
   lease.ConnectAccepted(At(5s), 6s);
   CHECK_FALSE(lease.IsInHand(At(5s)));
@@ -322,9 +321,7 @@ TEST_CASE("The next in line at a server that pings rarely has a lease in hand on
 }
 
 TEST_CASE("A lost answer takes the lease in hand away until the next heartbeats are answered") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), 30s);
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   for (Duration t = 7500ms; t <= 75s; t += 7500ms) Committed(lease, At(t));
   // Those at 82.5 s and 90 s are not answered.
   CHECK(lease.IsInHand(At(83s)));
@@ -336,9 +333,7 @@ TEST_CASE("A lost answer takes the lease in hand away until the next heartbeats 
 }
 
 TEST_CASE("Servers that return before the stop signal extend the lease from the last answer") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), lease.timeout());
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   Committed(lease, At(3750ms));
   // 8 s of silence, then the same connection works again.
   Committed(lease, At(15500ms));
@@ -346,9 +341,7 @@ TEST_CASE("Servers that return before the stop signal extend the lease from the 
 }
 
 TEST_CASE("A reconnect extends the lease only with a commit after it") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), lease.timeout());
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   lease.ConnectAccepted(At(12s), lease.timeout());
   Answered(lease, At(13s));
   CHECK(End(lease) == Ends(28750ms));
@@ -357,9 +350,7 @@ TEST_CASE("A reconnect extends the lease only with a commit after it") {
 }
 
 TEST_CASE("A shorter timeout that a reconnect grants moves the lease's end back at once") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), 30s);
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   REQUIRE(End(lease) == Ends(28750ms));
   lease.ConnectAccepted(At(10s), 6s);
   CHECK(lease.timeout() == 6s);
@@ -369,9 +360,7 @@ TEST_CASE("A shorter timeout that a reconnect grants moves the lease's end back 
 }
 
 TEST_CASE("A longer timeout that a reconnect grants does not extend the lease") {
-  Lease lease(6s);
-  lease.ConnectAccepted(At(0s), 6s);
-  Committed(lease, At(0s));
+  Lease lease = Proven(6s);
   lease.ConnectAccepted(At(2s), 30s);
   CHECK(lease.timeout() == 6s);
   CHECK(End(lease) == Ends(5500ms));
@@ -388,9 +377,7 @@ TEST_CASE("The shortest of all granted timeouts counts") {
 }
 
 TEST_CASE("With a shorter timeout an answer counts sooner") {
-  Lease lease(30s);
-  lease.ConnectAccepted(At(0s), 30s);
-  Committed(lease, At(0s));
+  Lease lease = Proven(30s);
   lease.ConnectAccepted(At(5s), 8s);
   Answered(lease, At(10s));
   Committed(lease, At(12s));
@@ -409,10 +396,7 @@ TEST_CASE("A server that grants more than requested ticks slowly: answers count 
 }
 
 TEST_CASE("Generated events: the lease follows the protocol's definition") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 300; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(300, [](std::mt19937_64& random) {
     const Duration timeout = RandomTimeout(random);
     Lease lease(timeout);
     Reference reference(timeout);
@@ -434,14 +418,11 @@ TEST_CASE("Generated events: the lease follows the protocol's definition") {
       REQUIRE(lease.End() >= last_end);
       last_end = lease.End();
     }
-  }
+  });
 }
 
 TEST_CASE("Generated events, slightly out of order: the lease follows the protocol's definition") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 300; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(300, [](std::mt19937_64& random) {
     const Duration timeout = RandomTimeout(random);
     Lease lease(timeout);
     Reference reference(timeout);
@@ -460,14 +441,11 @@ TEST_CASE("Generated events, slightly out of order: the lease follows the protoc
       REQUIRE(lease.End() == reference.End());
       REQUIRE(lease.last_commit() == reference.last_commit());
     }
-  }
+  });
 }
 
 TEST_CASE("Generated events, in any order: the lease is never too long and never moves back") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 300; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(300, [](std::mt19937_64& random) {
     const Duration timeout = RandomTimeout(random);
     Lease lease(timeout);
     Reference reference(timeout);
@@ -483,14 +461,11 @@ TEST_CASE("Generated events, in any order: the lease is never too long and never
       REQUIRE(lease.End() >= last_end);
       last_end = lease.End();
     }
-  }
+  });
 }
 
 TEST_CASE("Generated events, with any granted timeouts: the lease is never too long") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 300; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(300, [](std::mt19937_64& random) {
     const Duration timeout = RandomTimeout(random);
     Lease lease(timeout);
     Reference reference(timeout);
@@ -510,7 +485,7 @@ TEST_CASE("Generated events, with any granted timeouts: the lease is never too l
       REQUIRE(lease.timeout() == reference.timeout());
       REQUIRE(lease.End() <= reference.End());
     }
-  }
+  });
 }
 
 TEST_CASE("Answers that take too long leave no lease to start with, however often they come") {

@@ -1,4 +1,5 @@
 #include "protocol/queue.h"
+#include "support/random.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -408,10 +409,7 @@ TEST_CASE("The predecessors of a whole queue are found") {
 
 TEST_CASE(
     "Generated queues: there is a holder, no two holders conflict, all wait for lower numbers") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 2000; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     const auto queue = Generate(random);
     const Names children = ChildrenOf(queue, random);
     const auto holders = Holders(queue, children);
@@ -438,14 +436,11 @@ TEST_CASE(
       CHECK(predecessor->number < contender.number);
       CHECK(Conflict(*predecessor, contender));
     }
-  }
+  });
 }
 
 TEST_CASE("Generated queues: the predecessors are those that the contenders decide on") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 2000; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     const Names children = ChildrenOf(Generate(random), random);
     const auto queue = Queue(children);
     const auto waits = WaitsFor(queue);
@@ -454,14 +449,11 @@ TEST_CASE("Generated queues: the predecessors are those that the contenders deci
       const std::string shown = waits[i] ? "wait for " + queue[*waits[i]].full : "hold";
       CHECK(shown == Decided(children, queue[i].full));
     }
-  }
+  });
 }
 
 TEST_CASE("Generated queues: busy means that a new contender at the tail would wait") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 2000; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     auto queue = Generate(random);
     if (random() % 2 == 0) {
       queue.erase(std::remove_if(queue.begin(), queue.end(),
@@ -475,14 +467,11 @@ TEST_CASE("Generated queues: busy means that a new contender at the tail would w
           Numbered(MakeContenderPrefix("us", kUuid, mode, Dialect::kCurator), 2147479999));
       CHECK(IsBusy(children, mode) == (Decided(with_us, with_us.back()) != "hold"));
     }
-  }
+  });
 }
 
 TEST_CASE("Generated queues: all drain, each contender holds once, conflicting ones in order") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 500; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(500, [](std::mt19937_64& random) {
     auto queue = Generate(random);
     std::set<std::string> has_held;
     const std::size_t everyone = queue.size();
@@ -501,14 +490,11 @@ TEST_CASE("Generated queues: all drain, each contender holds once, conflicting o
                                [&](const Simulated& contender) { return contender.name == done; }));
     }
     CHECK(has_held.size() == everyone);
-  }
+  });
 }
 
 TEST_CASE("Generated queues: a holder remains one while others join and leave") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 2000; ++round) {
-    CAPTURE(round);
+  test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     auto queue = Generate(random);
     const auto holders = Holders(queue, ChildrenOf(queue, random));
     const Simulated holder = holders[random() % holders.size()];
@@ -519,7 +505,7 @@ TEST_CASE("Generated queues: a holder remains one while others join and leave") 
     const Style& style = kStyles[random() % std::size(kStyles)];
     queue.push_back({Numbered(style.prefix, next), next, style.reads});
     CHECK(Decided(ChildrenOf(queue, random), holder.name) == "hold");
-  }
+  });
 }
 
 }  // namespace zklock::protocol

@@ -1,4 +1,5 @@
 #include "cli/text/duration.h"
+#include "support/random.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -113,9 +114,7 @@ TEST_CASE("A negative span is shown as 0s") {
 }
 
 TEST_CASE("A span that is shown can be read again, and is close to the original") {
-  std::mt19937_64 random(Catch::rngSeed());
-  CAPTURE(Catch::rngSeed());
-  for (int round = 0; round < 5000; ++round) {
+  test::ForRandomRounds(5000, [](std::mt19937_64& random) {
     const Duration span(static_cast<Duration::rep>(random() >> (1 + random() % 62)));
     const std::string text = FormatDuration(span);
     CAPTURE(span.count(), text);
@@ -124,7 +123,7 @@ TEST_CASE("A span that is shown can be read again, and is close to the original"
     // Half of a thirtieth at the worst: 1d15h for what may be half an hour more.
     const Duration error = *read > span ? *read - span : span - *read;
     CHECK(error <= std::max<Duration>(span / 20, 50us));
-  }
+  });
 }
 
 }  // namespace zklock::cli

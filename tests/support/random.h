@@ -1,0 +1,20 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <random>
+
+namespace zklock::test {
+
+/// Calls `round` so many times, with a generator that Catch2's seed determines. A failure names the
+/// seed and the round.
+template <typename F>
+void ForRandomRounds(int count, F round) {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int number = 0; number < count; ++number) {
+    CAPTURE(number);
+    round(random);
+  }
+}
+
+}  // namespace zklock::test
