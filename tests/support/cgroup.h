@@ -8,20 +8,18 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <variant>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "process/tree/cgroup.h"
-#include "support/child.h"
 #include "support/temporary.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 
@@ -75,13 +73,7 @@ class TestCgroup {
   [[nodiscard]] std::vector<std::string> Below() const { return Subdirectories(path_); }
   /// Waits until there are none. Their removal raises no event.
   void WaitUntilEmpty() const {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (!Below().empty()) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        throw std::runtime_error(Below().front() + " is left in " + path_);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    WaitUntil([&] { return Below().empty(); }, "the removal of all that is in " + path_);
   }
 
  private:

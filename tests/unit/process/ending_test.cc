@@ -90,10 +90,8 @@ class LostTime {
 };
 
 TEST_CASE("the whole tree ends: processes that ignore signals, in other sessions, orphaned") {
-  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
-  WaitForTree(command.report, kStubbornTreeSize);
-  command->End(EndCause::kReleaseRequested);
-  const Ended ended = command.WaitForEnd();
+  StubbornTree command({.kill_after = milliseconds(50)});
+  const Ended ended = command.EndByOrder();
   CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
@@ -109,56 +107,44 @@ TEST_CASE("a tree that changes all the time ends too") {
       "trap '' TERM; hop() { [ $1 = 0 ] || hop $(($1 - 1)) & }; hop 20000 & hop 20000 & hop 20000 "
       "& echo up >&$REPORT; " +
           kWaitForEver,
-      {.kill_after = milliseconds(20)});
-  WaitForTree(command.report, 1);
-  command->End(EndCause::kReleaseRequested);
-  command.WaitForEnd();
+      {.tree = 1, .kill_after = milliseconds(20)});
+  command.EndByOrder();
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("a command that ends on the stop signal is not killed") {
-  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver);
-  WaitForTree(command.report, 1);
+  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver, {.tree = 1});
   command->End(EndCause::kReleaseRequested);
-  command->End(EndCause::kReleaseRequested);
-  const Ended ended = command.WaitForEnd();
+  const Ended ended = command.EndByOrder();
   CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(ExitFrom(ended.wait_status) == Exited(7));
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("the grace is not cut short") {
-  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(300)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = milliseconds(300)});
   const TimePoint start = BootClock::now();
-  command->End(EndCause::kReleaseRequested);
-  command.WaitForEnd();
+  command.EndByOrder();
   CHECK(BootClock::now() - start >= milliseconds(300));
 }
 
 TEST_CASE("the stop signal is the requested one") {
   // Without a background child: a shell lets those ignore INT, so that it would have to be killed.
   Supervised command("trap 'exit 9' INT; trap '' TERM; echo up >&$REPORT; while :; do :; done",
-                     {.stop_signal = SIGINT});
-  WaitForTree(command.report, 1);
-  command->End(EndCause::kReleaseRequested);
-  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(9));
+                     {.tree = 1, .stop_signal = SIGINT});
+  CHECK(ExitFrom(command.EndByOrder().wait_status) == Exited(9));
 }
 
 TEST_CASE("a stopped command can still act on the stop signal") {
-  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver);
-  WaitForTree(command.report, 1);
+  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver, {.tree = 1});
   kill(command->command_pid(), SIGSTOP);
-  command->End(EndCause::kReleaseRequested);
-  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
+  CHECK(ExitFrom(command.EndByOrder().wait_status) == Exited(7));
 }
 
 TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
   Supervised command("trap '' TERM; sh -c 'echo up >&$REPORT; kill -STOP $$' & " + kWaitForEver,
-                     {.kill_after = milliseconds(50)});
-  WaitForTree(command.report, 1);
-  command->End(EndCause::kReleaseRequested);
-  command.WaitForEnd();
+                     {.tree = 1, .kill_after = milliseconds(50)});
+  command.EndByOrder();
   CHECK(command.report.HasEnded());
 }
 
@@ -167,8 +153,7 @@ TEST_CASE("a process that is started during the grace gets the stop signal too")
       "exec 2>/dev/null; trap 'trap - TERM; setsid sleep 1000 & wait $!; echo $? >&$REPORT; exit' "
       "TERM; " +
           kSleeper + kWaitForEver,
-      {.kill_after = seconds(20)});
-  WaitForTree(command.report, 1);
+      {.tree = 1, .kill_after = seconds(20)});
   command->End(EndCause::kReleaseRequested);
   CHECK(command.report.ReadLine() == std::to_string(128 + SIGTERM));
   command.WaitForEnd();
@@ -205,9 +190,8 @@ TEST_CASE(
     "a signal is forwarded to the processes that are waited for, once the command has ended") {
   Supervised command(
       "(trap 'echo told >&$REPORT; exit' USR1; " + kSleeper + kWaitForEver + ") & exit 3",
-      {.descendants = Descendants::kWait});
-  WaitForTree(command.report, 1);
-  WaitForDeath(command->command_pid());
+      {.tree = 1, .descendants = Descendants::kWait});
+  test::WaitUntilGone(command->command_pid());
   command->Forward(SIGUSR1);
   CHECK(command.report.ReadLine() == "told");
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
@@ -215,16 +199,13 @@ TEST_CASE(
 
 TEST_CASE("processes that are waited for end with the lock") {
   Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
-  WaitForDeath(command->command_pid());
-  command->End(EndCause::kReleaseRequested);
-  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
+  test::WaitUntilGone(command->command_pid());
+  CHECK(ExitFrom(command.EndByOrder().wait_status) == Exited(3));
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("processes that the command leaves behind are ended on request") {
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(50), .descendants = Descendants::kKill});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = milliseconds(50), .descendants = Descendants::kKill});
   kill(command->command_pid(), SIGUSR1);
   const Ended ended = command.WaitForEnd();
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGUSR1));
@@ -234,12 +215,10 @@ TEST_CASE("processes that the command leaves behind are ended on request") {
 
 TEST_CASE("an end ordered while the command ended by itself also ends what it left behind") {
   Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
-                     {.kill_after = milliseconds(50)});
-  WaitForTree(command.report, 1);
+                     {.tree = 1, .kill_after = milliseconds(50)});
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);  // the report of the command's end is on its way
-  command->End(EndCause::kReleaseRequested);
-  const Ended ended = command.WaitForEnd();
+  const Ended ended = command.EndByOrder();
   CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGUSR1));
   CHECK(ended.left_behind.empty());
@@ -248,9 +227,9 @@ TEST_CASE("an end ordered while the command ended by itself also ends what it le
 
 TEST_CASE(
     "a lease that ran out before the report was read also ends what the command left behind") {
-  Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
-                     {.kill_after = milliseconds(50), .lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, 1);
+  Supervised command(
+      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
+      {.tree = 1, .kill_after = milliseconds(50), .lease_end = BootClock::now() + hours(2)});
   command.ShortenLease(BootClock::now() + seconds(1), milliseconds(50));
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);
@@ -261,8 +240,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the guard ends the tree before the lease's end without an order from zklock") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + milliseconds(1500);
   command.ShortenLease(lease_end, milliseconds(300));
   const TimePoint killed = lease_end - protocol::kKillMargin;
@@ -279,8 +257,7 @@ TEST_CASE("the guard ends the tree before the lease's end without an order from 
 
 TEST_CASE("the grace is over before the lease's end") {
   Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; " + kSleeper + kWaitForEver,
-                     {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, 1);
+                     {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + seconds(11);
   command.ShortenLease(lease_end, seconds(10));
   CHECK(command.report.ReadLine() == "stopped");
@@ -289,15 +266,13 @@ TEST_CASE("the grace is over before the lease's end") {
 }
 
 TEST_CASE("a grace that begins late is cut short by the lease") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + milliseconds(1500);
   command.ShortenLease(lease_end, milliseconds(1000));
   const TimePoint killed = lease_end - protocol::kKillMargin;
   LostTime lost(killed);
   ServeUntil(*command, lease_end - milliseconds(900));
-  command->End(EndCause::kReleaseRequested);
-  command.WaitForEnd();
+  command.EndByOrder();
   const TimePoint end = BootClock::now();
   CHECK(end < std::max(lease_end, killed + milliseconds(100) + lost.Total()));
 }
@@ -310,16 +285,15 @@ TEST_CASE("a lease that has already run out ends the command at once") {
 }
 
 TEST_CASE("a lease that is extended lets the command continue") {
-  Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, 1);
+  Supervised command(kSleeper + kWaitForEver,
+                     {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + seconds(2);
   command.ShortenLease(first, milliseconds(300));
   command->SetLease(first + hours(1), milliseconds(300));
   ServeUntil(*command, first + milliseconds(100));
   CHECK_FALSE(command->ended());
   CHECK_FALSE(command.report.HasEnded());
-  command->End(EndCause::kReleaseRequested);
-  command.WaitForEnd();
+  command.EndByOrder();
   CHECK(command->cause() == EndCause::kReleaseRequested);
 }
 
@@ -328,8 +302,7 @@ TEST_CASE("a lease extended again and again ends at its last end") {
   const Duration lease = seconds(13);
   const Duration grace = seconds(10);
   Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver,
-                     {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, 1);
+                     {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   command.ShortenLease(BootClock::now() + lease, grace);
   TimePoint lease_end{};
   for (int i = 0; i < 20 && !command->ended(); ++i) {
@@ -348,8 +321,7 @@ TEST_CASE("a lease extended again and again ends at its last end") {
 
 TEST_CASE("a lease whose end moves back ends the command before its new end") {
   Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver,
-                     {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, 1);
+                     {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + seconds(12);
   command->SetLease(lease_end, seconds(10));
   const Ended ended = command.WaitForEnd();
@@ -362,8 +334,7 @@ TEST_CASE("a lease whose end moves back ends the command before its new end") {
 }
 
 TEST_CASE("a lease whose end moves into the past ends the command at once") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   command->SetLease(BootClock::now() - seconds(1), hours(1));
   command.WaitForEnd();
   CHECK(command->cause() == EndCause::kLeaseRanOut);
@@ -371,8 +342,7 @@ TEST_CASE("a lease whose end moves into the past ends the command at once") {
 }
 
 TEST_CASE("a shorter grace brings KILL forward while the command is being stopped") {
-  Supervised command(kStubbornTree + kWaitForEver);
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command;
   command->End(EndCause::kReleaseRequested);
   command->SetLease(kNever, milliseconds(200));
   command.WaitForEnd();
@@ -381,8 +351,7 @@ TEST_CASE("a shorter grace brings KILL forward while the command is being stoppe
 }
 
 TEST_CASE("a supervisor that is destroyed ends the tree and waits for its end") {
-  Supervised command(kStubbornTree + kWaitForEver);
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command;
   command.Destroy();
   CHECK(command.report.HasEnded());
 }

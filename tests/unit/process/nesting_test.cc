@@ -28,6 +28,7 @@
 #include "process/nesting/nesting_socket.h"
 #include "process/tree/identity.h"
 #include "support/child.h"
+#include "support/loop.h"
 #include "support/skip.h"
 
 namespace zklock::process {
@@ -59,10 +60,7 @@ struct Nesting {
     loop.Add(*link);
     return link;
   }
-  template <typename F>
-  void RunUntil(F is_true) {
-    while (!is_true()) loop.RunOnce();
-  }
+  void RunUntil(const std::function<bool()>& is_true) { test::RunUntil(loop, is_true); }
   State Answer(Kind kind = Kind::kRun, const std::string& node = kNode) {
     const auto link = Ask(kind, node);
     RunUntil([&] { return link->state() != State::kAsking; });

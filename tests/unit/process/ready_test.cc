@@ -27,23 +27,16 @@ using test::Child;
 using test::Exited;
 using test::ExitFrom;
 using test::Killed;
+using test::ParentOf;
 
 /// Waits until the guard has forked the command.
 pid_t WaitForCommand(const Supervisor& supervisor) {
-  const TimePoint deadline = BootClock::now() + test::kPatience;
-  while (supervisor.command_pid() == 0) {
-    if (BootClock::now() > deadline) throw std::runtime_error("no command was forked");
-    poll(nullptr, 0, 1);
-  }
+  test::WaitUntil([&] { return supervisor.command_pid() != 0; });
   return supervisor.command_pid();
 }
 
-pid_t ParentOf(pid_t pid) { return ReadProcessStat(pid).value().parent; }
-
 TEST_CASE("a prepared command is executed when it begins, with the environment given then") {
-  const Signals signals;
-  TestCommand spec = Script("exit ${STATUS:-9}");
-  const auto command = Supervisor::Prepare(spec, signals);
+  auto [signals, spec, command] = Prepared(Script("exit ${STATUS:-9}"));
   const pid_t pid = WaitForCommand(*command);
   CHECK(std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe") ==
         std::filesystem::read_symlink("/proc/self/exe"));
@@ -74,7 +67,7 @@ TEST_CASE("a guard that does not get ready is not waited for forever") {
     const auto children = ChildrenOf(getpid());
     SECTION("killed") {
       for (const pid_t child : children) kill(child, SIGKILL);
-      for (const pid_t child : children) WaitForDeath(child);
+      for (const pid_t child : children) test::WaitUntilGone(child);
       // It may have been ready before.
       (void)command->AwaitForks(test::kPatience);
     }
@@ -86,7 +79,7 @@ TEST_CASE("a guard that does not get ready is not waited for forever") {
   // A guard that was stopped during its fork leaves a command that ends with it.
   for (const pid_t child : ChildrenOf(getpid())) {
     if (std::find(before.begin(), before.end(), child) != before.end()) continue;
-    WaitForDeath(child);
+    test::WaitUntilGone(child);
     waitpid(child, nullptr, 0);
   }
   CHECK(ChildrenOf(getpid()) == before);
@@ -114,7 +107,7 @@ TEST_CASE("a command that is discarded before its guard has forked it leaves not
   for (int i = 0; i < 200; ++i) {
     (void)Supervisor::Prepare(Script("exit 0"), signals);
     for (const pid_t child : ChildrenOf(getpid())) {
-      WaitForDeath(child);
+      test::WaitUntilGone(child);
       waitpid(child, nullptr, 0);
     }
   }
@@ -145,9 +138,7 @@ TEST_CASE("a command that is awaited and does not begin leaves nothing") {
 }
 
 TEST_CASE("a stop that is followed by CONT before the command begins does not stop it") {
-  const Signals signals;
-  const TestCommand spec = Script("exit 5");
-  const auto command = Supervisor::Prepare(spec, signals);
+  auto [signals, spec, command] = Prepared(Script("exit 5"));
   kill(WaitForCommand(*command), SIGTSTP);
   kill(command->command_pid(), SIGCONT);
   REQUIRE_FALSE(Begin(*command, spec));
@@ -155,11 +146,9 @@ TEST_CASE("a stop that is followed by CONT before the command begins does not st
 }
 
 TEST_CASE("a command that is killed before it begins is reported as killed") {
-  const Signals signals;
-  const TestCommand spec = Script("exit 5");
-  const auto command = Supervisor::Prepare(spec, signals);
+  auto [signals, spec, command] = Prepared(Script("exit 5"));
   kill(WaitForCommand(*command), SIGKILL);
-  WaitForDeath(command->command_pid());
+  test::WaitUntilGone(command->command_pid());
   CHECK_FALSE(command->IsIntact());
   REQUIRE_FALSE(Begin(*command, spec));
   const Ended ended = WaitForEnd(*command);
@@ -178,7 +167,7 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
   report.CloseWriteEnd();
   CHECK(command->IsIntact());
   kill(ParentOf(WaitForCommand(*command)), SIGKILL);
-  WaitForDeath(command->command_pid());
+  test::WaitUntilGone(command->command_pid());
   CHECK_FALSE(command->IsIntact());
   REQUIRE_FALSE(Begin(*command, spec));
   const Ended ended = WaitForEnd(*command);
@@ -236,7 +225,7 @@ TEST_CASE("a command that outlives its lease does so even if zklock does not lea
   HangUntil(lease_end + milliseconds(200));
   const UniqueFd end(Check(open(at.Path("end").c_str(), O_RDWR | O_CLOEXEC), "open"));
   REQUIRE(write(end.get(), "\n", 1) == 1);
-  WaitForDeath(command->command_pid());
+  test::WaitUntilGone(command->command_pid());
   const Ended ended = WaitForEnd(*command);
   CHECK(ExitFrom(ended.wait_status) == Exited(5));
   CHECK_FALSE(command->cause());
@@ -259,7 +248,7 @@ TEST_CASE("when zklock is killed before the command begins, the session is close
   const pid_t command = std::stoi(zklock.ReadLine());
   const pid_t guard = ParentOf(command);
   zklock.Signal(SIGKILL);
-  WaitForDeath(guard);
+  test::WaitUntilGone(guard);
   CHECK_FALSE(ReadProcessStat(command));
   CHECK(std::filesystem::exists(at.Path("closed")));
 }

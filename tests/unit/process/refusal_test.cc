@@ -118,14 +118,12 @@ TEST_CASE("a command that cannot be forked is an exception that names the operat
 // it can have none. The other builds run these.
 #ifndef ZKLOCK_SANITIZED
 TEST_CASE("a guard that can open no more files still ends the tree") {
-  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(200)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = milliseconds(200)});
   // It needs room for one descriptor more than are below this number, and two to list a process's
   // children. (Fewer than four could not be waited for: poll(2).)
   const rlimit four{4, 4};
   Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
-  command->End(EndCause::kReleaseRequested);
-  const Ended ended = command.WaitForEnd();
+  const Ended ended = command.EndByOrder();
   CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK_FALSE(ended.guard_failed);
   CHECK(command.report.HasEnded());
@@ -133,8 +131,8 @@ TEST_CASE("a guard that can open no more files still ends the tree") {
 
 TEST_CASE("a guard that can open no more files still sends the command the stop signal") {
   // The child reports itself: a shell that it was forked from may lose a signal before its execve.
-  Supervised command("trap 'echo stopped >&$REPORT; exit 3' TERM; " + kSleeper + "wait");
-  WaitForTree(command.report, 1);
+  Supervised command("trap 'echo stopped >&$REPORT; exit 3' TERM; " + kSleeper + "wait",
+                     {.tree = 1});
   const rlimit four{4, 4};
   Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
   command->End(EndCause::kReleaseRequested);
@@ -161,10 +159,7 @@ TEST_CASE("a tree that cannot be seen for lack of descriptors is not assumed dea
       if (error.code().value() != EMFILE) return 3;
     }
     Check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
-    const TimePoint deadline = BootClock::now() + test::kPatience;
-    while (!killer.Round()) {
-      if (BootClock::now() > deadline) return 4;
-    }
+    test::WaitUntil([&] { return killer.Round(); });
     return ReadProcessStat(pid)->is_dead ? 0 : 5;
   }});
   const auto exit = child.Wait();

@@ -21,21 +21,10 @@
 #include "process/tree/pidfd.h"
 #include "process/tree/process_tree.h"
 #include "support/child.h"
+#include "support/loop.h"
+#include "support/process.h"
 
 namespace zklock::process {
-
-/// Throws at a given moment, so that no test waits forever.
-class TestDeadline final : public EventSource {
- public:
-  explicit TestDeadline(TimePoint moment) : moment_(moment) {}
-  Interest GetInterest() override { return {.wake = moment_}; }
-  void OnReady(short /*revents*/) override {
-    if (BootClock::now() >= moment_) throw std::runtime_error("the test has waited too long");
-  }
-
- private:
-  TimePoint moment_;
-};
 
 /// A pipe to the test from a command and every process that it starts. Scripts write to
 /// `>&$REPORT`. It ends when the last of them has ended.
@@ -99,6 +88,7 @@ class ReportPipe {
 
 /// What a test sets for a command. The rest is as without options of zklock.
 struct ScriptOptions {
+  int tree = 0;  ///< Supervised waits until so many of its processes have reported "up"
   int stop_signal = SIGTERM;
   Duration kill_after = std::chrono::hours(1);
   Duration max_run = Duration::max();
@@ -117,10 +107,8 @@ inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand
   supervisor.Await(spec.lease_end, spec.kill_after);
   supervisor.Begin(spec.environment);
   EventLoop loop;
-  TestDeadline deadline(BootClock::now() + test::kPatience);
-  loop.Add(deadline);
   loop.Add(supervisor);
-  while (!supervisor.has_started() && !supervisor.is_over()) loop.RunOnce();
+  test::RunUntil(loop, [&] { return supervisor.has_started() || supervisor.is_over(); });
   const ExecFailed* const failed = supervisor.exec_failed();
   return failed == nullptr ? std::nullopt : std::optional(*failed);
 }
@@ -149,30 +137,30 @@ inline std::unique_ptr<Supervisor> MustStart(const TestCommand& spec, const Sign
   return started;
 }
 
+/// `auto [signals, spec, command] = Prepared(Script("exit 5"));`: a command that has not begun.
+struct Prepared {
+  explicit Prepared(TestCommand its_spec) : spec(std::move(its_spec)) {}
+  const Signals signals;
+  TestCommand spec;
+  std::unique_ptr<Supervisor> command = Supervisor::Prepare(spec, signals);
+};
+
 /// Serves the supervisor until the command has ended.
 inline Ended WaitForEnd(Supervisor& supervisor) {
   EventLoop loop;
-  TestDeadline deadline(BootClock::now() + test::kPatience);
-  loop.Add(deadline);
   loop.Add(supervisor);
-  while (!supervisor.ended()) loop.RunOnce();
+  test::RunUntil(loop, [&] { return supervisor.ended() != nullptr; });
   return *supervisor.ended();
 }
 
 /// Serves a supervisor until a moment, or until the command has ended. Without a supervisor, zklock
 /// hangs.
 inline void ServeUntil(Supervisor* supervisor, TimePoint moment) {
-  struct Moment final : EventSource {
-    explicit Moment(TimePoint when) : moment(when) {}
-    Interest GetInterest() override { return {.wake = moment}; }
-    void OnReady(short /*revents*/) override {}
-    TimePoint moment;
-  };
   EventLoop loop;
-  Moment until(moment);
+  test::Moment until(moment);
   loop.Add(until);
   if (supervisor != nullptr) loop.Add(*supervisor);
-  while (BootClock::now() < moment && !(supervisor != nullptr && supervisor->ended())) {
+  while (!until.has_come() && !(supervisor != nullptr && supervisor->ended())) {
     loop.RunOnce();
   }
 }
@@ -190,23 +178,6 @@ inline void WaitForTree(ReportPipe& report, int size) {
   }
 }
 
-/// Waits until a process has ended, reaped or not.
-inline void WaitForDeath(pid_t pid) {
-  const TimePoint deadline = BootClock::now() + test::kPatience;
-  while (BootClock::now() < deadline) {
-    const auto stat = ReadProcessStat(pid);
-    if (!stat || stat->is_dead) return;
-    const auto process = PidFd::Open(pid);
-    if (!process) return;
-    // Without such descriptors (valgrind), poll.
-    const bool has_fd = process->fd() >= 0;
-    pollfd polled{process->fd(), POLLIN, 0};
-    const std::chrono::milliseconds patience = test::kPatience;
-    poll(&polled, 1, has_fd ? static_cast<int>(patience.count()) : 5);
-  }
-  throw std::runtime_error("process " + std::to_string(pid) + " did not end");
-}
-
 /// In a child: its own mount namespace, with another /proc. False without the privilege.
 inline bool MountOverProc(const char* type, const char* options) {
   return unshare(CLONE_NEWNS) == 0 &&
@@ -216,25 +187,16 @@ inline bool MountOverProc(const char* type, const char* options) {
 
 /// Waits until a process is in a state of /proc/PID/stat ('T': stopped).
 inline void WaitForState(pid_t pid, char state) {
-  const TimePoint deadline = BootClock::now() + test::kPatience;
-  for (;;) {
-    const auto stat = ReadProcessStat(pid);
-    if (stat && stat->state == state) return;
-    if (!stat || BootClock::now() > deadline) {
-      throw std::runtime_error("process " + std::to_string(pid) + " is not in state " + state);
-    }
-  }
+  test::WaitUntil([&] { return ReadProcessStat(pid).value().state == state; },
+                  "state " + std::string(1, state));
 }
 
 /// Waits until a guard sleeps, and so has planned when to look again.
 inline void WaitUntilAsleep(pid_t guard) {
-  const TimePoint deadline = BootClock::now() + test::kPatience;
-  for (;;) {
-    const auto stat = ReadProcessStat(guard);
-    if (stat && stat->name == "lock-guard" && stat->state == 'S') return;
-    if (!stat || BootClock::now() > deadline) throw std::runtime_error("the guard does not sleep");
-    poll(nullptr, 0, 1);
-  }
+  test::WaitUntil([&] {
+    const auto stat = ReadProcessStat(guard).value();
+    return stat.name == "lock-guard" && stat.state == 'S';
+  });
 }
 
 /// A script under a supervisor in this process, with its reports.
@@ -246,11 +208,17 @@ class Supervised {
     report.Inherit(true);
     supervisor_ = MustStart(spec, signals);
     report.CloseWriteEnd();
+    WaitForTree(report, options.tree);
   }
 
   Supervisor& operator*() const { return *supervisor_; }
   Supervisor* operator->() const { return supervisor_.get(); }
   Ended WaitForEnd() const { return process::WaitForEnd(*supervisor_); }
+  /// Orders the end, as for a release, and waits for it.
+  Ended EndByOrder() const {
+    supervisor_->End(EndCause::kReleaseRequested);
+    return WaitForEnd();
+  }
   /// Shortens the lease, and waits until the guard has planned for that. A test that begins with a
   /// long lease and shortens it here has no deadline for its set-up.
   void ShortenLease(TimePoint lease_end, Duration grace) const {
@@ -259,9 +227,7 @@ class Supervised {
   }
   void Destroy() { supervisor_.reset(); }
   /// The guard is the command's parent.
-  [[nodiscard]] pid_t guard() const {
-    return ReadProcessStat(supervisor_->command_pid()).value().parent;
-  }
+  [[nodiscard]] pid_t guard() const { return test::ParentOf(supervisor_->command_pid()); }
 
   ReportPipe report;
   Signals signals;
@@ -283,5 +249,13 @@ inline constexpr int kStubbornTreeSize = 4;
 
 /// `sh` text that runs forever, and runs traps at once.
 inline const std::string kWaitForEver = "while :; do wait; done";
+
+/// kStubbornTree under a supervisor, once all of it is up.
+struct StubbornTree : Supervised {
+  explicit StubbornTree(ScriptOptions options = {})
+      : Supervised(kStubbornTree + kWaitForEver, options) {
+    WaitForTree(report, kStubbornTreeSize);
+  }
+};
 
 }  // namespace zklock::process

@@ -153,20 +153,21 @@ TEST_CASE("the session is not closed while a process survives zklock's death") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
   const std::string notice = (fs::path(sudo.path()).parent_path() / "closed").string();
-  Child child = Child::Start(
-      {.body =
-           [&] {
-             Signals signals;
-             TestCommand spec = Script(sudo.command() +
-                                       "sh -c 'echo $$ $PPID; exec sleep 1000' & " + kWaitForEver);
-             spec.when_orphaned = [&] { close(creat(notice.c_str(), 0644)); };
-             Sudo::BecomeNobody();
-             const auto command = MustStart(spec, signals);
-             dprintf(1, "guard %d\n", ReadProcessStat(command->command_pid()).value().parent);
-             WaitForEnd(*command);
-             return 0;
-           },
-       .also_environment = {"REPORT=1"}});
+  Child child =
+      Child::Start({.body =
+                        [&] {
+                          Signals signals;
+                          TestCommand spec =
+                              Script(sudo.command() + "sh -c 'echo $$ $PPID; exec sleep 1000' & " +
+                                     kWaitForEver);
+                          spec.when_orphaned = [&] { close(creat(notice.c_str(), 0644)); };
+                          Sudo::BecomeNobody();
+                          const auto command = MustStart(spec, signals);
+                          dprintf(1, "guard %d\n", test::ParentOf(command->command_pid()));
+                          WaitForEnd(*command);
+                          return 0;
+                        },
+                    .also_environment = {"REPORT=1"}});
   fs::permissions(fs::path(notice).parent_path(), fs::perms(0777));
   pid_t survivor = 0;
   pid_t guard = 0;
@@ -175,7 +176,7 @@ TEST_CASE("the session is not closed while a process survives zklock's death") {
     if (sscanf(line.c_str(), "guard %d", &guard) != 1) survivor = std::stoi(line);
   }
   child.Signal(SIGKILL);
-  WaitForDeath(guard);
+  test::WaitUntilGone(guard);
   CHECK_FALSE(fs::exists(notice));
   kill(survivor, SIGKILL);
   child.ReadToEnd();

@@ -37,12 +37,13 @@ class Notice {
     read_.Reset(Check(open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "open"));
   }
 
-  // For CommandSpec::when_orphaned.
-  [[nodiscard]] std::function<void()> Sender() const {
-    return [path = path()] {
+  // A command whose guard sends the notice when it is orphaned.
+  [[nodiscard]] TestCommand Of(TestCommand spec) const {
+    spec.when_orphaned = [path = path()] {
       const UniqueFd pipe(open(path.c_str(), O_WRONLY | O_CLOEXEC));
       [[maybe_unused]] const ssize_t size = write(pipe.get(), "x", 1);
     };
+    return spec;
   }
   [[nodiscard]] bool Comes(milliseconds patience = test::kPatience) const {
     pollfd polled{read_.get(), POLLIN, 0};
@@ -64,7 +65,7 @@ ChildOptions Zklock(const TestCommand& spec) {
   return {.body = [spec] {
     Signals signals;
     const auto command = MustStart(spec, signals);
-    const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+    const pid_t guard = test::ParentOf(command->command_pid());
     dprintf(1, "pids %d %d\n", guard, command->command_pid());
     WaitForEnd(*command);
     return 0;
@@ -79,7 +80,7 @@ ChildOptions ZklockWithLease(const TestCommand& spec, Duration grace) {
   options.body = [spec, grace] {
     Signals signals;
     const auto command = MustStart(spec, signals);
-    const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+    const pid_t guard = test::ParentOf(command->command_pid());
     dprintf(1, "pids %d %d\n", guard, command->command_pid());
     std::array<char, 32> text{};
     Check(read(0, text.data(), text.size() - 1), "read");
@@ -130,8 +131,7 @@ Pids WaitForZklock(Child& zklock, int tree_size) {
 
 TEST_CASE("when zklock is killed the whole tree is killed at once, then the session is closed") {
   const Notice notice;
-  TestCommand spec = Stubborn({.kill_after = hours(1)});
-  spec.when_orphaned = notice.Sender();
+  const TestCommand spec = notice.Of(Stubborn({.kill_after = hours(1)}));
   Child zklock = Child::Start(Zklock(spec));
   WaitForZklock(zklock, kStubbornTreeSize);
   zklock.Signal(SIGKILL);
@@ -144,8 +144,7 @@ TEST_CASE("when zklock is killed the whole tree is killed at once, then the sess
 TEST_CASE(
     "after its command's end a killed zklock's session is closed, and what is left lives on") {
   const Notice notice;
-  TestCommand spec = Reporting(kSleeper + "true", {});
-  spec.when_orphaned = notice.Sender();
+  const TestCommand spec = notice.Of(Reporting(kSleeper + "true", {}));
   Child zklock = Child::Start({.body = [spec] {
     Signals signals;
     const auto command = MustStart(spec, signals);
@@ -167,8 +166,7 @@ TEST_CASE(
 TEST_CASE("a killed zklock's session is not closed while a nested run holds its connection") {
   const bool ends_first = GENERATE(false, true);
   const Notice notice;
-  TestCommand spec = Script("true");
-  spec.when_orphaned = notice.Sender();
+  const TestCommand spec = notice.Of(Script("true"));
   int ends[2];
   Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
   UniqueFd outer(ends[0]);
@@ -200,8 +198,7 @@ TEST_CASE("a killed zklock's session is not closed while a nested run holds its 
 
 TEST_CASE("a zklock that ends without dismissing its guard leaves it to close the session") {
   const Notice notice;
-  TestCommand spec = Script("true");
-  spec.when_orphaned = notice.Sender();
+  const TestCommand spec = notice.Of(Script("true"));
   const bool leaves = GENERATE(false, true);
   Child zklock = Child::Start({.body = [&] {
     Signals signals;
@@ -216,8 +213,7 @@ TEST_CASE("a zklock that ends without dismissing its guard leaves it to close th
 
 TEST_CASE("a KILL to zklock's whole process group spares the guard, which ends the others") {
   const Notice notice;
-  TestCommand spec = Stubborn({.kill_after = hours(1)});
-  spec.when_orphaned = notice.Sender();
+  const TestCommand spec = notice.Of(Stubborn({.kill_after = hours(1)}));
   Child zklock = Child::Start(Zklock(spec));
   WaitForZklock(zklock, kStubbornTreeSize);
   zklock.SignalGroup(SIGKILL);
@@ -227,8 +223,7 @@ TEST_CASE("a KILL to zklock's whole process group spares the guard, which ends t
 
 TEST_CASE("a stopped guard is woken by zklock's death, and ends the tree") {
   const Notice notice;
-  TestCommand spec = Stubborn({.kill_after = hours(1)});
-  spec.when_orphaned = notice.Sender();
+  const TestCommand spec = notice.Of(Stubborn({.kill_after = hours(1)}));
   Child zklock = Child::Start(Zklock(spec));
   const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
   kill(pids.guard, SIGSTOP);
@@ -286,7 +281,7 @@ TEST_CASE("a stopped zklock's command ends before the lease does") {
   SetLease(zklock, lease_end);
   zklock.Signal(SIGSTOP);
   zklock.WaitUntilStopped();
-  WaitForDeath(pids.command);
+  test::WaitUntilGone(pids.command);
   CHECK(BootClock::now() < lease_end);
   zklock.Signal(SIGCONT);
   CHECK(zklock.Wait() == Exited(0));
@@ -297,7 +292,7 @@ TEST_CASE("a zklock that is stopped just after its lease moved back ends its com
   Child zklock = Child::Start({.body = [lease_end] {
     Signals signals;
     const auto command = MustStart(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), signals);
-    const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+    const pid_t guard = test::ParentOf(command->command_pid());
     dprintf(1, "pids %d %d\n", guard, command->command_pid());
     WaitUntilAsleep(guard);  // until the first lease's end
     command->SetLease(lease_end, seconds(10));
@@ -305,7 +300,7 @@ TEST_CASE("a zklock that is stopped just after its lease moved back ends its com
     return 0;
   }});
   const Pids pids = WaitForZklock(zklock, 1);
-  WaitForDeath(pids.command);
+  test::WaitUntilGone(pids.command);
   CHECK(BootClock::now() < lease_end);
 }
 
@@ -318,7 +313,7 @@ TEST_CASE(
   SetLease(zklock, lease_end);
   zklock.SignalGroup(SIGSTOP);
   zklock.WaitUntilStopped();
-  WaitForDeath(pids.command);
+  test::WaitUntilGone(pids.command);
   CHECK(BootClock::now() < lease_end);
   zklock.Signal(SIGCONT);
   CHECK(zklock.Wait() == Exited(0));
@@ -333,12 +328,11 @@ TEST_CASE("when zklock and the guard are killed together the command dies too") 
   zklock.WaitUntilStopped();
   kill(pids.guard, SIGKILL);
   zklock.Signal(SIGKILL);
-  WaitForDeath(pids.command);
+  test::WaitUntilGone(pids.command);
 }
 
 TEST_CASE("when the guard is killed zklock ends the tree") {
-  Supervised command(kStubbornTree + kWaitForEver);
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command;
   kill(command.guard(), SIGKILL);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
@@ -348,8 +342,7 @@ TEST_CASE("when the guard is killed zklock ends the tree") {
 }
 
 TEST_CASE("when the guard is killed after an order to end, the command has ended by order") {
-  Supervised command(kStubbornTree + kWaitForEver);
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command;
   command->End(EndCause::kReleaseRequested);
   kill(command.guard(), SIGKILL);
   const Ended ended = command.WaitForEnd();
@@ -361,8 +354,7 @@ TEST_CASE("when the guard is killed after an order to end, the command has ended
 TEST_CASE("children that zklock had before the guard are outsiders, and spared") {
   Child incompatible = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo ready; wait"}});
   REQUIRE(incompatible.ReadLine() == "ready");
-  Supervised command(kStubbornTree + kWaitForEver);
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command;
   kill(command.guard(), SIGKILL);
   CHECK(command.WaitForEnd().guard_failed);
   CHECK(command.report.HasEnded());
@@ -371,8 +363,7 @@ TEST_CASE("children that zklock had before the guard are outsiders, and spared")
 }
 
 TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the tree in time") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + seconds(10);
   command.ShortenLease(lease_end, seconds(8));
   kill(command.guard(), SIGSTOP);
@@ -386,8 +377,7 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
 
 TEST_CASE("without a grace a stopped guard is still detected") {
   // guard_watch_test.cc checks that this is in time: only 150 ms are left then.
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   command.ShortenLease(BootClock::now() + milliseconds(2500), {});
   kill(command.guard(), SIGSTOP);
   const Ended ended = command.WaitForEnd();
@@ -396,8 +386,7 @@ TEST_CASE("without a grace a stopped guard is still detected") {
 }
 
 TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + milliseconds(2500);
   command.ShortenLease(first, milliseconds(600));
   kill(command.guard(), SIGSTOP);
@@ -409,8 +398,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
 }
 
 TEST_CASE("a guard that does not acknowledge an extended lease is given up before its end") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + seconds(10);
   command.ShortenLease(first, seconds(8));
   kill(command.guard(), SIGSTOP);
@@ -422,9 +410,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up befor
 }
 
 TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken over in time") {
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = seconds(1), .lease_end = BootClock::now() + hours(1)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = seconds(1), .lease_end = BootClock::now() + hours(1)});
   kill(command.guard(), SIGSTOP);
   const TimePoint lease_end = BootClock::now() + seconds(10);
   command->SetLease(lease_end, seconds(9));
@@ -435,8 +421,8 @@ TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken 
 }
 
 TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
-  Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, 1);
+  Supervised command(kSleeper + kWaitForEver,
+                     {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   const pid_t guard = command.guard();
   const TimePoint first = BootClock::now() + milliseconds(2500);
   command.ShortenLease(first, milliseconds(500));
@@ -447,25 +433,20 @@ TEST_CASE("a guard that gets no processor time keeps its command while the lease
   kill(guard, SIGCONT);
   ServeUntil(*command, first + milliseconds(3500));
   CHECK_FALSE(command->ended());
-  command->End(EndCause::kReleaseRequested);
-  CHECK_FALSE(command.WaitForEnd().guard_failed);
+  CHECK_FALSE(command.EndByOrder().guard_failed);
 }
 
 TEST_CASE("a stopped guard does not keep an order from ending the tree") {
-  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(400)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = milliseconds(400)});
   kill(command.guard(), SIGSTOP);
-  command->End(EndCause::kReleaseRequested);
-  const Ended ended = command.WaitForEnd();
+  const Ended ended = command.EndByOrder();
   CHECK(ended.guard_failed);
   CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("a stopped guard does not keep a run that lasts too long from ending") {
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(100), .max_run = milliseconds(1500)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(1500)});
   kill(command.guard(), SIGSTOP);
   CHECK(command.WaitForEnd().guard_failed);
   CHECK(command->cause() == EndCause::kRunTooLong);
@@ -473,16 +454,14 @@ TEST_CASE("a stopped guard does not keep a run that lasts too long from ending")
 }
 
 TEST_CASE("a stopped guard does not keep the destructor from ending the tree") {
-  Supervised command(kStubbornTree + kWaitForEver);
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command;
   kill(command.guard(), SIGSTOP);
   command.Destroy();
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("an order reaches a guard whose socket is full") {
-  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
-  WaitForTree(command.report, kStubbornTreeSize);
+  StubbornTree command({.kill_after = milliseconds(50)});
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
   for (int i = 0; i < 100'000; ++i) command->Forward(SIGCONT);
@@ -507,8 +486,7 @@ TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
   kill(guard, SIGCONT);
   ServeUntil(*command, BootClock::now() + milliseconds(500));
   CHECK_FALSE(command->ended());
-  command->End(EndCause::kReleaseRequested);
-  CHECK_FALSE(command.WaitForEnd().guard_failed);
+  CHECK_FALSE(command.EndByOrder().guard_failed);
 }
 
 }  // namespace

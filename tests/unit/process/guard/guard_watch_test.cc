@@ -138,8 +138,7 @@ TEST_CASE("a process is seen with its state and the processor time it has used")
   REQUIRE(child.ReadLine() == "up");
   const auto before = SeeGuard(child.pid());
   REQUIRE(before);
-  const TimePoint deadline = BootClock::now() + test::kPatience;
-  while (SeeGuard(child.pid())->run_time == before->run_time) REQUIRE(BootClock::now() < deadline);
+  test::WaitUntil([&] { return SeeGuard(child.pid())->run_time != before->run_time; });
   CHECK(SeeGuard(child.pid())->state == 'R');
   child.Signal(SIGSTOP);
   child.WaitUntilStopped();

@@ -180,7 +180,7 @@ TEST_CASE("the guard keeps none of the user's descriptors and none of zklock's c
   inherited.Inherit(true);
   const Signals signals;
   const auto command = MustStart(Sleep(), signals);
-  const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+  const pid_t guard = test::ParentOf(command->command_pid());
   int others = 0;
   for (const std::string& descriptor : Descriptors(guard)) {
     CAPTURE(descriptor);
@@ -199,7 +199,7 @@ TEST_CASE("the guard keeps none of the user's descriptors and none of zklock's c
 TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard") {
   const Signals signals;
   const auto command = MustStart(Sleep(), signals);
-  const auto stat = ReadProcessStat(ReadProcessStat(command->command_pid()).value().parent).value();
+  const auto stat = ReadProcessStat(test::ParentOf(command->command_pid())).value();
   CHECK(stat.parent == getpid());
   CHECK(stat.name == "lock-guard");
   const std::string own_name = ReadWhole(Proc(getpid()) / "cmdline").c_str();

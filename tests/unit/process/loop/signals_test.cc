@@ -25,13 +25,10 @@ using test::Killed;
 
 SignalEvent NextOf(Signals& signals) {
   EventLoop loop;
-  TestDeadline deadline(BootClock::now() + test::kPatience);
-  loop.Add(deadline);
   loop.Add(signals);
-  for (;;) {
-    if (const auto event = signals.Next()) return *event;
-    loop.RunOnce();
-  }
+  std::optional<SignalEvent> event;
+  test::RunUntil(loop, [&] { return (event = signals.Next()).has_value(); });
+  return *event;
 }
 
 void Say(const std::string& line) { dprintf(STDOUT_FILENO, "%s\n", line.c_str()); }

@@ -41,7 +41,7 @@ TEST_CASE("a lineage is complete although an ancestor ends while it is read") {
   const pid_t middle = std::stoi(line.substr(line.find(' ')));
   const auto end = [](pid_t pid) {
     kill(pid, SIGKILL);
-    WaitForDeath(pid);
+    test::WaitUntilGone(pid);
   };
   const std::vector<ProcessId> lineage = Lineage(below, [&](pid_t pid) {
     if (pid == middle) end(middle);

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
-#include <fstream>
 #include <optional>
 #include <thread>
 
+#include "base/read_file.h"
 #include "process/tree/guard_name.h"
 #include "unit/process/supervised.h"
 
@@ -74,17 +74,11 @@ TEST_CASE("a zombie is dead, but not one whose other threads still run") {
   }});
   CHECK(child.ReadLine() == "thread");
   // The leader ends at some later time.
-  std::string state;
-  const TimePoint deadline = BootClock::now() + test::kPatience;
   const std::string path = "/proc/" + std::to_string(child.pid()) + "/stat";
-  while (state.find(" Z ") == std::string::npos && BootClock::now() < deadline) {
-    std::ifstream file(path);
-    std::getline(file, state);
-  }
-  REQUIRE(state.find(" Z ") != std::string::npos);
+  test::WaitUntil([&] { return ReadFile(path).value().find(" Z ") != std::string::npos; });
   CHECK_FALSE(ReadProcessStat(child.pid())->is_dead);
   kill(child.pid(), SIGKILL);
-  WaitForDeath(child.pid());
+  test::WaitUntilGone(child.pid());
   CHECK(ReadProcessStat(child.pid())->is_dead);
 }
 
@@ -149,7 +143,7 @@ TEST_CASE("a process is signalled although its parent ends during the walk") {
     if (process.parent != parent.pid() && met.empty()) return false;
     if (met.empty()) {
       kill(parent.pid(), SIGKILL);
-      WaitForDeath(parent.pid());
+      test::WaitUntilGone(parent.pid());
     }
     met.push_back(process.pid);
     results.push_back(SignalDescendant(process, SIGKILL));
@@ -194,7 +188,7 @@ TEST_CASE(
     return process.parent == getpid() ? Treatment::kLeave : Treatment::kKill;
   });
   CHECK_FALSE(killer.Round());
-  WaitForDeath(below);
+  test::WaitUntilGone(below);
   CHECK_FALSE(killer.Round());
   CHECK_FALSE(parent.HasEnded());
   treatment = Treatment::kKill;

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "support/child.h"
+
+namespace zklock::test {
+
+/// For conditions that no event announces. Throws if `condition` does not become true; `what` is
+/// then missing.
+inline void WaitUntil(const std::function<bool()>& condition,
+                      const std::string& what = "the condition") {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error("waited in vain for " + what);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Likewise, until `find` returns something other than nothing; that.
+template <typename F>
+auto WaitFor(F find, const std::string& what = "a result") {
+  decltype(find()) found{};
+  WaitUntil([&] { return bool(found = find()); }, what);
+  return *found;
+}
+
+}  // namespace zklock::test
