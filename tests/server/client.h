@@ -1,44 +1,28 @@
 #pragma once
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "process/loop/event_loop.h"
-#include "support/child.h"
+#include "support/loop.h"
 #include "zookeeper/session.h"
 
 namespace zklock::test {
 
-/// Wakes a loop at a given time.
-class Moment final : public EventSource {
- public:
-  explicit Moment(TimePoint when) : when_(when) {}
-  Interest GetInterest() override { return {.wake = when_}; }
-  void OnReady(short /*revents*/) override {}
-  [[nodiscard]] bool has_come() const { return BootClock::now() >= when_; }
-
- private:
-  TimePoint when_;
-};
-
-/// Runs a loop until `holds`, checked after each round, is true; throws after kPatience.
-inline void RunUntil(process::EventLoop& loop, const std::function<bool()>& holds) {
-  Moment patience(BootClock::now() + kPatience);
-  loop.Add(patience);
-  while (!holds() && !patience.has_come()) loop.RunOnce();
-  loop.Remove(patience);
-  if (!holds()) throw std::runtime_error("the expected condition did not occur");
+inline std::vector<zookeeper::Endpoint> EndpointsOf(const std::vector<std::string>& servers) {
+  std::vector<zookeeper::Endpoint> endpoints;
+  for (const std::string& server : servers) endpoints.push_back({server, server});
+  return endpoints;
 }
 
 /// A real session in its own loop, recording all events for its listener.
-class Client final : public zookeeper::StoreListener {
+class Client : public zookeeper::StoreListener {
  public:
   Client(const std::vector<std::string>& servers, Duration timeout, zookeeper::Access access = {})
-      : session_(Endpoints(servers), timeout, clock_, std::move(access)) {
+      : session_(EndpointsOf(servers), timeout, clock_, std::move(access)) {
     session_.SetListener(this);
     loop_.Add(session_);
   }
@@ -62,6 +46,12 @@ class Client final : public zookeeper::StoreListener {
     RunUntil([&] { return session_.IsConnected() && !events.empty(); });
   }
 
+  /// Closes the session, and waits for the servers' answer.
+  void Close() {
+    session_.BeginClose();
+    RunUntil([&] { return session_.IsClosed(); });
+  }
+
   /// "connected, fresh", "connected", "disconnected", "expired", "refused", "watch PATH".
   std::vector<std::string> events;
 
@@ -76,15 +66,18 @@ class Client final : public zookeeper::StoreListener {
   }
 
  private:
-  static std::vector<zookeeper::Endpoint> Endpoints(const std::vector<std::string>& servers) {
-    std::vector<zookeeper::Endpoint> endpoints;
-    for (const std::string& server : servers) endpoints.push_back({server, server});
-    return endpoints;
-  }
-
   const SystemClock clock_;
   process::EventLoop loop_;
   zookeeper::Session session_;
+};
+
+/// One that has a session.
+class ConnectedClient final : public Client {
+ public:
+  ConnectedClient(const std::vector<std::string>& servers, Duration timeout)
+      : Client(servers, timeout) {
+    Connect();
+  }
 };
 
 }  // namespace zklock::test

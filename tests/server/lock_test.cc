@@ -29,10 +29,10 @@ struct Start {
 };
 
 /// One zklock without a command: its session, its contender, and its hold.
-class Contender final : public lock::AcquireObserver, public lock::HoldObserver {
+class Contender : public lock::AcquireObserver, public lock::HoldObserver {
  public:
   Contender(process::EventLoop& loop, std::string lock, Start start = {})
-      : loop_(loop), session_(Endpoints(start.servers), start.session_timeout, clock_) {
+      : loop_(loop), session_(EndpointsOf(start.servers), start.session_timeout, clock_) {
     loop_.Add(session_);
     acquire_.emplace(session_, clock_,
                      lock::AcquireRequest{.lock = {std::move(lock), ""},
@@ -72,10 +72,6 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     loop_.Remove(*acquire_);
     loop_.Add(*hold_);
   }
-  void WaitUntilQueued() {
-    RunUntil(loop_, [&] { return !predecessor.empty() || is_decided(); });
-    REQUIRE_FALSE(is_decided());
-  }
   void Leave() {
     session_.BeginClose();
     RunUntil(loop_, [&] { return session_.IsClosed(); });
@@ -102,17 +98,28 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
   void OnConfirmed() override { doubts.emplace_back("confirmed"); }
 
  private:
-  static std::vector<zookeeper::Endpoint> Endpoints(const std::vector<std::string>& servers) {
-    std::vector<zookeeper::Endpoint> endpoints;
-    for (const std::string& server : servers) endpoints.push_back({server, server});
-    return endpoints;
-  }
-
   process::EventLoop& loop_;
   const SystemClock clock_;
   zookeeper::Session session_;
   std::optional<lock::Acquire> acquire_;
   std::optional<lock::Hold> hold_;
+};
+
+/// One that holds.
+struct Holder final : Contender {
+  Holder(process::EventLoop& loop, const std::string& lock, const Start& start = {})
+      : Contender(loop, lock, start) {
+    Hold();
+  }
+};
+
+/// One that waits.
+struct Waiter final : Contender {
+  Waiter(process::EventLoop& loop, const std::string& lock, const Start& start = {})
+      : Contender(loop, lock, start) {
+    RunUntil(loop, [&] { return !predecessor.empty() || is_decided(); });
+    REQUIRE_FALSE(is_decided());
+  }
 };
 
 std::string Base(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -122,13 +129,10 @@ std::string Base(const std::string& path) { return path.substr(path.rfind('/') +
 TEST_CASE("holder, blocked, next: the lock is handed over in the order of arrival") {
   const std::string lock = NewLock("hands");
   process::EventLoop loop;
-  Contender holder(loop, lock);
-  holder.Hold();
-  Contender blocked(loop, lock);
-  blocked.WaitUntilQueued();
+  Holder holder(loop, lock);
+  Waiter blocked(loop, lock);
   CHECK(blocked.predecessor == Base(holder.queued));
-  Contender next(loop, lock);
-  next.WaitUntilQueued();
+  Waiter next(loop, lock);
   CHECK(next.predecessor == Base(blocked.queued));
 
   holder.Leave();
@@ -147,12 +151,9 @@ TEST_CASE("holder, blocked, next: the lock is handed over in the order of arriva
 TEST_CASE("a waiter that leaves does not let the next one pass the holder") {
   const std::string lock = NewLock("leaves");
   process::EventLoop loop;
-  Contender holder(loop, lock);
-  holder.Hold();
-  Contender blocked(loop, lock);
-  blocked.WaitUntilQueued();
-  Contender next(loop, lock);
-  next.WaitUntilQueued();
+  Holder holder(loop, lock);
+  Waiter blocked(loop, lock);
+  Waiter next(loop, lock);
   blocked.Leave();
   RunUntil(loop, [&] { return next.times_waiting == 2; });
   CHECK(next.predecessor == Base(holder.queued));
@@ -164,12 +165,9 @@ TEST_CASE("a waiter that leaves does not let the next one pass the holder") {
 TEST_CASE("readers hold together, and a writer waits for the last of them") {
   const std::string lock = NewLock("readers");
   process::EventLoop loop;
-  Contender first(loop, lock, {.mode = Mode::kRead});
-  first.Hold();
-  Contender second(loop, lock, {.mode = Mode::kRead});
-  second.Hold();
-  Contender writer(loop, lock, {.mode = Mode::kWrite});
-  writer.WaitUntilQueued();
+  Holder first(loop, lock, {.mode = Mode::kRead});
+  Holder second(loop, lock, {.mode = Mode::kRead});
+  Waiter writer(loop, lock, {.mode = Mode::kWrite});
   second.Leave();
   RunUntil(loop, [&] { return writer.times_waiting == 2; });
   CHECK(writer.predecessor == Base(first.queued));
@@ -181,12 +179,9 @@ TEST_CASE("readers hold together, and a writer waits for the last of them") {
 TEST_CASE("a reader does not pass a waiting writer") {
   const std::string lock = NewLock("fair");
   process::EventLoop loop;
-  Contender holder(loop, lock, {.mode = Mode::kRead});
-  holder.Hold();
-  Contender writer(loop, lock, {.mode = Mode::kWrite});
-  writer.WaitUntilQueued();
-  Contender reader(loop, lock, {.mode = Mode::kRead});
-  reader.WaitUntilQueued();
+  Holder holder(loop, lock, {.mode = Mode::kRead});
+  Waiter writer(loop, lock, {.mode = Mode::kWrite});
+  Waiter reader(loop, lock, {.mode = Mode::kRead});
   CHECK(reader.predecessor == Base(writer.queued));
   holder.Leave();
   writer.Hold();
@@ -198,20 +193,16 @@ TEST_CASE("a reader does not pass a waiting writer") {
 TEST_CASE("an exclusive contender conflicts with readers as a writer does") {
   const std::string lock = NewLock("meet");
   process::EventLoop loop;
-  Contender reader(loop, lock, {.mode = Mode::kRead});
-  reader.Hold();
-  Contender exclusive(loop, lock);
-  exclusive.WaitUntilQueued();
-  Contender writer(loop, lock, {.mode = Mode::kWrite});
-  writer.WaitUntilQueued();
+  Holder reader(loop, lock, {.mode = Mode::kRead});
+  Waiter exclusive(loop, lock);
+  Waiter writer(loop, lock, {.mode = Mode::kWrite});
   CHECK(writer.predecessor == Base(exclusive.queued));
 }
 
 TEST_CASE("a try that finds the lock taken leaves without creating anything") {
   const std::string lock = NewLock("try");
   process::EventLoop loop;
-  Contender holder(loop, lock);
-  holder.Hold();
+  Holder holder(loop, lock);
   Tree tree;
   const auto children = tree.Children(lock);
   Contender busy(loop, lock, {.try_only = true});
@@ -223,15 +214,13 @@ TEST_CASE("a try that finds the lock taken leaves without creating anything") {
   CHECK(busy.queued.empty());
   CHECK(tree.Children(lock) == children);
   holder.Leave();
-  Contender free(loop, lock, {.try_only = true});
-  free.Hold();
+  Holder free(loop, lock, {.try_only = true});
 }
 
 TEST_CASE("a wait ends when its time is over") {
   const std::string lock = NewLock("wait");
   process::EventLoop loop;
-  Contender holder(loop, lock);
-  holder.Hold();
+  Holder holder(loop, lock);
   const TimePoint before = BootClock::now();
   Contender blocked(loop, lock, {.wait = 300ms});
   RunUntil(loop, [&] { return blocked.is_decided(); });
@@ -247,10 +236,8 @@ TEST_CASE("a wait ends when its time is over") {
 TEST_CASE("a waiter whose contender is deleted leaves at once") {
   const std::string lock = NewLock("removed");
   process::EventLoop loop;
-  Contender holder(loop, lock);
-  holder.Hold();
-  Contender blocked(loop, lock, {.session_timeout = 40s});
-  blocked.WaitUntilQueued();
+  Holder holder(loop, lock);
+  Waiter blocked(loop, lock, {.session_timeout = 40s});
   Tree tree;
   const TimePoint before = BootClock::now();
   tree.Delete(blocked.queued);
@@ -264,8 +251,7 @@ TEST_CASE("a waiter whose contender is deleted leaves at once") {
 TEST_CASE("a holder whose contender is deleted loses the lock at once") {
   const std::string lock = NewLock("removed");
   process::EventLoop loop;
-  Contender holder(loop, lock, {.session_timeout = 40s});
-  holder.Hold();
+  Holder holder(loop, lock, {.session_timeout = 40s});
   Tree tree;
   const TimePoint before = BootClock::now();
   tree.Delete(holder.queued);
@@ -278,8 +264,7 @@ TEST_CASE("a holder keeps its lock over a connection that is cut") {
   const std::string lock = NewLock("cut");
   Proxy proxy(TestServers());
   process::EventLoop loop;
-  Contender holder(loop, lock, {.servers = {proxy.address()}});
-  holder.Hold();
+  Holder holder(loop, lock, {.servers = {proxy.address()}});
   for (int i = 1; i <= 3; ++i) {
     proxy.Cut();
     RunUntil(loop, [&] { return holder.doubts.size() == 2u * static_cast<unsigned>(i); });
@@ -293,9 +278,8 @@ TEST_CASE("a holder leaves a server that hangs, and continues with another") {
   Proxy first(TestServers());
   Proxy second(TestServers());
   process::EventLoop loop;
-  Contender holder(loop, lock,
-                   {.servers = {first.address(), second.address()}, .session_timeout = 24s});
-  holder.Hold();
+  Holder holder(loop, lock,
+                {.servers = {first.address(), second.address()}, .session_timeout = 24s});
   Proxy& used = holder.session().connected_server() == first.address() ? first : second;
   const TimePoint before = BootClock::now();
   used.Freeze();
@@ -312,8 +296,7 @@ TEST_CASE("a holder without servers gives up before the next contender can hold"
   std::optional<Contender> holder;
   holder.emplace(loop, lock, Start{.servers = {proxy.address()}, .session_timeout = 4s});
   holder->Hold();
-  Contender next(loop, lock);
-  next.WaitUntilQueued();
+  Waiter next(loop, lock);
 
   SECTION("when nothing gets through") { proxy.Freeze(); }
   SECTION("when requests get through, but no answers") { proxy.FreezeReplies(); }
@@ -334,9 +317,7 @@ TEST_CASE("a holder without servers gives up before the next contender can hold"
 }
 
 TEST_CASE("a create whose reply is lost leaves one contender, which is adopted") {
-  const std::string lock = NewLock("adopt");
-  Tree tree;
-  tree.Create(lock);
+  auto [tree, lock] = MadeLock("adopt");
   Proxy proxy(TestServers());
   process::EventLoop loop;
   Contender contender(loop, lock, {.servers = {proxy.address()}});

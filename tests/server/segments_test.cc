@@ -38,10 +38,8 @@ unsigned SegmentsOf(zookeeper::Session& session) {
 }  // namespace
 
 TEST_CASE("a handshake and each request are sent in one segment") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("segments"));
-  Client client({TestServers()}, kTimeout);
-  client.Connect();
+  auto [tree, lock] = MadeLock("segments");
+  ConnectedClient client({TestServers()}, kTimeout);
   CHECK(SegmentsOf(client.session()) == 1);
 
   std::optional<GetReply> got;
@@ -52,10 +50,8 @@ TEST_CASE("a handshake and each request are sent in one segment") {
 }
 
 TEST_CASE("requests made in one wake-up are sent in one segment") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("segments"));
-  Client client({TestServers()}, kTimeout);
-  client.Connect();
+  auto [tree, lock] = MadeLock("segments");
+  ConnectedClient client({TestServers()}, kTimeout);
 
   unsigned before = 0;
   std::optional<ListReply> listed;
@@ -73,10 +69,8 @@ TEST_CASE("requests made in one wake-up are sent in one segment") {
 }
 
 TEST_CASE("a release is sent at once, in one segment with the close") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("segments"));
-  Client client({TestServers()}, kTimeout);
-  client.Connect();
+  auto [tree, lock] = MadeLock("segments");
+  ConnectedClient client({TestServers()}, kTimeout);
   std::string contender;
   client.session().Create(lock + "/x-lock-", "data", NodeKind::kEphemeralSequential,
                           [&](const CreateReply& reply) { contender = reply.path; });

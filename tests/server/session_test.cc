@@ -29,6 +29,7 @@ using zookeeper::NodeKind;
 using zookeeper::Reply;
 using zookeeper::Watch;
 using How = AttemptEnd::How;
+using Strings = std::vector<std::string>;
 
 /// One request through a real session, and its answer.
 template <typename R, typename Ask>
@@ -69,9 +70,6 @@ Reply Check(Client& client, const std::vector<std::string>& paths) {
   return Answer<Reply>(client, [&](auto done) { client.session().Check(paths, done); });
 }
 
-/// A LOCK that exists.
-std::string MadeLock(Tree& tree, std::string_view name) { return tree.Create(NewLock(name)); }
-
 /// A server that does not answer is given up after a third of `timeout`, or 2 s.
 AttemptEnd EndOf(const std::string& server, Duration timeout = 40s) {
   Client client({server}, timeout);
@@ -89,21 +87,18 @@ TEST_CASE("a session begins, with the timeout that was granted") {
   CHECK_FALSE(client.session().IsConnected());
   CHECK(client.session().session_id() == 0);
   client.Connect();
-  CHECK(client.events == std::vector<std::string>{"connected, fresh"});
+  CHECK(client.events == Strings{"connected, fresh"});
   CHECK(client.session().session_id() != 0);
   CHECK(client.session().connected_server() == TestServers());
   CHECK(client.session().lease().timeout() == 10s);
 
-  Client greedy({TestServers()}, 10h);
-  greedy.Connect();
+  ConnectedClient greedy({TestServers()}, 10h);
   CHECK(greedy.session().lease().timeout() == 40s);  // the server's maxSessionTimeout
 }
 
 TEST_CASE("a created znode exists, with the requested properties") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "create");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  auto [tree, lock] = MadeLock("create");
+  ConnectedClient client({TestServers()}, 10s);
 
   const TimePoint before = BootClock::now();
   const CreateReply made =
@@ -124,12 +119,10 @@ TEST_CASE("a created znode exists, with the requested properties") {
 }
 
 TEST_CASE("a read returns the znode's data and children") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "read");
+  auto [tree, lock] = MadeLock("read");
   tree.Create(lock + "/b", ZnodeKind::kEphemeral, "of b");
   tree.Create(lock + "/a", ZnodeKind::kPersistent);
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  ConnectedClient client({TestServers()}, 10s);
 
   const GetReply got = Get(client, lock + "/b");
   CHECK(got.error == Error::kNone);
@@ -142,18 +135,16 @@ TEST_CASE("a read returns the znode's data and children") {
   std::vector<std::string> names(list.children.begin(), list.children.end());
   std::sort(names.begin(), names.end());
   CHECK(list.error == Error::kNone);
-  CHECK(names == std::vector<std::string>{"a", "b"});
+  CHECK(names == Strings{"a", "b"});
   CHECK(List(client, lock + "/a").children.empty());
   CHECK(List(client, lock + "/c").error == Error::kNoNode);
   CHECK(Sync(client, lock).error == Error::kNone);
 }
 
 TEST_CASE("a deleted znode is gone") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "delete");
+  auto [tree, lock] = MadeLock("delete");
   tree.Create(lock + "/x");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  ConnectedClient client({TestServers()}, 10s);
   CHECK(Delete(client, lock).error == Error::kNotEmpty);
   CHECK(Delete(client, lock + "/x").error == Error::kNone);
   CHECK_FALSE(tree.Exists(lock + "/x"));
@@ -161,10 +152,8 @@ TEST_CASE("a deleted znode is gone") {
 }
 
 TEST_CASE("data is only written over the version that was read") {
-  Tree tree;
-  const std::string node = MadeLock(tree, "set");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  auto [tree, node] = MadeLock("set");
+  ConnectedClient client({TestServers()}, 10s);
   const GetReply read = Get(client, node);
   CHECK(Set(client, node, "first", read.stat.version).error == Error::kNone);
   CHECK(Set(client, node, "second", read.stat.version).error == Error::kBadVersion);
@@ -175,10 +164,8 @@ TEST_CASE("data is only written over the version that was read") {
 }
 
 TEST_CASE("a write is answered with the time that the servers give to it") {
-  Tree tree;
-  const std::string node = MadeLock(tree, "set");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  auto [tree, node] = MadeLock("set");
+  ConnectedClient client({TestServers()}, 10s);
   const auto set = Answer<zookeeper::SetReply>(
       client, [&](auto done) { client.session().Set(node, "", zookeeper::kAnyVersion, done); });
   CHECK(set.stat.modified_ms > 0);
@@ -186,21 +173,17 @@ TEST_CASE("a write is answered with the time that the servers give to it") {
 }
 
 TEST_CASE("znodes are made persistent all together, and outlive the session") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "convert");
+  auto [tree, lock] = MadeLock("convert");
   const std::string x = lock + "/x";
   const std::string y = lock + "/y";
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  ConnectedClient client({TestServers()}, 10s);
   const auto created = Create(client, x, NodeKind::kEphemeral, "before").stat.created_zxid;
   Create(client, y);
   SECTION("all of them") {
     CHECK(MakePersistent(client, {{x, 0, "after"}, {y, 0, ""}}, {lock}).error == Error::kNone);
-    client.session().BeginClose();
-    client.RunUntil([&] { return client.session().IsClosed(); });
+    client.Close();
     CHECK(tree.Children(lock).size() == 2);
-    Client other({TestServers()}, 10s);
-    other.Connect();
+    ConnectedClient other({TestServers()}, 10s);
     const GetReply read = Get(other, x);
     CHECK(read.data == "after");
     CHECK(read.stat.ephemeral_owner == 0);
@@ -229,17 +212,14 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(MakePersistent(client, {{x, 0, ""}, {lock + "/z", 0, ""}}).error == Error::kNoNode);
     CHECK(MakePersistent(client, {{x, 0, ""}}, {lock + "/z"}).error == Error::kNoNode);
     CHECK(Get(client, x).stat.created_zxid == created);
-    client.session().BeginClose();
-    client.RunUntil([&] { return client.session().IsClosed(); });
+    client.Close();
     CHECK(tree.Children(lock).empty());
   }
 }
 
 TEST_CASE("an ACL is read, and whether it lets us create a znode, without creating one") {
-  Client client({TestServers()}, 10s);
-  client.Connect();
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("check-create"));
+  ConnectedClient client({TestServers()}, 10s);
+  auto [tree, lock] = MadeLock("check-create");
   const auto before = tree.Get(lock);
   const auto check = [&](const std::string& path) {
     return Answer<Reply>(client, [&](auto done) { client.session().CheckCreate(path, done); })
@@ -263,11 +243,9 @@ TEST_CASE("an ACL is read, and whether it lets us create a znode, without creati
 }
 
 TEST_CASE("a check succeeds while all of its znodes exist") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "check");
+  auto [tree, lock] = MadeLock("check");
   tree.Create(lock + "/x");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  ConnectedClient client({TestServers()}, 10s);
   CHECK(Check(client, {lock}).error == Error::kNone);
   CHECK(Check(client, {lock, lock + "/x"}).error == Error::kNone);
   CHECK(Check(client, {lock, lock + "/gone"}).error == Error::kNoNode);
@@ -275,10 +253,8 @@ TEST_CASE("a check succeeds while all of its znodes exist") {
 }
 
 TEST_CASE("a check, a create and a read prove the session by the rules of the lease") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "lease");
-  Client client({TestServers()}, 6s);
-  client.Connect();
+  auto [tree, lock] = MadeLock("lease");
+  ConnectedClient client({TestServers()}, 6s);
   // The connect request alone is not a commit.
   CHECK_FALSE(client.session().lease().End());
   CHECK(Get(client, lock).error == Error::kNone);
@@ -310,16 +286,14 @@ TEST_CASE(
 }
 
 TEST_CASE("answers are delivered in the order of the requests") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "order");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  auto [tree, lock] = MadeLock("order");
+  ConnectedClient client({TestServers()}, 10s);
   std::vector<int> order;
   client.session().Create(lock + "/x", "", NodeKind::kEphemeral,
                           [&](const CreateReply&) { order.push_back(1); });
   client.session().List(lock, Watch::kNo, [&](const ListReply& reply) {
     order.push_back(2);
-    CHECK(reply.children == std::vector<std::string>{"x"});  // requested before the create's answer
+    CHECK(reply.children == Strings{"x"});  // requested before the create's answer
   });
   client.session().Get(lock + "/y", Watch::kNo, [&](const GetReply&) { order.push_back(3); });
   client.session().Check({lock}, [&](const Reply&) { order.push_back(4); });
@@ -328,11 +302,9 @@ TEST_CASE("answers are delivered in the order of the requests") {
 }
 
 TEST_CASE("a watch reports a change once") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "watch");
+  auto [tree, lock] = MadeLock("watch");
   tree.Create(lock + "/x");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  ConnectedClient client({TestServers()}, 10s);
   Get(client, lock + "/x", Watch::kYes);
   List(client, lock, Watch::kYes);
   Get(client, lock + "/y", Watch::kYes);  // it does not exist: a get leaves no watch
@@ -340,7 +312,7 @@ TEST_CASE("a watch reports a change once") {
 
   tree.SetData(lock + "/x", "new");
   client.RunUntil([&] { return !client.events.empty(); });
-  CHECK(client.events == std::vector<std::string>{"watch " + lock + "/x"});
+  CHECK(client.events == Strings{"watch " + lock + "/x"});
   tree.Delete(lock + "/x");
   client.RunUntil([&] { return client.events.size() == 2; });
   CHECK(client.events.back() == "watch " + lock);
@@ -352,11 +324,9 @@ TEST_CASE("a watch reports a change once") {
 }
 
 TEST_CASE("after a connection loss the session continues over a new connection") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "cut");
+  auto [tree, lock] = MadeLock("cut");
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 10s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 10s);
   const std::int64_t session = client.session().session_id();
   Create(client, lock + "/x");
   Get(client, lock, Watch::kYes);
@@ -364,7 +334,7 @@ TEST_CASE("after a connection loss the session continues over a new connection")
 
   proxy.Cut();
   client.RunUntil([&] { return client.events.size() == 2; });
-  CHECK(client.events == std::vector<std::string>{"disconnected", "connected"});
+  CHECK(client.events == Strings{"disconnected", "connected"});
   CHECK(client.session().session_id() == session);
   CHECK(tree.Exists(lock + "/x"));
   CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
@@ -372,11 +342,9 @@ TEST_CASE("after a connection loss the session continues over a new connection")
 }
 
 TEST_CASE("requests in flight at a connection loss are answered before it is reported") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "lost");
+  auto [tree, lock] = MadeLock("lost");
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 10s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 10s);
   client.events.clear();
 
   proxy.FreezeReplies();
@@ -392,19 +360,17 @@ TEST_CASE("requests in flight at a connection loss are answered before it is rep
   tree.WaitForChildren(lock, 1);
   proxy.Cut();
   client.RunUntil([&] { return client.events.size() == 3; });
-  CHECK(client.events == std::vector<std::string>{"create lost", "check lost", "disconnected"});
+  CHECK(client.events == Strings{"create lost", "check lost", "disconnected"});
   proxy.Thaw();
   client.RunUntil([&] { return client.session().IsConnected(); });
   CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
 }
 
 TEST_CASE("a server that hangs is left for another one, with the same session") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "hang");
+  auto [tree, lock] = MadeLock("hang");
   Proxy first(TestServers());
   Proxy second(TestServers());
-  Client client({first.address(), second.address()}, 10s);
-  client.Connect();
+  ConnectedClient client({first.address(), second.address()}, 10s);
   Create(client, lock + "/x");
   const std::int64_t session = client.session().session_id();
   Proxy& used = client.session().connected_server() == first.address() ? first : second;
@@ -427,20 +393,18 @@ TEST_CASE("a server that hangs is left for another one, with the same session") 
 
 TEST_CASE("a server may be given up from within an answer") {
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 10s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 10s);
   client.events.clear();
   client.session().Sync("/", [&](const Reply&) { client.session().GiveUpServer(); });
   client.RunUntil([&] { return client.events.size() == 2; });
-  CHECK(client.events == std::vector<std::string>{"disconnected", "connected"});
+  CHECK(client.events == Strings{"disconnected", "connected"});
 }
 
 TEST_CASE("an address that drops packets does not delay the attempt at the next one") {
   const BlackHole hole;
   // The order is shuffled: with enough of them, it is tried first sooner or later.
   for (int i = 0; i < 8; ++i) {
-    Client client({hole.address(), TestServers()}, 4s);
-    client.Connect();
+    ConnectedClient client({hole.address(), TestServers()}, 4s);
     CHECK(client.session().connected_server() == TestServers());
   }
 }
@@ -459,21 +423,17 @@ TEST_CASE("servers that hang leave time for one that answers") {
 }
 
 TEST_CASE("an address that drops packets does not cost the session of a holder") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "hole");
+  auto [tree, lock] = MadeLock("hole");
   const BlackHole hole;
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 6s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 6s);
   Create(client, lock + "/x");
   client.session().SetHolding(BootClock::now() + 4s);
-  client.session().SetEndpoints({{hole.address(), hole.address()},
-                                 {TestServers(), TestServers()},
-                                 {hole.address(), hole.address()}});
+  client.session().SetEndpoints(EndpointsOf({hole.address(), TestServers(), hole.address()}));
   proxy.Cut();
   client.RunUntil([&] { return client.session().connected_server() == TestServers(); });
   CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
-  CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "connected"});
+  CHECK(client.events == Strings{"connected, fresh", "disconnected", "connected"});
 }
 
 TEST_CASE("all addresses are tried, and each has a reason why it failed") {
@@ -492,14 +452,9 @@ TEST_CASE("all addresses are tried, and each has a reason why it failed") {
 TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") {
   const ClosedPort closed;
   const Peer silent(Peer::Manner::kSaysNothing);
-  const auto endpoints = [](const std::vector<std::string>& addresses) {
-    std::vector<zookeeper::Endpoint> all;
-    for (const std::string& address : addresses) all.push_back({address, address});
-    return all;
-  };
   Client client({closed.address()}, 40s);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
-  client.session().SetEndpoints(endpoints({silent.address()}));
+  client.session().SetEndpoints(EndpointsOf({silent.address()}));
   CHECK(client.session().Failures().empty());
   client.RunUntil([&] {
     const auto failures = client.session().Failures();
@@ -508,7 +463,7 @@ TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") 
   // The current attempt is still at the silent one, wherever the shuffle puts it.
   for (int i = 0; i < 20; ++i) {
     client.session().SetEndpoints(
-        endpoints({"127.0.0.1:1", "127.0.0.1:2", silent.address(), "127.0.0.1:3"}));
+        EndpointsOf({"127.0.0.1:1", "127.0.0.1:2", silent.address(), "127.0.0.1:3"}));
     const auto failures = client.session().Failures();
     REQUIRE(failures.size() == 1);
     CHECK(failures.front().server == silent.address());
@@ -519,8 +474,7 @@ TEST_CASE("an address that stays keeps its reason") {
   const ClosedPort closed;
   Client client({closed.address()}, 4s);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
-  client.session().SetEndpoints(
-      {{closed.address(), closed.address()}, {"127.0.0.1:1", "127.0.0.1:1"}});
+  client.session().SetEndpoints(EndpointsOf({closed.address(), "127.0.0.1:1"}));
   const auto failures = client.session().Failures();
   REQUIRE(failures.size() == 1);
   CHECK(failures.front().server == closed.address());
@@ -553,17 +507,15 @@ TEST_CASE("a peer that does not answer the connect is reported as such") {
 }
 
 TEST_CASE("an expired session is noticed, and can be renewed") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "expiry");
-  Client client({TestServers()}, 10s);
-  client.Connect();
+  auto [tree, lock] = MadeLock("expiry");
+  ConnectedClient client({TestServers()}, 10s);
   Create(client, lock + "/x");
   CHECK(client.session().lease().End());
   const zookeeper::Credentials old = *client.session().credentials();
   // Another client ends it, which is faster than letting it expire.
   REQUIRE(zookeeper::CloseSession(old, client.session().endpoints(), kPatience, {}));
   client.RunUntil([&] { return client.events.back() == "expired"; });
-  CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "expired"});
+  CHECK(client.events == Strings{"connected, fresh", "disconnected", "expired"});
   CHECK_FALSE(tree.Exists(lock + "/x"));
 
   client.session().Renew();
@@ -576,11 +528,9 @@ TEST_CASE("an expired session is noticed, and can be renewed") {
 }
 
 TEST_CASE("a session that has expired is noticed with the next connection") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "expiry");
+  auto [tree, lock] = MadeLock("expiry");
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 4s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 4s);
   Create(client, lock + "/x");
   proxy.Freeze();
   tree.WaitForChildren(lock, 0);  // meanwhile the client is not served, and sends no pings
@@ -591,25 +541,21 @@ TEST_CASE("a session that has expired is noticed with the next connection") {
 }
 
 TEST_CASE("an idle session stays alive") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "idle");
+  auto [tree, lock] = MadeLock("idle");
   // The answer to a ping may be 4 s late.
-  Client client({TestServers()}, 12s);
-  client.Connect();
+  ConnectedClient client({TestServers()}, 12s);
   Create(client, lock + "/x");
   client.RunFor(13s);  // longer than it lives without a ping, by two ticks
-  CHECK(client.events == std::vector<std::string>{"connected, fresh"});
+  CHECK(client.events == Strings{"connected, fresh"});
   CHECK(tree.Exists(lock + "/x"));
 }
 
 TEST_CASE("the close is confirmed only after ephemeral znodes are gone") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
   proxy.Delay(50ms);
   for (const std::string& server : {TestServers(), proxy.address()}) {
-    Client client({server}, 10s);
-    client.Connect();
+    ConnectedClient client({server}, 10s);
     Create(client, lock + "/x");
     client.session().BeginClose();
     CHECK_FALSE(client.session().IsClosed());
@@ -619,11 +565,9 @@ TEST_CASE("the close is confirmed only after ephemeral znodes are gone") {
 }
 
 TEST_CASE("a close follows all earlier requests, sent or not") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 40s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 40s);
   // More than the kernel buffers while nobody reads: the close must not end up in the middle.
   proxy.Freeze();
   const std::string data(1'000'000, 'x');
@@ -640,11 +584,9 @@ TEST_CASE("a close follows all earlier requests, sent or not") {
 }
 
 TEST_CASE("a close uses a new connection when the old one breaks") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 30s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 30s);
   Create(client, lock + "/x");
 
   SECTION("before the close was sent") {
@@ -671,14 +613,12 @@ TEST_CASE("a close uses a new connection when the old one breaks") {
 }
 
 TEST_CASE("a close that its server does not answer is sent to another one") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy first(TestServers());
   Proxy second(TestServers());
   const Peer silent(Peer::Manner::kSaysNothing);
   const BlackHole hole;
-  Client client({first.address(), second.address()}, 30s);
-  client.Connect();
+  ConnectedClient client({first.address(), second.address()}, 30s);
   Create(client, lock + "/x");
   Proxy& used = client.session().connected_server() == first.address() ? first : second;
   Proxy& other = &used == &first ? second : first;
@@ -686,17 +626,14 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
   SECTION("when it hangs") { used.Freeze(); }
   SECTION("when its answers are lost") { used.FreezeReplies(); }
   SECTION("when other servers accept connections but give no session, or accept none") {
-    client.session().SetEndpoints({{silent.address(), silent.address()},
-                                   {hole.address(), hole.address()},
-                                   {used.address(), used.address()},
-                                   {other.address(), other.address()}});
+    client.session().SetEndpoints(
+        EndpointsOf({silent.address(), hole.address(), used.address(), other.address()}));
     used.Freeze();
   }
   // Of four addresses each is given three times as long as the handshake took.
   const Duration took = client.session().connect_took();
   const TimePoint before = BootClock::now();
-  client.session().BeginClose();
-  client.RunUntil([&] { return client.session().IsClosed(); });
+  client.Close();
   // A third of the timeout for each would be longer.
   CHECK(BootClock::now() - before < 8s + 12 * took);
   CHECK(tree.Children(lock).empty());
@@ -704,13 +641,11 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
 }
 
 TEST_CASE("a session that has released everything does not wait for the close") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
   // After such a handshake the close would wait for 3 s.
   proxy.Delay(500ms);
-  Client client({proxy.address()}, 30s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 30s);
   proxy.Delay(0ms);
   Create(client, lock + "/x");
   proxy.LoseCloses(true);
@@ -724,11 +659,9 @@ TEST_CASE("a session that has released everything does not wait for the close") 
 }
 
 TEST_CASE("a session that has not released everything waits for the close") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
-  Client client({proxy.address()}, 30s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 30s);
   Create(client, lock + "/x");
   Create(client, lock + "/y");
   proxy.LoseCloses(true);
@@ -762,18 +695,15 @@ TEST_CASE("a session that has not released everything waits for the close") {
 }
 
 TEST_CASE("a close waits longer for the answer of a distant server") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "close");
+  auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
   proxy.Delay(1s);
-  Client client({proxy.address(), proxy.address()}, 30s);
-  client.Connect();
+  ConnectedClient client({proxy.address(), proxy.address()}, 30s);
   proxy.Delay(0s);
   Create(client, lock + "/x");
   proxy.Delay(400ms);
   const int connections = proxy.connections();
-  client.session().BeginClose();
-  client.RunUntil([&] { return client.session().IsClosed(); });
+  client.Close();
   CHECK(proxy.connections() == connections);
   CHECK(tree.Children(lock).empty());
 }
@@ -786,11 +716,10 @@ TEST_CASE("a session that never connected is closed at once") {
 }
 
 TEST_CASE("closing the session of a dead process ends it, and gives up in time") {
-  Tree tree;
-  const std::string lock = MadeLock(tree, "orphan");
+  auto [tree, lock] = MadeLock("orphan");
   Proxy proxy(TestServers());
   std::optional<Client> client;
-  client.emplace(std::vector<std::string>{proxy.address()}, 40s);
+  client.emplace(Strings{proxy.address()}, 40s);
   client->Connect();
   Create(*client, lock + "/x");
   const zookeeper::Credentials credentials = *client->session().credentials();
@@ -835,8 +764,7 @@ TEST_CASE("a session that is not closed leaves nothing open") {
   Tree tree;
   const auto before = count();
   {
-    Client connected({TestServers()}, 10s);
-    connected.Connect();
+    ConnectedClient connected({TestServers()}, 10s);
     const Peer peer(Peer::Manner::kSaysNothing);
     Client shaking({peer.address()}, 10s);
     shaking.RunOnce();

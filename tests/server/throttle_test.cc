@@ -55,8 +55,7 @@ TEST_CASE("throttled requests are eventually executed, in order") {
     if (ErrorOf(reply) == kThrottled) ++seen->throttled;
     return std::optional(std::move(reply));
   });
-  Client client({proxy.address()}, 40s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 40s);
   zookeeper::Session& session = client.session();
 
   std::vector<std::string> answers;
@@ -89,8 +88,7 @@ TEST_CASE("throttled requests are eventually executed, in order") {
 }
 
 TEST_CASE("a write done after a throttled request is not repeated, and reads are") {
-  Tree tree;
-  const std::string place = tree.Create(NewLock("throttled"));
+  auto [tree, place] = MadeLock("throttled");
   const auto seen = std::make_shared<Seen>();
   Proxy proxy(TestServers());
   proxy.EditReplies([seen](const std::string& request, std::string reply) {
@@ -100,8 +98,7 @@ TEST_CASE("a write done after a throttled request is not repeated, and reads are
     if (request.starts_with("get") && seen->throttled++ < 2) return WithError(reply, kThrottled);
     return reply;
   });
-  Client client({proxy.address()}, 40s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 40s);
   zookeeper::Session& session = client.session();
 
   std::vector<std::string> answers;
@@ -140,15 +137,13 @@ TEST_CASE("a write done after a throttled request is not repeated, and reads are
 }
 
 TEST_CASE("a lost connection fails throttled requests, but not a write done after one") {
-  Tree tree;
-  const std::string place = tree.Create(NewLock("throttled"));
+  auto [tree, place] = MadeLock("throttled");
   Proxy proxy(TestServers());
   proxy.EditReplies([](const std::string& request, std::string reply) {
     return std::optional(request.starts_with("get") ? WithError(reply, kThrottled)
                                                     : std::move(reply));
   });
-  Client client({proxy.address()}, 40s);
-  client.Connect();
+  ConnectedClient client({proxy.address()}, 40s);
   std::vector<Error> errors;
   const auto note = [&](const zookeeper::Reply& reply) { errors.push_back(reply.error); };
   client.session().Get(place, Watch::kNo, note);

@@ -84,6 +84,14 @@ class Tree {
   std::unique_ptr<State> state_;
 };
 
+/// `auto [tree, lock] = MadeLock("name");`: a LOCK that exists, at a path that no other test uses.
+struct MadeLock {
+  explicit MadeLock(std::string_view name, const std::string& data = "")
+      : lock(tree.Create(NewLock(name), ZnodeKind::kPersistent, data)) {}
+  Tree tree;
+  const std::string lock;
+};
+
 /// Creates `path` with a hard quota: the path and its descendants may be `znodes` at most, if the
 /// servers enforce quotas.
 void SetHardQuota(Tree& tree, const std::string& path, int znodes);
