@@ -19,8 +19,7 @@ namespace {
 
 Finished DryRun(Words words, const Words& locks, const std::string& user = "") {
   words.insert(words.begin() + 1, "--dry-run");
-  words.insert(words.end(), locks.begin(), locks.end());
-  words.insert(words.end(), {"--", "true"});
+  words = words + locks + Words{"--", "true"};
   ChildOptions options = Zklock(words);
   if (!user.empty()) options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
   return Run(std::move(options));
@@ -52,8 +51,7 @@ void CheckError(const Finished& finished, int status, const std::string& message
 }  // namespace
 
 TEST_CASE("a dry run shows servers, command, rights and queue, and creates nothing") {
-  Tree tree;
-  const std::string parent = tree.Create(NewLock("dry"));
+  auto [tree, parent] = MadeLock("dry");
   const std::string lock = parent + "/a/lock";
   const auto before = tree.Get(parent);
   const TemporaryDirectory directory;
@@ -73,8 +71,7 @@ TEST_CASE("a dry run shows servers, command, rights and queue, and creates nothi
 }
 
 TEST_CASE("a dry run in a LOCK that exists leaves it as it is") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("dry-there"));
+  auto [tree, lock] = MadeLock("dry-there");
   const auto before = tree.Get(lock);
   CheckResult(DryRun({"write", "--min-interval", "1h"}, {lock}), 0, "would run at once");
   CheckResult(DryRun({"exclusive", "--reserve", "id"}, {lock}), 0, "would run at once");
@@ -104,8 +101,7 @@ TEST_CASE("a dry run names where the list of servers comes from") {
 }
 
 TEST_CASE("a dry run says who is ahead, and how many more") {
-  const std::string lock = NewLock("dry-busy");
-  const Child holder = StartHolder({"read", "--label", "nightly"}, lock);
+  auto [lock, holder] = HoldNewLock("dry-busy", {"read", "--label", "nightly"});
   const Finished read = DryRun({"read"}, {lock});
   CheckResult(read, 0, "would run at once");
   CHECK_THAT(read.out,
@@ -136,8 +132,7 @@ TEST_CASE("a dry run says who is ahead, and how many more") {
 }
 
 TEST_CASE("of a long queue a dry run shows the beginning") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("dry-long"));
+  auto [tree, lock] = MadeLock("dry-long");
   for (int i = 0; i < 20; ++i) {
     (void)tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
                       ZnodeKind::kEphemeralSequential);
@@ -150,8 +145,7 @@ TEST_CASE("of a long queue a dry run shows the beginning") {
 }
 
 TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the way") {
-  Tree tree;
-  const std::string parent = tree.Create(NewLock("dry-set"));
+  const std::string parent = Tree().Create(NewLock("dry-set"));
   const std::string one = parent + "/1";
   const std::string two = parent + "/2";
   const std::string three = parent + "/3";
@@ -169,8 +163,7 @@ TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the 
 }
 
 TEST_CASE("a dry run compares the ACL with the caller: 77 if it may not queue") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("dry-acl"));
+  auto [tree, lock] = MadeLock("dry-acl");
   tree.SetAcl(lock, {{"alice:tulip", kRead | kWrite | kCreate | kDelete | kAdmin},
                      {"bob:rose", kRead | kCreate},
                      {"", kRead}});
@@ -198,8 +191,7 @@ TEST_CASE("a dry run compares the ACL with the caller: 77 if it may not queue") 
 }
 
 TEST_CASE("after an error in one LOCK a dry run shows the others") {
-  Tree tree;
-  const std::string closed = tree.Create(NewLock("dry-closed"));
+  auto [tree, closed] = MadeLock("dry-closed");
   const std::string other = tree.Create(closed + "/open");
   tree.SetAcl(closed, kRead);
   const Child holder = StartHolder(other);
@@ -245,8 +237,7 @@ TEST_CASE("a dry run knows reservations, with their reason, and when they are it
   CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 0, "would run at once");
   CheckError(DryRun({"exclusive", "--reserve", "job"}, {lock}), 78, "with this ID as write");
   const auto release = [&](const Words& more) {
-    Words words = {"release", "--reserve", "job", lock};
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = Words{"release", "--reserve", "job", lock} + more;
     return RunZklock(words);
   };
   const Finished released = release({"--dry-run"});
@@ -273,8 +264,7 @@ TEST_CASE("a dry run knows when a run would be too soon") {
                    Catch::EndsWith(std::string("is within ") + option + " 1h\n"));
     CheckResult(DryRun({"exclusive", option, "1ms"}, {lock}), 0, "would run at once");
   }
-  Tree tree;
-  tree.SetData(lock + "/last-start", "another program's");
+  Tree().SetData(lock + "/last-start", "another program's");
   CheckError(DryRun({"exclusive", "--once-per", "1h"}, {lock}), 78, "last-start");
 }
 
@@ -311,7 +301,7 @@ TEST_CASE("a dry run is refused by a znode that no session owns, as a run is") {
   const std::string stray = "h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-0000000000";
   tree.Create(lock + "/" + stray);
   CheckError(DryRun({"exclusive"}, {lock}), 78, stray);
-  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(78));
+  RunZklock({"exclusive", lock, "--", "true"}, Exited(78));
 }
 
 TEST_CASE("a dry run leaves no cgroup behind, and says which a command would get") {
@@ -338,22 +328,20 @@ TEST_CASE("a dry run leaves no cgroup behind, and says which a command would get
 
 TEST_CASE("release --dry-run shows whom it would ask or delete, and does neither") {
   Tree tree;
-  const std::string lock = NewLock("dry-release");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("dry-release");
   const Child waiter = StartWaiter(lock);
   const auto before = tree.Children(lock);
   REQUIRE(before.size() == 2);
-  const Finished asked = RunZklock({"release", "--dry-run", "--all", lock});
-  CHECK(asked.exit == Exited(0));
+  const Finished asked = RunZklock({"release", "--dry-run", "--all", lock}, Exited(0));
   CHECK(asked.err.empty());
   for (const std::string& name : before) {
     CHECK_THAT(asked.out, Catch::Contains("result    would ask: " + name));
   }
-  const Finished forced = RunZklock({"release", "--dry-run", "--holders", "--force", lock});
-  CHECK(forced.exit == Exited(0));
+  const Finished forced =
+      RunZklock({"release", "--dry-run", "--holders", "--force", lock}, Exited(0));
   CHECK(forced.err.empty());
   CHECK_THAT(forced.out, Catch::Contains("result    would delete: " + InQueueOrder(before)[0]));
-  CHECK(RunZklock({"release", "--dry-run", "--position", "3", lock}).exit == Exited(75));
+  RunZklock({"release", "--dry-run", "--position", "3", lock}, Exited(75));
   CHECK(tree.Children(lock) == before);
   for (const std::string& name : before) {
     const auto znode = tree.Get(lock + "/" + name);
@@ -369,10 +357,8 @@ TEST_CASE("release --dry-run by a user without the right exits with 77") {
   Child holder = Child::Start(options);
   REQUIRE(holder.ReadLine() == "held");
   for (const Words& words : {Words{"--holders"}, Words{"--holders", "--force"}}) {
-    Words all = {"release", "--dry-run", lock};
-    all.insert(all.end(), words.begin(), words.end());
-    const Finished finished = RunZklock(all);
-    CHECK(finished.exit == Exited(77));
+    Words all = Words{"release", "--dry-run", lock} + words;
+    const Finished finished = RunZklock(all, Exited(77));
     CHECK_THAT(finished.err, Catch::Contains(": not authorised: "));
     CHECK(finished.out.find("would") == std::string::npos);
   }

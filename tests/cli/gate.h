@@ -1,16 +1,15 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 
@@ -46,11 +45,7 @@ class Gate {
   }
   /// Waits until a later request was answered.
   void WaitUntilPassed() const {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (passed_since_ == 0) {
-      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing came");
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    WaitUntil([&] { return passed_since_ > 0; }, "a later request");
   }
   void Open() {
     if (!std::exchange(is_open_, true)) open_.set_value();

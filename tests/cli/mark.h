@@ -2,27 +2,15 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <filesystem>
-#include <functional>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/read_file.h"
 #include "cli/zklock.h"
+#include "support/wait.h"
 
 namespace zklock::test {
-
-/// For conditions that no event announces. Throws if `condition` does not become true.
-inline void WaitUntil(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waited in vain");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
 
 /// Finds the processes that inherit a variable of its own from the zklock that they belong to.
 class Mark {

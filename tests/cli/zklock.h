@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
@@ -16,6 +17,11 @@
 namespace zklock::test {
 
 using Words = std::vector<std::string>;
+
+inline Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
 
 /// The zklock built with these tests.
 inline std::string Binary() {
@@ -46,8 +52,7 @@ inline Words PlainEnvironment() {
 /// `zklock ARGUMENTS`, using the tests' server.
 inline ChildOptions Zklock(const Words& arguments) {
   ChildOptions options;
-  options.argv = {Binary()};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.argv = Words{Binary()} + arguments;
   options.environment = PlainEnvironment();
   options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
   options.environment->push_back("ZKLOCK_CONFIG=/dev/null");  // ignore this host's configuration
@@ -55,17 +60,37 @@ inline ChildOptions Zklock(const Words& arguments) {
   return options;
 }
 
+/// `options` with these variables too, each NAME=VALUE.
+inline ChildOptions With(ChildOptions options, const Words& variables) {
+  for (const std::string& variable : variables) options.also_environment.push_back(variable);
+  return options;
+}
+
+/// Runs a program to its end, and checks how it ends.
+inline Finished Run(ChildOptions options, const Exit& exit) {
+  const Words words = options.argv;
+  Finished finished = Run(std::move(options));
+  CAPTURE(words, finished.out, finished.err);
+  CHECK(finished.exit == exit);
+  return finished;
+}
 /// Runs `zklock ARGUMENTS` to its end.
 inline Finished RunZklock(const Words& arguments) { return Run(Zklock(arguments)); }
+inline Finished RunZklock(const Words& arguments, const Exit& exit) {
+  return Run(Zklock(arguments), exit);
+}
+
+/// Closes its standard input, and waits until it has ended.
+inline Exit Finish(Child& child) {
+  child.CloseInput();
+  return child.Wait();
+}
 
 /// `zklock WORDS LOCK -- COMMAND`. COMMAND writes "held", and exits with status 0 after
 /// CloseInput(), or with the status given to Write().
-inline ChildOptions HolderOptions(Words words, const std::string& lock) {
-  for (const char* word : {"--", "sh", "-c", "echo held; read status; exit ${status:-0}"}) {
-    words.emplace_back(word);
-  }
-  words.insert(words.end() - 4, lock);
-  ChildOptions options = Zklock(words);
+inline ChildOptions HolderOptions(const Words& words, const std::string& lock) {
+  ChildOptions options =
+      Zklock(words + Words{lock, "--", "sh", "-c", "echo held; read status; exit ${status:-0}"});
   options.keep_stdin = true;
   return options;
 }
@@ -77,6 +102,16 @@ inline Child StartHolder(const Words& words, const std::string& lock) {
   return holder;
 }
 inline Child StartHolder(const std::string& lock) { return StartHolder({"exclusive"}, lock); }
+
+/// `auto [lock, holder] = HoldNewLock("name");`: a path that no other test uses, and who holds it.
+struct HeldLock {
+  std::string lock;
+  Child holder;
+};
+inline HeldLock HoldNewLock(std::string_view name, const Words& words = {"exclusive"}) {
+  const std::string lock = NewLock(name);
+  return {lock, StartHolder(words, lock)};
+}
 
 /// Returns once it is waiting in the queue. `words` end with options of the subcommand.
 inline Child StartWaiter(Words words, const std::string& lock) {

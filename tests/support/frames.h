@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/peer.h"
+
 namespace zklock::test {
 
 /// A request or reply of ZooKeeper's wire protocol, as passed on by a Proxy.
@@ -91,6 +93,18 @@ inline std::vector<Frame> FramesOf(std::string_view bytes, bool of_client) {
     bytes.remove_prefix(size);
   }
   return found;
+}
+
+/// What a client has requested through `proxy`.
+inline std::vector<Frame> RequestsOf(const Proxy& proxy) {
+  std::string bytes;
+  for (const std::string& piece : proxy.Requests()) bytes += piece;
+  return FramesOf(bytes, true);
+}
+inline std::vector<std::string> WordsOf(const std::vector<Frame>& requests) {
+  std::vector<std::string> words;
+  for (const Frame& request : requests) words.push_back(request.what);
+  return words;
 }
 
 }  // namespace zklock::test

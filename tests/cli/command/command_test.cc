@@ -78,10 +78,10 @@ TEST_CASE("a command killed by signal N exits with 128 + N") {
                                     SIGIO,   SIGSYS,  SIGRTMIN, SIGRTMAX};
   for (const int number : signals) {
     CAPTURE(number);
-    const Finished finished =
-        RunZklock({"exclusive", lock, "--", "sh", "-c", "kill -" + std::to_string(number) + " $$"});
-    CHECK(finished.exit == Exited(128 + number));
-    CHECK(finished.err.empty());
+    CHECK(
+        RunZklock({"exclusive", lock, "--", "sh", "-c", "kill -" + std::to_string(number) + " $$"},
+                  Exited(128 + number))
+            .err.empty());
   }
 }
 
@@ -94,9 +94,8 @@ TEST_CASE("a command that is not found exits with 127 without queueing") {
        {std::pair("no-such-command-anywhere", not_found), std::pair("", not_found),
         std::pair("/no/such/command", no_file), std::pair("./no-such-command", no_file)}) {
     CAPTURE(command);
-    const Finished finished =
-        RunZklock({"exclusive", "--servers", peer.address(), lock, "--", command, "argument"});
-    CHECK(finished.exit == Exited(127));
+    const Finished finished = RunZklock(
+        {"exclusive", "--servers", peer.address(), lock, "--", command, "argument"}, Exited(127));
     CHECK(finished.out.empty());
     CHECK(Lines(finished.err).size() == 1);
     CHECK_THAT(finished.err, Catch::StartsWith(std::string("zklock: ") + command + ": " + why));
@@ -111,8 +110,7 @@ TEST_CASE("a command that cannot be executed exits with 126 without queueing") {
   for (const std::string& command : {script, directory.path(), std::string("/etc/passwd")}) {
     CAPTURE(command);
     const Finished finished =
-        RunZklock({"try", "--servers", peer.address(), "/t/x", "--", command});
-    CHECK(finished.exit == Exited(126));
+        RunZklock({"try", "--servers", peer.address(), "/t/x", "--", command}, Exited(126));
     CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + command + ": cannot execute: "));
     CHECK(Lines(finished.err).size() == 1);
   }
@@ -124,25 +122,21 @@ TEST_CASE("an error found only by exec leaves the queue empty") {
   const TemporaryDirectory directory;
   const std::string no_interpreter = directory.WriteProgram("missing", "#!/no/such/interpreter\n");
   const std::string lock = NewLock("interpreter");
-  const Finished finished = RunZklock({"exclusive", lock, "--", no_interpreter});
-  CHECK(finished.exit == Exited(127));
+  const Finished finished = RunZklock({"exclusive", lock, "--", no_interpreter}, Exited(127));
   CHECK(Lines(finished.err).size() == 1);
   CHECK(tree.Children(lock).empty());
 
   // As execvp(3) does: a text file without an interpreter line is run by the shell.
   const std::string bare = directory.WriteProgram("bare", "echo \"by a shell: $1\"\n");
-  const Finished bare_finished = RunZklock({"exclusive", lock, "--", bare, "a b"});
-  CHECK(bare_finished.exit == Exited(0));
-  CHECK(bare_finished.out == "by a shell: a b\n");
+  CHECK(RunZklock({"exclusive", lock, "--", bare, "a b"}, Exited(0)).out == "by a shell: a b\n");
 }
 
 TEST_CASE("-c runs a shell command line") {
   const std::string lock = NewLock("shell");
-  const Finished finished =
-      RunZklock({"exclusive", "-c", "echo \"$0 $#\" | tr a-z A-Z; exit 3", lock});
-  CHECK(finished.exit == Exited(3));
-  CHECK(finished.out == "/BIN/SH 0\n");
-  CHECK(RunZklock({"exclusive", lock, "-c", ""}).exit == Exited(0));
+  CHECK(
+      RunZklock({"exclusive", "-c", "echo \"$0 $#\" | tr a-z A-Z; exit 3", lock}, Exited(3)).out ==
+      "/BIN/SH 0\n");
+  RunZklock({"exclusive", lock, "-c", ""}, Exited(0));
 }
 
 TEST_CASE("signals sent to zklock reach the command") {
@@ -157,15 +151,13 @@ TEST_CASE("signals sent to zklock reach the command") {
       CHECK(child.ReadLine() == signal.name);
     }
   }
-  child.CloseInput();
-  CHECK(child.Wait() == Exited(0));
+  CHECK(Finish(child) == Exited(0));
   CHECK_FALSE(child.TryReadLine());  // each arrived once
 }
 
 TEST_CASE("a command killed by a forwarded signal is reported as killed by it") {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    const std::string lock = NewLock("passed");
-    Child holder = StartHolder(lock);
+    auto [lock, holder] = HoldNewLock("passed");
     holder.Signal(number);
     CHECK(holder.Wait() == Exited(128 + number));
     CHECK(Tree().Children(lock).empty());
@@ -193,8 +185,7 @@ TEST_CASE("a signal ends a wait, and zklock leaves the queue before it ends") {
     CHECK_THAT(waiter.err(),
                Catch::Contains("\nzklock: " + signal.name + " while waiting for " + lock));
   }
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
 }
 
 TEST_CASE("a signal ends the search for a server") {
@@ -210,8 +201,7 @@ TEST_CASE("a signal ends the search for a server") {
 }
 
 TEST_CASE("a signal ignored since zklock started does not end its wait") {
-  const std::string lock = NewLock("nohup");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("nohup");
   ChildOptions options = HolderOptions({"exclusive", "-v"}, lock);
   options.prepare = [] {
     ResetSignals();
@@ -245,8 +235,7 @@ TEST_CASE("a signal ignored since zklock started is not forwarded") {
   CHECK(child.ReadLine() == "USR2");
   child.Signal(SIGTERM);
   CHECK(child.ReadLine() == "TERM");
-  child.CloseInput();
-  CHECK(child.Wait() == Exited(0));
+  CHECK(Finish(child) == Exited(0));
 }
 
 }  // namespace zklock::test

@@ -19,6 +19,7 @@
 #include "cli/zklock.h"
 #include "process/tree/process_tree.h"
 #include "support/cgroup.h"
+#include "support/process.h"
 #include "support/skip.h"
 #include "support/temporary.h"
 
@@ -92,22 +93,9 @@ std::string CgroupOf(pid_t pid) {
   return "";
 }
 
-bool IsAlive(pid_t pid) {
-  const auto stat = process::ReadProcessStat(pid);
-  return stat && !stat->is_dead;
-}
-
 /// Ignores TERM, and leaves a daemon that does so, forked twice, in a session of its own.
 const std::string kStubborn =
     "trap '' TERM; ( setsid sh -c 'echo $$; exec sleep 1000' & ); echo $$; exec sleep 1000";
-
-void Await(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() >= deadline) throw std::runtime_error("it took too long");
-    usleep(1000);
-  }
-}
 
 /// Waits until a process has slept this many times more: a guard that waits for the end of what it
 /// has killed looks again and again.
@@ -120,7 +108,7 @@ void AwaitRounds(pid_t pid, int rounds) {
     throw std::runtime_error("a process has ended");
   };
   const long begin = switches();
-  Await([&] { return switches() >= begin + rounds; });
+  WaitUntil([&] { return switches() >= begin + rounds; });
 }
 
 /// KILL is pending.
@@ -143,13 +131,12 @@ void KillWithGuard(Child& holder) {
   kill(guard, SIGKILL);
   holder.Signal(SIGKILL);
   CHECK(holder.Wait() == Killed(SIGKILL));
-  Await([&] { return !IsAlive(guard); });
+  WaitUntilGone(guard);
 }
 
 /// `contained` of each contender in `inspect --json`: true, false or null.
 Words ContainedOf(const std::string& lock) {
-  const Finished finished = RunZklock({"inspect", "--json", lock});
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = RunZklock({"inspect", "--json", lock}, Exited(0));
   Words found;
   const std::string key = "\"contained\":";
   for (std::size_t at = 0; (at = finished.out.find(key, at)) != std::string::npos;) {
@@ -174,8 +161,8 @@ TEST_CASE("the command runs in a cgroup of its own, which is removed") {
   const std::string lock = NewLock("contain");
   const Finished finished =
       Run(In(cgroup, {"exclusive", "-v"}, lock,
-             "grep ^0:: /proc/self/cgroup; stat -c %a " + cgroup.path() + "/zklock-*"));
-  CHECK(finished.exit == Exited(0));
+             "grep ^0:: /proc/self/cgroup; stat -c %a " + cgroup.path() + "/zklock-*"),
+          Exited(0));
   // Whoever could open it could lock it, and so keep it from being cleaned up.
   CHECK(Lines(finished.out).at(1) == "700");
   const std::string name = BaseName(Lines(finished.out).at(0));
@@ -198,10 +185,9 @@ TEST_CASE("with --contain off the command stays in the cgroup of zklock") {
 TEST_CASE("a try that finds the lock busy leaves no cgroup") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
-  const std::string lock = NewLock("contain");
-  Child holder = StartHolder({"exclusive", "--contain", "off"}, lock);
-  CHECK(Run(In(cgroup, {"try"}, lock, "true")).exit == Exited(75));
-  CHECK(Run(In(cgroup, {"exclusive", "--wait", "100ms"}, lock, "true")).exit == Exited(75));
+  auto [lock, holder] = HoldNewLock("contain", {"exclusive", "--contain", "off"});
+  Run(In(cgroup, {"try"}, lock, "true"), Exited(75));
+  Run(In(cgroup, {"exclusive", "--wait", "100ms"}, lock, "true"), Exited(75));
   CHECK(cgroup.Below().empty());
 }
 
@@ -213,7 +199,7 @@ TEST_CASE("a command that cannot be executed leaves no cgroup") {
   ChildOptions options = In(cgroup, {"exclusive"}, NewLock("contain"), "");
   options.argv.resize(options.argv.size() - 3);
   options.argv.push_back(program);
-  CHECK(Run(options).exit == Exited(127));
+  Run(options, Exited(127));
   CHECK(cgroup.Below().empty());
 }
 
@@ -276,44 +262,60 @@ TEST_CASE("an ordinary user's command ends with what it ran through sudo") {
 
 namespace {
 
-/// A cgroup of version 1 in which processes do not die before it is thawed, whatever kills them.
-class Freezer {
+/// A cgroup of version 1, where the host has a hierarchy with this controller.
+class OldCgroup {
  public:
-  Freezer() {
+  explicit OldCgroup(const std::string& controller) {
     std::ifstream mounts("/proc/self/mounts");
     for (std::string device, point, type, options, rest;
          mounts >> device >> point >> type >> options;) {
       std::getline(mounts, rest);
-      if (type != "cgroup" || ("," + options + ",").find(",freezer,") == std::string::npos)
+      if (type != "cgroup" ||
+          ("," + options + ",").find("," + controller + ",") == std::string::npos)
         continue;
       path_ = point + "/test-" + std::to_string(getpid());
       works_ = mkdir(path_.c_str(), 0755) == 0;
       return;
     }
   }
+  ~OldCgroup() {
+    while (works_ && rmdir(path_.c_str()) != 0 && errno == EBUSY) usleep(1000);
+  }
+  OldCgroup(const OldCgroup&) = delete;
+  OldCgroup& operator=(const OldCgroup&) = delete;
+
+  [[nodiscard]] bool works() const { return works_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool works_ = false;
+};
+
+/// One in which processes do not die before it is thawed, whatever kills them.
+class Freezer {
+ public:
+  Freezer() = default;
   ~Freezer() {
-    if (!works_) return;
-    Set("THAWED");
-    while (rmdir(path_.c_str()) != 0 && errno == EBUSY) usleep(1000);
+    if (works()) Thaw();
   }
   Freezer(const Freezer&) = delete;
   Freezer& operator=(const Freezer&) = delete;
 
-  [[nodiscard]] bool works() const { return works_; }
+  [[nodiscard]] bool works() const { return cgroup_.works(); }
   void Freeze(pid_t pid) const {
-    std::ofstream(path_ + "/cgroup.procs") << pid << std::flush;
+    std::ofstream(cgroup_.path() + "/cgroup.procs") << pid << std::flush;
     Set("FROZEN");
     std::string state;
-    while (state != "FROZEN") std::ifstream(path_ + "/freezer.state") >> state;
+    while (state != "FROZEN") std::ifstream(cgroup_.path() + "/freezer.state") >> state;
   }
   void Thaw() const { Set("THAWED"); }
 
  private:
   void Set(const char* state) const {
-    std::ofstream(path_ + "/freezer.state") << state << std::flush;
+    std::ofstream(cgroup_.path() + "/freezer.state") << state << std::flush;
   }
-  std::string path_;
-  bool works_ = false;
+  const OldCgroup cgroup_{"freezer"};
 };
 
 }  // namespace
@@ -335,7 +337,7 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
   SECTION("while zklock lives") {
     const pid_t command = process::ChildrenOf(guard).at(0);
     DeleteContender(lock);
-    Await([&] { return !IsAlive(command) && IsToBeKilled(frozen); });
+    WaitUntil([&] { return !IsAlive(command) && IsToBeKilled(frozen); });
     AwaitRounds(guard, 10);
     CHECK_FALSE(holder.HasEnded());
     CHECK(IsAlive(frozen));
@@ -344,7 +346,7 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
   }
   SECTION("after zklock's death") {
     holder.Signal(SIGKILL);
-    Await([&] { return IsToBeKilled(frozen); });
+    WaitUntil([&] { return IsToBeKilled(frozen); });
     AwaitRounds(guard, 10);
     CHECK(Tree().Children(lock).size() == 1);
     CHECK(IsAlive(frozen));
@@ -459,7 +461,7 @@ TEST_CASE("cgroups that the command makes end with its own") {
   SECTION("zklock and its guard are killed") {
     KillWithGuard(holder);
     CHECK(IsAlive(pid));
-    CHECK(Run(In(cgroup, {"try"}, NewLock("contain"), "true")).exit == Exited(0));
+    Run(In(cgroup, {"try"}, NewLock("contain"), "true"), Exited(0));
   }
   CHECK_FALSE(IsAlive(pid));
   CHECK(cgroup.Below().empty());
@@ -472,24 +474,13 @@ namespace {
 class ProcessLimit {
  public:
   explicit ProcessLimit(const TestCgroup& cgroup) {
-    std::ifstream mounts("/proc/self/mounts");
-    for (std::string device, point, type, options, rest;
-         mounts >> device >> point >> type >> options;) {
-      std::getline(mounts, rest);
-      if (type != "cgroup" || ("," + options + ",").find(",pids,") == std::string::npos) continue;
-      path_ = point + "/test-" + std::to_string(getpid());
-      works_ = is_own_ = mkdir(path_.c_str(), 0755) == 0;
-      return;
-    }
+    path_ = old_.path();
+    works_ = old_.works();
+    if (!path_.empty()) return;
     std::ofstream(cgroup.path() + "/../cgroup.subtree_control") << "+pids" << std::flush;
     path_ = cgroup.path();
     works_ = std::filesystem::exists(path_ + "/pids.max");
   }
-  ~ProcessLimit() {
-    while (is_own_ && rmdir(path_.c_str()) != 0 && errno == EBUSY) usleep(1000);
-  }
-  ProcessLimit(const ProcessLimit&) = delete;
-  ProcessLimit& operator=(const ProcessLimit&) = delete;
 
   [[nodiscard]] bool works() const { return works_; }
   [[nodiscard]] ChildOptions Around(ChildOptions options, int most) const {
@@ -504,9 +495,9 @@ class ProcessLimit {
   }
 
  private:
+  const OldCgroup old_{"pids"};
   std::string path_;
   bool works_ = false;
-  bool is_own_ = false;
 };
 
 }  // namespace
@@ -625,8 +616,8 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
   const std::string status = "/proc/" + std::to_string(daemon) + "/status";
   const Finished next = Run(In(cgroup, {"try"}, other,
                                "grep -q '^State:.[ZX]' " + status + " 2>/dev/null || test ! -e " +
-                                   status + " && echo gone"));
-  CHECK(next.exit == Exited(0));
+                                   status + " && echo gone"),
+                            Exited(0));
   CHECK(next.out == "gone\n");
   CHECK_THAT(next.err, Catch::Contains("ended processes in " + cgroup.path() + "/zklock-"));
   CHECK(cgroup.Below().empty());
@@ -686,9 +677,8 @@ TEST_CASE("what another user's crash has left is not this user's to end") {
   Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
   const std::vector<pid_t> pids = ReadPids(holder, 2);
   KillWithGuard(holder);
-  const Finished next = Run(nobody.Options(In(cgroup, {"try"}, NewLock("contain"), "true")));
-  CHECK(next.exit == Exited(0));
-  CHECK(next.err.empty());
+  CHECK(
+      Run(nobody.Options(In(cgroup, {"try"}, NewLock("contain"), "true")), Exited(0)).err.empty());
   CHECK((IsAlive(pids[0]) || IsAlive(pids[1])));
   CHECK(cgroup.Below().size() == 1);
 }
@@ -712,7 +702,7 @@ TEST_CASE("the cgroup of a run that is alive is not taken for an orphan") {
   const std::vector<pid_t> pids = ReadPids(holder, 2);
   SECTION("zklock and its guard are alive") {}
   SECTION("its zklock is stopped") { holder.Signal(SIGSTOP); }
-  CHECK(Run(In(cgroup, {"try"}, NewLock("contain"), "true")).exit == Exited(0));
+  Run(In(cgroup, {"try"}, NewLock("contain"), "true"), Exited(0));
   for (const pid_t pid : pids) CHECK(IsAlive(pid));
   CHECK(cgroup.Below().size() == 1);
 }
@@ -724,9 +714,7 @@ TEST_CASE("an empty cgroup that a crash has left is removed, and others are not 
   REQUIRE(mkdir(orphan.c_str(), 0755) == 0);
   REQUIRE(mkdir((orphan + "/below").c_str(), 0755) == 0);
   REQUIRE(mkdir((cgroup.path() + "/zklock-mine").c_str(), 0755) == 0);
-  const Finished finished = Run(In(cgroup, {"exclusive"}, NewLock("contain"), "true"));
-  CHECK(finished.exit == Exited(0));
-  CHECK(finished.err.empty());
+  CHECK(Run(In(cgroup, {"exclusive"}, NewLock("contain"), "true"), Exited(0)).err.empty());
   CHECK(cgroup.Below() == Words{"zklock-mine"});
 }
 
@@ -737,8 +725,8 @@ TEST_CASE("a nested run has its cgroup in that of the outer command, and none is
   SECTION("it ends first") {
     const Finished finished =
         Run(In(cgroup, {"exclusive"}, NewLock("contain"),
-               "$ZKLOCK exclusive " + inner + " -- grep ^0:: /proc/self/cgroup"));
-    CHECK(finished.exit == Exited(0));
+               "$ZKLOCK exclusive " + inner + " -- grep ^0:: /proc/self/cgroup"),
+            Exited(0));
     const std::string path = Lines(finished.out).at(0);
     CHECK(path.find("/zklock-") != path.rfind("/zklock-"));
   }
@@ -754,7 +742,7 @@ TEST_CASE("a nested run has its cgroup in that of the outer command, and none is
     CHECK(IsAlive(command));
     CHECK(CgroupOf(command).starts_with("zklock-"));  // it is still contained
     // Another run does not take the two for orphans that have to be killed.
-    CHECK(Run(In(cgroup, {"try"}, NewLock("contain"), "true")).exit == Exited(0));
+    Run(In(cgroup, {"try"}, NewLock("contain"), "true"), Exited(0));
     CHECK(IsAlive(command));
     kill(command, SIGKILL);
     Tree().WaitForChildren(inner, 0, 20s);
@@ -777,9 +765,7 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
                          "umount " + cgroup.mount_point() + " && mount -t cgroup2 cgroup2 " +
                              cgroup.mount_point() + " && exec \"$@\"",
                          "sh"});
-    const Finished finished = Run(options);
-    CHECK(finished.exit == Exited(0));
-    CHECK_THAT(finished.out, Catch::Contains("0::/zklock-"));
+    CHECK_THAT(Run(options, Exited(0)).out, Catch::Contains("0::/zklock-"));
   }
   SECTION("in a container, with a PID namespace too, as its first process") {
     options.argv.insert(options.argv.begin(),
@@ -788,15 +774,12 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
                              cgroup.mount_point() + " && exec \"$@\"",
                          "sh"});
     options.argv.back() = "( setsid sleep 1000 & ); cat /proc/self/cgroup";
-    const Finished finished = Run(options);
-    CHECK(finished.exit == Exited(0));
-    CHECK_THAT(finished.out, Catch::Contains("0::/zklock-"));
+    CHECK_THAT(Run(options, Exited(0)).out, Catch::Contains("0::/zklock-"));
   }
   SECTION("where only the whole hierarchy is mounted") {
     // Its root is outside of the namespace, and so shows no cgroup of this process by name.
-    const Finished finished = Run(options);
-    CHECK(finished.exit == Exited(71));
-    CHECK_THAT(finished.err, Catch::Contains("no cgroup hierarchy of version 2 is mounted"));
+    CHECK_THAT(Run(options, Exited(71)).err,
+               Catch::Contains("no cgroup hierarchy of version 2 is mounted"));
   }
   CHECK(cgroup.Below().empty());
 }
@@ -824,8 +807,7 @@ void MustFallBack(const TestCgroup& cgroup, const std::string& reason,
   Child automatic = Child::Start(options);
   CHECK(automatic.ReadLine() == "ran");
   CHECK(ContainedOf(lock) == Words{is_foreseen ? "false" : "true"});
-  automatic.CloseInput();
-  CHECK(automatic.Wait() == Exited(0));
+  CHECK(Finish(automatic) == Exited(0));
   CAPTURE(automatic.err());
   CHECK_THAT(automatic.err(),
              Catch::Contains("\nzklock: the command runs without a cgroup of its own: " + reason));
@@ -907,10 +889,8 @@ TEST_CASE(
         std::ofstream(cgroup.path() + "/domain/cgroup.procs") << "0" << std::flush;
         std::ofstream(threaded + "/cgroup.threads") << "0" << std::flush;
       };
-      const Finished finished = Run(options);
-      CAPTURE(finished.err);
-      CHECK(finished.exit == Exited(contain == "auto" ? 0 : 71));
-      CHECK_THAT(finished.err, Catch::Contains(threaded + " is a threaded cgroup"));
+      CHECK_THAT(Run(options, Exited(contain == "auto" ? 0 : 71)).err,
+                 Catch::Contains(threaded + " is a threaded cgroup"));
     }
   }
   SECTION("systemd has not delegated it; require insists") {

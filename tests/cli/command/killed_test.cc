@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/command/gone.h"
 #include "cli/gate.h"
 #include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/process.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -25,12 +25,7 @@ using namespace std::chrono_literals;
 const Words kLongSession = {"--session-timeout", "40s"};
 constexpr std::chrono::seconds kSoon = 20s;
 
-Words With(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-Words Exclusive(const Words& more) { return With(With({"exclusive"}, kLongSession), more); }
+Words Exclusive(const Words& more) { return Words{"exclusive"} + kLongSession + more; }
 
 void WaitUntilFree(const std::string& lock) {
   Tree().WaitForChildren(
@@ -64,8 +59,7 @@ const std::string kLeavesNestedRun =
 class NestedRun {
  public:
   [[nodiscard]] ChildOptions In(Words words) const {
-    ChildOptions options =
-        Zklock(With(std::move(words), {lock, "--", "sh", "-c", kLeavesNestedRun}));
+    ChildOptions options = Zklock(words + Words{lock, "--", "sh", "-c", kLeavesNestedRun});
     options.also_environment = {"Z=" + Binary(), "L=" + lock, file_variable()};
     options.keep_stdin = true;
     return options;
@@ -73,10 +67,10 @@ class NestedRun {
   [[nodiscard]] std::string file_variable() const { return "FILE=" + file_; }
   /// `flock` fails unless everything that has the file locked has ended.
   void CheckThatNextRunsAlone() const {
-    const Finished next = RunZklock(
-        {"exclusive", "--wait", "20s", lock, "--", "flock", "-n", file_, "echo", "alone"});
-    CHECK(next.exit == Exited(0));
-    CHECK(next.out == "alone\n");
+    CHECK(
+        RunZklock({"exclusive", "--wait", "20s", lock, "--", "flock", "-n", file_, "echo", "alone"},
+                  Exited(0))
+            .out == "alone\n");
   }
 
   const std::string lock = NewPersistentLock("nested");
@@ -131,7 +125,7 @@ TEST_CASE("the guard closes a session whose close the servers have not answered"
   const std::string lock = NewLock("unanswered");
   Proxy proxy(TestServers());
   const auto start = [&](Words words) {
-    return HolderOptions(With(Exclusive(std::move(words)), {"-z", proxy.address()}), lock);
+    return HolderOptions(Exclusive(std::move(words)) + Words{"-z", proxy.address()}, lock);
   };
   SECTION("after the command") {
     Child holder = Child::Start(start({}));
@@ -148,8 +142,7 @@ TEST_CASE("the guard closes a session whose close the servers have not answered"
     proxy.Freeze();
     waiter.Signal(SIGTERM);
     CHECK(waiter.Wait() == Exited(128 + SIGTERM));
-    holder.CloseInput();
-    CHECK(holder.Wait() == Exited(0));
+    CHECK(Finish(holder) == Exited(0));
   }
   proxy.Cut();
   proxy.Thaw();
@@ -189,7 +182,7 @@ TEST_CASE("a zklock that is only stopped after its command keeps the lock for it
   outer.ReadErrUntil("\"exited\"");
   outer.Signal(SIGSTOP);
   outer.WaitUntilStopped();
-  CHECK(RunZklock({"try", nested.lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", nested.lock, "--", "true"}, Exited(75));
   outer.Signal(SIGCONT);
   outer.Signal(SIGTERM);  // ends the nested run
   outer.ReadToEnd();
@@ -223,8 +216,7 @@ TEST_CASE("a zklock killed on the way to a permit or a set leaves no contender")
 }
 
 TEST_CASE("a killed waiter that holds something already leaves no contender") {
-  const std::string lock = NewLock("waiter");
-  Child holder = StartHolder({"exclusive", "--permits", "1"}, lock);
+  auto [lock, holder] = HoldNewLock("waiter", {"exclusive", "--permits", "1"});
   Child waiter = StartWaiter(Exclusive({"--permits", "1"}), lock);
   Tree tree;
   tree.WaitForChildren(lock + "/locks", 1);
@@ -234,8 +226,7 @@ TEST_CASE("a killed waiter that holds something already leaves no contender") {
 }
 
 TEST_CASE("a waiter that is killed while no server answers leaves no contender") {
-  const std::string lock = NewLock("apart");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("apart");
   Proxy proxy(TestServers());
   Child waiter = StartWaiter(Exclusive({"-z", proxy.address()}), lock);
   Tree tree;
@@ -249,10 +240,9 @@ TEST_CASE("a waiter that is killed while no server answers leaves no contender")
 }
 
 TEST_CASE("a killed zklock that was about to reserve leaves no contender") {
-  const std::string lock = NewLock("reserve");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("reserve");
   const Words command = GENERATE(Words(), Words{"--", "true"});
-  Child waiter = Child::Start(Zklock(With(Exclusive({"-v", "--reserve", "me", lock}), command)));
+  Child waiter = Child::Start(Zklock(Exclusive({"-v", "--reserve", "me", lock}) + command));
   waiter.ReadErrUntil("waiting for");
   Tree tree;
   tree.WaitForChildren(lock, 2);
@@ -281,10 +271,9 @@ TEST_CASE("a keeper killed on the way to its lock leaves no contender") {
 
 TEST_CASE("when a keeper is killed, runs nested below its owner end first, then the lock") {
   const NestedRun nested;
-  ChildOptions options =
-      Script(nested.lock, "$Z exclusive --hold --session-timeout 40s $L; " + kLeavesNestedRun);
-  options.also_environment.push_back(nested.file_variable());
-  Child script = Child::Start(std::move(options));
+  Child script = Child::Start(
+      With(Script(nested.lock, "$Z exclusive --hold --session-timeout 40s $L; " + kLeavesNestedRun),
+           {nested.file_variable()}));
   REQUIRE(script.ReadLine() == "nested");
   REQUIRE(kill(KeeperOf(nested.lock), SIGKILL) == 0);
   nested.CheckThatNextRunsAlone();
@@ -295,15 +284,13 @@ TEST_CASE("when a keeper is killed, runs nested below its owner end first, then 
 TEST_CASE("a keeper's guard closes a session whose close the servers have not answered") {
   const std::string lock = NewLock("keeper");
   Proxy proxy(TestServers());
-  ChildOptions options =
-      Script(lock, "$Z exclusive --hold --session-timeout 40s $L; echo $?; read x");
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
-  Child script = Child::Start(std::move(options));
+  Child script = Child::Start(
+      With(Script(lock, "$Z exclusive --hold --session-timeout 40s $L; echo $?; read x"),
+           {"ZKLOCK_SERVERS=" + proxy.address()}));
   REQUIRE(script.ReadLine() == "0");
   const pid_t keeper = KeeperOf(lock);
   proxy.Freeze();
-  script.CloseInput();
-  CHECK(script.Wait() == Exited(1));
+  CHECK(Finish(script) == Exited(1));
   WaitUntilGone(keeper);
   proxy.Cut();
   proxy.Thaw();

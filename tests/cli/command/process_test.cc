@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/zklock.h"
-#include "process/tree/process_tree.h"
+#include "support/process.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -29,12 +29,11 @@ TEST_CASE("zklock and its guard keep no directory busy while the command runs") 
     options.keep_stdin = true;
     Child zklock = Child::Start(options);
     const pid_t command = std::stoi(zklock.ReadLine());
-    const pid_t guard = process::ReadProcessStat(command).value().parent;
+    const pid_t guard = ParentOf(command);
     CHECK(DirectoryOf(command) == fs::canonical(directory.path()));
     CHECK(DirectoryOf(guard) == "/");
-    CHECK(DirectoryOf(process::ReadProcessStat(guard).value().parent) == "/");
-    zklock.CloseInput();
-    CHECK(zklock.Wait() == Exited(0));
+    CHECK(DirectoryOf(ParentOf(guard)) == "/");
+    CHECK(Finish(zklock) == Exited(0));
   };
   const std::string lock = NewLock("directory");
   const Words command = {"--", "sh", "-c", "echo $$; read x || exit 0"};

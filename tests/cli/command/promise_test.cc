@@ -98,7 +98,7 @@ TEST_CASE("zklock does not end before everything it ran has ended") {
     Tree tree;
     tree.Delete(lock + "/" + tree.Children(lock).front());
     CHECK(holder.Wait() == Exited(76));
-    CHECK(Run({.argv = {"flock", "-n", file, "true"}}).exit == Exited(0));
+    Run({.argv = {"flock", "-n", file, "true"}}, Exited(0));
   }
 }
 
@@ -140,9 +140,8 @@ TEST_CASE("without a server the command is ended before the servers give the loc
 TEST_CASE("a server that is away for less than the lease costs nothing") {
   const std::string lock = NewLock("short");
   Proxy proxy(TestServers());
-  ChildOptions options =
-      HolderOptions({"exclusive", "-v", "-z", proxy.address(), "--session-timeout", "20s"}, lock);
-  Child holder = Child::Start(options);
+  Child holder = Child::Start(
+      HolderOptions({"exclusive", "-v", "-z", proxy.address(), "--session-timeout", "20s"}, lock));
   REQUIRE(holder.ReadLine() == "held");
 
   SECTION("its connections broke") {
@@ -157,15 +156,13 @@ TEST_CASE("a server that is away for less than the lease costs nothing") {
     proxy.Thaw();
     holder.ReadErrUntil(lock + ": confirmed, still held");
   }
-  Tree tree;
-  CHECK(tree.Children(lock).size() == 1);
+  CHECK(Tree().Children(lock).size() == 1);
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
 }
 
 TEST_CASE("a waiter keeps its place while a server is away") {
-  const std::string lock = NewLock("place");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("place");
   Proxy proxy(TestServers());
   Child waiter =
       StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "40s"}, lock);
@@ -175,8 +172,7 @@ TEST_CASE("a waiter keeps its place while a server is away") {
 
   SECTION("the lock became free before the server returned") {
     proxy.Freeze();
-    holder.CloseInput();
-    CHECK(holder.Wait() == Exited(0));
+    CHECK(Finish(holder) == Exited(0));
     proxy.Cut();
     proxy.Thaw();
   }
@@ -192,8 +188,7 @@ TEST_CASE("a waiter keeps its place while a server is away") {
 }
 
 TEST_CASE("a waiter whose session expired queues again") {
-  const std::string lock = NewLock("anew");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("anew");
   Proxy proxy(TestServers());
   Child waiter = StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"}, lock);
   Tree tree;
@@ -251,8 +246,7 @@ TEST_CASE("a waiter stopped for longer than its session does not start its comma
   waiter.ReadErrUntil("waiting for");
   waiter.Signal(SIGSTOP);
   waiter.WaitUntilStopped();
-  Tree tree;
-  tree.WaitForChildren(arena.lock, 1);  // the stopped waiter's session is over
+  Tree().WaitForChildren(arena.lock, 1);  // the stopped waiter's session is over
   waiter.Signal(SIGCONT);
   waiter.ReadErrUntil("queued again");
   waiter.ReadErrUntil("waiting for");
@@ -288,9 +282,7 @@ TEST_CASE("processes that outlive a command that ended by itself are left runnin
 }
 
 TEST_CASE("a contender whose create succeeded but was never answered is not left behind") {
-  const std::string lock = NewLock("ghost");
-  Tree tree;
-  tree.Create(lock);
+  auto [tree, lock] = MadeLock("ghost");
   Proxy proxy(TestServers());
   const auto is_silent = std::make_shared<std::atomic<bool>>(false);
   proxy.EditReplies([=](const std::string& request, std::string real) {

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "cli/command/forks.h"
-#include "cli/command/gone.h"
 #include "cli/gate.h"
 #include "cli/zklock.h"
 #include "process/tree/process_tree.h"
 #include "protocol/queue_ahead.h"
 #include "support/peer.h"
+#include "support/process.h"
 
 namespace zklock::test {
 namespace {
@@ -32,35 +32,18 @@ struct Ready {
 
 /// Waits until zklock has forked both and the guard has left its session.
 Ready WaitForReady(const Child& zklock) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (;;) {
+  return WaitFor([&]() -> std::optional<Ready> {
     for (const pid_t guard : process::ChildrenOf(zklock.pid())) {
       const auto commands = process::ChildrenOf(guard);
-      if (!commands.empty() && getsid(guard) == guard) return {guard, commands.front()};
+      if (!commands.empty() && getsid(guard) == guard) return Ready{guard, commands.front()};
     }
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing is ready");
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
-/// Waits until zklock has forked.
-pid_t WaitForChild(const Child& zklock) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (;;) {
-    const auto children = process::ChildrenOf(zklock.pid());
-    if (!children.empty()) return children.front();
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing was forked");
-    std::this_thread::sleep_for(1ms);
-  }
+    return {};
+  });
 }
 
 /// Waits until what zklock has forked has been reaped.
 void WaitUntilChildless(const Child& zklock) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!process::ChildrenOf(zklock.pid()).empty()) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("has children");
-    std::this_thread::sleep_for(1ms);
-  }
+  WaitUntil([&] { return process::ChildrenOf(zklock.pid()).empty(); });
 }
 
 std::string ProgramOf(pid_t pid) {
@@ -95,10 +78,9 @@ TEST_CASE("the command is forked while the servers commit, and executed when the
   CHECK(ProgramOf(joining.ready.command) == std::filesystem::canonical(Binary()).string());
   joining.gate.Open();
   CHECK(joining.zklock.ReadLine() == "held");
-  CHECK(process::ReadProcessStat(joining.ready.command).value().parent == joining.ready.guard);
+  CHECK(ParentOf(joining.ready.command) == joining.ready.guard);
   CHECK(ProgramOf(joining.ready.command) != std::filesystem::canonical(Binary()).string());
-  joining.zklock.CloseInput();
-  CHECK(joining.zklock.Wait() == Exited(0));
+  CHECK(Finish(joining.zklock) == Exited(0));
 }
 
 TEST_CASE("the guard has left the process group before the contender exists") {
@@ -112,7 +94,7 @@ TEST_CASE("the guard has left the process group before the contender exists") {
   SECTION("and closes the session created afterwards") {
     gate.Open();
     REQUIRE(zklock.ReadLine() == "held");
-    CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+    CHECK(ParentOf(ready.command) == ready.guard);
     zklock.SignalGroup(SIGKILL);
   }
   SECTION("and closes nothing if no session was created") { zklock.SignalGroup(SIGKILL); }
@@ -129,7 +111,7 @@ TEST_CASE("no contender exists while a guard is in the process group") {
   forks.HoldGuards();
   const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"exclusive"}, lock))));
   gate.WaitUntilReached();
-  const pid_t guard = WaitForChild(zklock);
+  const pid_t guard = WaitForChild(zklock.pid());
   gate.Open();
   Tree().WaitForChildren(lock, 1);
   CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
@@ -141,7 +123,7 @@ TEST_CASE("a try creates no contender while its guard is in the process group") 
   Gate gate("create " + lock);
   forks.HoldGuards();
   const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"try"}, lock))));
-  const pid_t guard = WaitForChild(zklock);
+  const pid_t guard = WaitForChild(zklock.pid());
   gate.WaitUntilReached();
   CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
 }
@@ -157,8 +139,7 @@ TEST_CASE("a fork refused before the session exists is tried again") {
   forks.Allow();
   gate.Open();
   CHECK(zklock.ReadLine() == "held");
-  zklock.CloseInput();
-  CHECK(zklock.Wait() == Exited(0));
+  CHECK(Finish(zklock) == Exited(0));
 }
 
 TEST_CASE("a set has its guard before its first contender exists, and one guard in all") {
@@ -170,10 +151,9 @@ TEST_CASE("a set has its guard before its first contender exists, and one guard 
   const Ready ready = WaitForReady(zklock);
   gate.Open();
   CHECK(zklock.ReadLine() == "held");
-  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  CHECK(ParentOf(ready.command) == ready.guard);
   CHECK(process::ChildrenOf(zklock.pid()) == std::vector<pid_t>{ready.guard});
-  zklock.CloseInput();
-  CHECK(zklock.Wait() == Exited(0));
+  CHECK(Finish(zklock) == Exited(0));
 }
 
 TEST_CASE("a waiter with few contenders before it has its guard and command ready, no other has") {
@@ -194,27 +174,23 @@ TEST_CASE("a waiter with few contenders before it has its guard and command read
   far.ReadErrUntil("waiting for " + lock);
   WaitUntilChildless(far);
   SECTION("its command is the one that was forked") {
-    holder.CloseInput();
-    REQUIRE(holder.Wait() == Exited(0));
+    REQUIRE(Finish(holder) == Exited(0));
     CHECK(next.ReadLine() == "held");
-    CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+    CHECK(ParentOf(ready.command) == ready.guard);
   }
   SECTION("its guard closes its session when it is killed") {
     next.Signal(SIGKILL);
     WaitUntilGone(ready.command);
     WaitUntilGone(ready.guard);
-    holder.CloseInput();
-    REQUIRE(holder.Wait() == Exited(0));
+    REQUIRE(Finish(holder) == Exited(0));
     CHECK(other.ReadLine() == "held");
   }
   SECTION("it forks again if its guard or its command was killed") {
     kill(GENERATE(true, false) ? ready.guard : ready.command, SIGKILL);
     WaitUntilGone(ready.command);
-    holder.CloseInput();
-    REQUIRE(holder.Wait() == Exited(0));
+    REQUIRE(Finish(holder) == Exited(0));
     CHECK(next.ReadLine() == "held");
-    next.CloseInput();
-    CHECK(next.Wait() == Exited(0));
+    CHECK(Finish(next) == Exited(0));
   }
 }
 
@@ -225,10 +201,9 @@ TEST_CASE("a waiter for a permit, which blocks the turnstile, has its guard and 
   Child waiter = Child::Start(HolderOptions(words, lock));
   waiter.ReadErrUntil("waiting for " + lock);
   const Ready ready = WaitForReady(waiter);
-  holder.CloseInput();
-  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(Finish(holder) == Exited(0));
   CHECK(waiter.ReadLine() == "held");
-  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  CHECK(ParentOf(ready.command) == ready.guard);
 }
 
 TEST_CASE("a signal during the commit ends the run before the command is executed") {
@@ -261,8 +236,7 @@ TEST_CASE("Ctrl-C at any moment ends the run, and reaches a command that has beg
     const Proxy& proxy = proxies.emplace_back(TestServers());
     const Words zklock = {Binary(), "exclusive", "-z", proxy.address(), lock, "--"};
     Words words(zklock.begin() + 1, zklock.end());
-    if (nested) words.insert(words.end(), zklock.begin(), zklock.end());
-    words.insert(words.end(), {"sleep", "1000"});
+    words = words + (nested ? zklock : Words{}) + Words{"sleep", "1000"};
     Child child = Child::StartOnTerminal(Zklock(words));
     proxy.WaitForConnections(1);
     std::this_thread::sleep_for(i * (nested ? 200us : 100us));
@@ -284,8 +258,7 @@ TEST_CASE("a command stopped before it is executed does not block zklock") {
   CHECK(joining.zklock.err().find("running") == std::string::npos);
   joining.zklock.SignalGroup(SIGCONT);
   CHECK(joining.zklock.ReadLine() == "held");
-  joining.zklock.CloseInput();
-  CHECK(joining.zklock.Wait() == Exited(0));
+  CHECK(Finish(joining.zklock) == Exited(0));
 }
 
 TEST_CASE("a signal while zklock reads the last run ends it before the command is executed") {
@@ -346,8 +319,7 @@ TEST_CASE("after a lost connection the command runs under the guard that was for
   joining.gate.Break();
   CHECK(joining.zklock.ReadLine() == "held");
   CHECK(process::ReadProcessStat(joining.ready.guard));
-  joining.zklock.CloseInput();
-  CHECK(joining.zklock.Wait() == Exited(0));
+  CHECK(Finish(joining.zklock) == Exited(0));
 }
 
 }  // namespace zklock::test

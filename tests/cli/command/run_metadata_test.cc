@@ -43,8 +43,7 @@ std::string Alone(const Setting& setting, const Words& probe) {
 }
 
 std::string UnderZklock(const Setting& setting, const Words& probe, const Words& options = {}) {
-  Words arguments = {"exclusive", NewLock("surroundings")};
-  arguments.insert(arguments.end(), options.begin(), options.end());
+  Words arguments = Words{"exclusive", NewLock("surroundings")} + options;
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), probe.begin(), probe.end());
   const Finished finished = Run(Apply(setting, Zklock(arguments)));
@@ -186,10 +185,9 @@ TEST_CASE("closed standard streams stay closed and do no harm") {
       "  if [ -e /proc/$$/fd/$fd ]; then status=$((status + (1 << fd))); fi;"
       "done; exit $((status + 100))";
   const std::string lock = NewLock("closed");
-  const Finished finished =
-      Run(Apply(setting, Zklock({"exclusive", "-v", lock, "--", "sh", "-c", probe})));
-  CHECK(finished.exit == Exited(100 + (7 - closed)));
-  CHECK(finished.out.empty());
+  CHECK(Run(Apply(setting, Zklock({"exclusive", "-v", lock, "--", "sh", "-c", probe})),
+            Exited(100 + (7 - closed)))
+            .out.empty());
   CHECK(Tree().Children(lock).empty());
 }
 
@@ -199,8 +197,7 @@ TEST_CASE("standard input and output belong to the command") {
   std::string much;
   for (int i = 0; i < 30'000; ++i) much += std::to_string(i) + "\n";
   options.stdin_text = much;
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = Run(options, Exited(0));
   CHECK(finished.out == much);
   CHECK_THAT(finished.err, Catch::Contains("\nE\n"));
 }
@@ -210,12 +207,11 @@ TEST_CASE("a file too full for a message does not end the run") {
   const std::string log = directory.Write("log", std::string(2000, 'x'));
   const std::string lock = NewLock("full");
   // A unit is 512 bytes in some shells, 1024 in others.
-  const Finished finished =
-      Run({.argv = {"sh", "-c", "ulimit -f 1; exec \"$@\" 2>>" + log, "sh", Binary(), "exclusive",
-                    "--verbose", lock, "--", "sh", "-c", "ulimit -f; exit 7"},
-           .also_environment = {"ZKLOCK_SERVERS=" + TestServers()}});
-  CHECK(finished.exit == Exited(7));
-  CHECK(finished.out == "1\n");
+  CHECK(Run({.argv = {"sh", "-c", "ulimit -f 1; exec \"$@\" 2>>" + log, "sh", Binary(), "exclusive",
+                      "--verbose", lock, "--", "sh", "-c", "ulimit -f; exit 7"},
+             .also_environment = {"ZKLOCK_SERVERS=" + TestServers()}},
+            Exited(7))
+            .out == "1\n");
   CHECK(Tree().Children(lock).empty());
 }
 

@@ -76,8 +76,7 @@ class SignalCounter {
   }
   void End() {
     Settle();
-    zklock.CloseInput();
-    CHECK(zklock.Wait() == Exited(0));
+    CHECK(Finish(zklock) == Exited(0));
     while (const auto line = zklock.TryReadLine()) ++counts[std::stoi(*line)];
     counts.erase(SIGRTMAX);
   }
@@ -168,8 +167,7 @@ TEST_CASE("Signals: zklock exits with 128 + the signal that killed the command")
 TEST_CASE("Signals: each signal that ends a process ends a wait") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
-  const std::string lock = NewLock("signals");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("signals");
   std::vector<Child> waiters;
   for ([[maybe_unused]] const int number : EndingSignals()) waiters.push_back(StartWaiter(lock));
   for (std::size_t i = 0; i < waiters.size(); ++i) Send(waiters[i], target, EndingSignals()[i]);
@@ -183,8 +181,7 @@ TEST_CASE("Signals: each signal that ends a process ends a wait") {
 TEST_CASE("Signals: a stopped wait continues") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
-  const std::string lock = NewLock("signals");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("signals");
   Child waiter = StartWaiter(lock);
   for (const int number : kStoppingSignals) {
     CAPTURE(number);
@@ -195,15 +192,13 @@ TEST_CASE("Signals: a stopped wait continues") {
   for (const int number : kOtherSignals) Send(waiter, target, number);
   holder.CloseInput();
   CHECK(waiter.ReadLine() == "held");
-  waiter.CloseInput();
-  CHECK(waiter.Wait() == Exited(0));
+  CHECK(Finish(waiter) == Exited(0));
 }
 
 TEST_CASE("Signals: a signal sent to a stopped wait ends it when it continues") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
-  const std::string lock = NewLock("signals");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("signals");
   std::vector<Child> waiters;
   for (const int number : EndingSignals()) {
     waiters.push_back(StartWaiter(lock));
@@ -267,8 +262,7 @@ TEST_CASE("Signals: a timer inherited by zklock reaches the command") {
   ChildOptions options =
       Zklock({"exclusive", NewLock("signals"), "--", "sh", "-c",
               "trap 'echo cleaned up; exit 3' ALRM; sleep 1000 & while :; do wait; done"});
-  Words words = {"perl", "-e", "alarm 5; exec @ARGV"};
-  words.insert(words.end(), options.argv.begin(), options.argv.end());
+  Words words = Words{"perl", "-e", "alarm 5; exec @ARGV"} + options.argv;
   options.argv = words;
   Child child = Child::Start(options);
   CHECK(child.ReadLine() == "cleaned up");

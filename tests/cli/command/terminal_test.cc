@@ -159,7 +159,7 @@ TEST_CASE("A terminal that hangs up ends the command and releases the lock") {
   terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; exec sleep 1000'");
   terminal.ReadUntil("begun");
   terminal.shell().HangUp();
-  CHECK(RunZklock({"exclusive", terminal.lock(), "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", terminal.lock(), "--", "true"}, Exited(0));
 }
 
 TEST_CASE("With nohup the terminal may hang up") {
@@ -177,7 +177,7 @@ TEST_CASE("With nohup the terminal may hang up") {
   CHECK(Tree().Children(terminal.lock()) == Words{contender});
   writer.CloseInput();
   writer.Wait();
-  CHECK(RunZklock({"exclusive", terminal.lock(), "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", terminal.lock(), "--", "true"}, Exited(0));
   Run({.argv = {"rm", "-f", fifo, fifo + "-log"}});
 }
 

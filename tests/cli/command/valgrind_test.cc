@@ -31,8 +31,7 @@ TEST_CASE("valgrind finds no error in a run, a conflict, an inspect and a usage 
     CHECK(RunUnderValgrind({"try", lock, "--", "true"}).exit == Exited(75));
     CHECK(RunUnderValgrind({"read", "-w", "1ms", lock, "--", "true"}).exit == Exited(75));
     CHECK(RunUnderValgrind({"inspect", lock}).exit == Exited(0));
-    holder.CloseInput();
-    CHECK(holder.Wait() == Exited(0));
+    CHECK(Finish(holder) == Exited(0));
   }
   CHECK(RunUnderValgrind({"exclusive", lock, "--", "/no/such/command"}).exit == Exited(127));
   CHECK(RunUnderValgrind({"exclusive", lock}).exit == Exited(64));

@@ -175,10 +175,9 @@ TEST_CASE("with servers that do not answer, completion ends soon and prints noth
   const Peer silent(Peer::Manner::kSaysNothing);
   CHECK(Bash(silent.address()).AfterTab("zklock inspect /t") == "[zklock][inspect][/t]");
   CHECK(FishOffers("zklock inspect /t", silent.address()).empty());
-  ChildOptions options = Zklock({"--complete", "inspect", "/t"});
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + silent.address());
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(0));
+  const Finished finished =
+      Run(With(Zklock({"--complete", "inspect", "/t"}), {"ZKLOCK_SERVERS=" + silent.address()}),
+          Exited(0));
   CHECK(finished.out.empty());
   CHECK(finished.err.empty());
 }
@@ -248,8 +247,7 @@ TEST_CASE("a LOCK is offered with who uses it, and release offers none that is f
 }
 
 TEST_CASE("release --contender offers the names of those in the queue") {
-  const std::string lock = NewLock("complete");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("complete");
   const Child waiter = StartWaiter(lock);
   Words names = Tree().Children(lock);
   std::sort(names.begin(), names.end());

@@ -68,9 +68,8 @@ Set Offered(const std::string& shell, const std::string& subcommand) {
   const std::string path = Binary().substr(0, Binary().rfind('/')) + ":/usr/bin:/bin";
   const Finished finished = Run({.argv = argv,
                                  .environment = PlainEnvironment(),
-                                 .also_environment = {"PATH=" + path, "HOME=" + home.path()}});
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+                                 .also_environment = {"PATH=" + path, "HOME=" + home.path()}},
+                                Exited(0));
   return FirstWords(finished.out);
 }
 

@@ -103,9 +103,8 @@ class Workspace {
 
 /// Runs an example and returns its standard output.
 std::string OutputOf(const Workspace& workspace, const std::string& shell_text) {
-  const Finished finished = Run(workspace.Shell(shell_text));
-  CAPTURE(shell_text, finished.out, finished.err);
-  CHECK(finished.exit == Exited(0));
+  CAPTURE(shell_text);
+  const Finished finished = Run(workspace.Shell(shell_text), Exited(0));
   CHECK(finished.err.empty());
   return finished.out;
 }
@@ -150,7 +149,7 @@ TEST_CASE("The crontab line that tries a job until it has succeeded runs it afte
   const std::string command = CronCommand(Example("interval"));
   const std::string works = ReadWhole(workspace.Path("report.sh"));
   workspace.Write("report.sh", "#!/bin/sh\nexit 3\n");
-  CHECK(Run(workspace.Shell(command)).exit == Exited(3));
+  Run(workspace.Shell(command), Exited(3));
   workspace.Write("report.sh", works);
   CHECK(OutputOf(workspace, command) == "report.sh ran with:\n");
   CHECK(OutputOf(workspace, command).empty());
@@ -194,7 +193,7 @@ TEST_CASE("README's pipeline has its lock over three jobs") {
   const Words jobs = Lines(Example("reserve"));
   REQUIRE(jobs.size() == 3);
   CHECK(OutputOf(workspace, jobs[0]).empty());
-  CHECK(Run(workspace.Shell("zklock try /ci/staging -- true")).exit == Exited(75));
+  Run(workspace.Shell("zklock try /ci/staging -- true"), Exited(75));
   CHECK(OutputOf(workspace, jobs[1]) == "smoke-test.sh ran with:\n");
   CHECK(OutputOf(workspace, jobs[2]).empty());
   CHECK(OutputOf(workspace, "zklock try /ci/staging -- echo free") == "free\n");
@@ -214,8 +213,7 @@ TEST_CASE("The reindexing example takes all of its locks or none") {
   CHECK(OutputOf(workspace, command) == "reindex.sh ran with:\n");
   const Holder other(workspace, "/db/orders");
   const std::size_t option = command.find("exclusive ") + 10;
-  CHECK(Run(workspace.Shell(command.substr(0, option) + "-n " + command.substr(option))).exit ==
-        Exited(75));
+  Run(workspace.Shell(command.substr(0, option) + "-n " + command.substr(option)), Exited(75));
 }
 
 TEST_CASE("README's script locks itself and keeps its arguments") {
@@ -278,11 +276,10 @@ TEST_CASE("README's backup with credentials runs, under its own LOCK") {
   REQUIRE(found != std::string::npos);
   // In the current directory: tests do not write to /etc.
   example.replace(found, file.size(), "./zklock.auth");
-  const Finished without = Run(workspace.Shell(example));
-  CHECK(without.exit == Exited(78));
+  Run(workspace.Shell(example), Exited(78));
   CHECK(OutputOf(workspace, "umask 077; echo digest:backup:password >zklock.auth; " + example) ==
         "backup.sh ran with:\n");
-  CHECK(Run(workspace.Shell("zklock exclusive /jobs/backup -- true")).exit == Exited(77));
+  Run(workspace.Shell("zklock exclusive /jobs/backup -- true"), Exited(77));
 }
 
 TEST_CASE("README's inspect example shows the holder, the last run, a check and the servers") {
@@ -306,18 +303,14 @@ TEST_CASE("README's picture shows what zklock prints") {
              Catch::Contains("](tests/screens/hand-over.svg)"));
   // Small enough for a page that takes two minutes to read.
   CHECK(fs::file_size(screens / "hand-over.svg") < 40000);
-  const Finished finished =
-      Run({.argv = {"/usr/bin/python3", "-B", screens / "picture.py", "--check", "--zklock",
-                    Binary(), "--servers", TestServers() + "/readme-picture"}});
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+  Run({.argv = {"/usr/bin/python3", "-B", screens / "picture.py", "--check", "--zklock", Binary(),
+                "--servers", TestServers() + "/readme-picture"}},
+      Exited(0));
 }
 
 TEST_CASE("README's picture of reports shows the stored screens") {
   const std::string drawing = SourcePath("tests/screens/reports.py");
-  const Finished finished = Run({.argv = {"/usr/bin/python3", "-B", drawing, "--check"}});
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+  Run({.argv = {"/usr/bin/python3", "-B", drawing, "--check"}}, Exited(0));
 }
 
 /// The names of all tests, each after a quotation mark and before another.

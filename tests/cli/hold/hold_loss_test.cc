@@ -3,62 +3,42 @@
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <fstream>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "cli/command/forks.h"
 #include "cli/hold/hold_script.h"
 #include "cli/names.h"
-#include "process/tree/process_tree.h"
 #include "support/peer.h"
+#include "support/process.h"
 
 namespace zklock::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// The only child of `process`, as soon as it exists. The only child of a keeper is its guard.
-pid_t ChildOf(pid_t process) {
-  const std::string number = std::to_string(process);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < end) {
-    pid_t child = 0;
-    if (std::ifstream("/proc/" + number + "/task/" + number + "/children") >> child) return child;
-    std::this_thread::sleep_for(10ms);
-  }
-  throw std::runtime_error("no child of " + number);
-}
-
 /// Waits until `is_seen` holds for a process's entry in /proc.
 template <typename Predicate>
 void WaitUntilSeen(pid_t process, Predicate is_seen) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < end) {
+  WaitUntil([&] {
     const auto stat = process::ReadProcessStat(process);
-    if (stat && is_seen(*stat)) return;
-    std::this_thread::sleep_for(10ms);
-  }
-  throw std::runtime_error("not seen of process " + std::to_string(process));
+    return stat && is_seen(*stat);
+  });
 }
 
 /// Waits until a process has taken a signal that it blocks.
 void WaitUntilTaken(pid_t process, int signal) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < end) {
+  WaitUntil([&] {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
     std::uint64_t pending = 0;
     for (std::string word; status >> word;) {
       if (word == "ShdPnd:") status >> std::hex >> pending;
     }
-    if ((pending >> (signal - 1) & 1) == 0) return;
-    std::this_thread::sleep_for(10ms);
-  }
-  throw std::runtime_error("the signal is not taken");
+    return (pending >> (signal - 1) & 1) == 0;
+  });
 }
 
 constexpr char kHold[] = "$Z exclusive --hold $L || exit; echo held; read x";
@@ -70,11 +50,11 @@ TEST_CASE("A keeper that cannot fork a name look-up keeps the lock and can relea
   const std::string lock = NewLock("forkless");
   const std::string address = OwnAddress(1) + PortOf(TestServers());
   std::optional<Proxy> proxy(std::in_place, TestServers(), address);
-  ChildOptions options =
+  ChildOptions options = With(
       Script(lock,
              "ZKLOCK_SERVERS=$VIA $Z exclusive --hold --session-timeout 30s $L || exit; echo held; "
-             "read x; $Z release $L; echo $?");
-  options.also_environment.push_back("VIA=server" + PortOf(address));
+             "read x; $Z release $L; echo $?"),
+      {"VIA=server" + PortOf(address)});
   Child script = Child::Start(forks.Use(names.Use(std::move(options))));
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
@@ -107,11 +87,11 @@ TEST_CASE("The owner's guard is replaced when killed, as soon as a process can b
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   forks.Refuse();
-  REQUIRE(kill(ChildOf(keeper), SIGKILL) == 0);
+  REQUIRE(kill(WaitForChild(keeper), SIGKILL) == 0);
   forks.WaitForRefusal();
   forks.WaitForRefusal();  // it tries again
   forks.Allow();
-  (void)ChildOf(keeper);
+  (void)WaitForChild(keeper);
   REQUIRE(kill(keeper, SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
 }
@@ -121,7 +101,7 @@ TEST_CASE("The owner's guard, when stopped, is woken by the keeper's death and s
   Child script = Child::Start(Script(lock, kHold));
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
-  const pid_t guard = ChildOf(keeper);
+  const pid_t guard = WaitForChild(keeper);
   // By then it has asked the kernel to wake it. A guard stopped in its first instants has not.
   WaitUntilSeen(guard, [](const auto& stat) { return stat.name == "lock-guard"; });
   REQUIRE(kill(guard, SIGSTOP) == 0);
@@ -136,13 +116,13 @@ TEST_CASE("A keeper that cannot replace its guard signals the owner itself befor
   const std::string lock = NewLock("guard");
   Proxy proxy(TestServers());
   ChildOptions options =
-      Script(lock, "$Z exclusive --hold --session-timeout 4s $L || exit; echo held; read x");
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+      With(Script(lock, "$Z exclusive --hold --session-timeout 4s $L || exit; echo held; read x"),
+           {"ZKLOCK_SERVERS=" + proxy.address()});
   Child script = Child::Start(forks.Use(std::move(options)));
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   forks.Refuse();
-  REQUIRE(kill(ChildOf(keeper), SIGKILL) == 0);
+  REQUIRE(kill(WaitForChild(keeper), SIGKILL) == 0);
   forks.WaitForRefusal();
   forks.WaitForRefusal();
   REQUIRE(kill(keeper, 0) == 0);
@@ -151,14 +131,13 @@ TEST_CASE("A keeper that cannot replace its guard signals the owner itself befor
 }
 
 TEST_CASE("A signal arriving with the lock reaches only an owner that was told it holds") {
-  const std::string lock = NewLock("signal");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("signal");
   Child script = Child::Start(Script(lock,
                                      "trap 'echo told' TERM; $Z exclusive -v --hold $L; echo $?; "
                                      "while :; do read x && break; done; echo over"));
   script.ReadErrUntil("waiting for");
-  const pid_t front = ChildOf(script.pid());
-  const pid_t keeper = ChildOf(front);
+  const pid_t front = WaitForChild(script.pid());
+  const pid_t keeper = WaitForChild(front);
   REQUIRE(kill(front, SIGSTOP) == 0);
   holder.CloseInput();
   script.ReadErrUntil("acquired");

@@ -34,7 +34,7 @@ TEST_CASE("A script holds a lock for a part of itself and releases it") {
       shell));
   CHECK(script.ReadLine() == "held");
   CHECK(Tree().Children(lock).size() == 1);
-  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", "-q", lock, "--", "true"}, Exited(75));
   script.Write("\n");
   CHECK(script.ReadLine() == "0");
   CHECK(Tree().Children(lock).empty());
@@ -63,17 +63,14 @@ TEST_CASE("An owner that executes another program is the same owner") {
   script.Write("through\n");
   REQUIRE(script.ReadLine() == "through");  // cat is running
   CHECK(tree.Children(lock).size() == 1);
-  script.CloseInput();
-  CHECK(script.Wait() == Exited(0));
+  CHECK(Finish(script) == Exited(0));
   tree.WaitForChildren(lock, 0);
 }
 
 TEST_CASE("A shell that executes zklock does not wait for the lock it holds itself") {
   const std::string lock = NewLock("hold");
-  const Finished finished =
-      Run(Script(lock, "$Z exclusive --hold $L && exec $Z exclusive $L -- echo ran"));
-  CHECK(finished.exit == Exited(0));
-  CHECK(finished.out == "ran\n");
+  CHECK(Run(Script(lock, "$Z exclusive --hold $L && exec $Z exclusive $L -- echo ran"), Exited(0))
+            .out == "ran\n");
 }
 
 TEST_CASE("--max-queue counts the shell's hold for others, but not for runs below the shell") {
@@ -86,20 +83,16 @@ TEST_CASE("--max-queue counts the shell's hold for others, but not for runs belo
                        "$Z exclusive --hold --max-queue 0 $L; echo $?; read x; :"));
   CHECK(script.ReadLine() == "ran");
   CHECK(script.ReadLine() == "0");
-  const Finished other = RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"});
-  CHECK(other.exit == Exited(75));
-  CHECK_THAT(other.err, Catch::Contains("nobody may wait for it"));
-  script.CloseInput();
-  CHECK(script.Wait() == Exited(0));
+  CHECK_THAT(RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"}, Exited(75)).err,
+             Catch::Contains("nobody may wait for it"));
+  CHECK(Finish(script) == Exited(0));
 }
 
 TEST_CASE("A shell that executes zklock may still inspect and release what it holds") {
   const auto last = GENERATE(as<std::string>{}, "inspect --mine -q $L", "release $L");
   CAPTURE(last);
   const std::string lock = NewLock("hold");
-  const Finished finished = Run(Script(lock, "$Z exclusive --hold $L && exec $Z " + last));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+  Run(Script(lock, "$Z exclusive --hold $L && exec $Z " + last), Exited(0));
   Tree().WaitForChildren(lock, 0);
 }
 
@@ -111,13 +104,11 @@ TEST_CASE("Ctrl-C ends the script and releases the lock") {
   script.ReadUntil("held");
   script.Write("\x03");
   CHECK(script.Wait() == Killed(SIGINT));
-  Tree tree;
-  tree.WaitForChildren(lock, 0);
+  Tree().WaitForChildren(lock, 0);
 }
 
 TEST_CASE("Ctrl-C during the wait leaves the queue and ends the script") {
-  const std::string lock = NewLock("hold");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("hold");
   ChildOptions options = Script(lock, "$Z exclusive -v --hold $L; echo went on");
   options.keep_stdin = false;
   Child script = Child::StartOnTerminal(options);
@@ -192,8 +183,7 @@ TEST_CASE("A run below the shell is given the contender that holds for the shell
     CHECK_THAT(tokens + " ", Catch::StartsWith(token + " "));
     CHECK((nodes.find(" " + lock + "-b/") != std::string::npos) == !more.empty());
   }
-  script.CloseInput();
-  CHECK(script.Wait() == Exited(0));
+  CHECK(Finish(script) == Exited(0));
 }
 
 TEST_CASE("The shell's hold is recognised and released in every dialect") {
@@ -201,11 +191,11 @@ TEST_CASE("The shell's hold is recognised and released in every dialect") {
   CAPTURE(dialect);
   const std::string lock = NewLock("hold");
   ChildOptions options =
-      Script(lock,
-             "$Z exclusive --hold $L; $Z exclusive --hold $L && echo twice;"
-             "$Z exclusive $L -- echo below; $Z try $L -- echo tried;"
-             "$Z inspect --mine $L; echo $?; $Z release $L; echo $?; $Z try $L -- echo free");
-  options.also_environment.push_back("ZKLOCK_DIALECT=" + dialect);
+      With(Script(lock,
+                  "$Z exclusive --hold $L; $Z exclusive --hold $L && echo twice;"
+                  "$Z exclusive $L -- echo below; $Z try $L -- echo tried;"
+                  "$Z inspect --mine $L; echo $?; $Z release $L; echo $?; $Z try $L -- echo free"),
+           {"ZKLOCK_DIALECT=" + dialect});
   const Finished finished = Run(std::move(options));
   CAPTURE(finished.err);
   CHECK(finished.out == "twice\nbelow\ntried\n0\n0\nfree\n");
@@ -241,12 +231,8 @@ namespace {
 
 /// The requests sent through `proxy`, without pings.
 Words RequestsThrough(const Proxy& proxy) {
-  const auto pieces = proxy.Requests();
-  Words words;
-  for (const Frame& request :
-       FramesOf(std::accumulate(pieces.begin(), pieces.end(), std::string()), true)) {
-    if (request.what != "ping") words.push_back(request.what);
-  }
+  Words words = WordsOf(RequestsOf(proxy));
+  std::erase(words, "ping");
   return words;
 }
 
@@ -260,10 +246,10 @@ TEST_CASE("try asks whether the shell holds with its one session and one list re
   KeepToOneConnection(proxy);
   std::optional<Child> holder;
   if (!ours) holder.emplace(StartHolder(lock));
-  ChildOptions options = Script(lock, "$HOLD; ZKLOCK_SERVERS=$VIA $Z try -q $L -- true; echo $?");
-  options.also_environment.push_back("VIA=" + proxy.address());
-  options.also_environment.push_back(ours ? "HOLD=" + Binary() + " exclusive --hold " + lock
-                                          : "HOLD=true");
+  ChildOptions options =
+      With(Script(lock, "$HOLD; ZKLOCK_SERVERS=$VIA $Z try -q $L -- true; echo $?"),
+           {"VIA=" + proxy.address(),
+            ours ? "HOLD=" + Binary() + " exclusive --hold " + lock : "HOLD=true"});
   const Finished finished = Run(std::move(options));
   CHECK(finished.out == (ours ? "0\n" : "75\n"));
   CHECK(proxy.connections() == 1);
@@ -281,11 +267,11 @@ TEST_CASE("A waiter queued after its own shell's hold checks it with its one ses
   Proxy proxy(TestServers());
   KeepToOneConnection(proxy);
   // A progress line would cause requests too.
-  ChildOptions options =
+  ChildOptions options = With(
       Script(lock,
              "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive --progress none $L -- true; "
-             "echo $?; read x");
-  options.also_environment.push_back("VIA=" + proxy.address());
+             "echo $?; read x"),
+      {"VIA=" + proxy.address()});
   Child script = Child::Start(std::move(options));
   CHECK(script.ReadLine() == "0");
   CHECK(proxy.connections() == 1);
@@ -304,9 +290,9 @@ TEST_CASE(
     "A connection lost during the check for the shell's hold does not make the wait endless") {
   const std::string lock = NewLock("hold");
   Proxy proxy(TestServers());
-  ChildOptions options =
-      Script(lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive -v $L -- echo below");
-  options.also_environment.push_back("VIA=" + proxy.address());
+  ChildOptions options = With(
+      Script(lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive -v $L -- echo below"),
+      {"VIA=" + proxy.address()});
   proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is still on its way
   Child script = Child::Start(std::move(options));
   script.ReadErrUntil("waiting for");
@@ -317,14 +303,12 @@ TEST_CASE(
 
 TEST_CASE("A signal ends a wait before it is known whether the shell itself holds") {
   const auto signal = GENERATE(SIGTERM, SIGINT);
-  const std::string lock = NewLock("hold");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("hold");
   Child between = StartWaiter(lock);
   Proxy proxy(TestServers());
   proxy.Delay(std::chrono::milliseconds(50));
-  ChildOptions options = HolderOptions({"exclusive", "--verbose"}, lock);
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
-  Child waiter = Child::Start(std::move(options));
+  Child waiter = Child::Start(
+      With(HolderOptions({"exclusive", "--verbose"}, lock), {"ZKLOCK_SERVERS=" + proxy.address()}));
   waiter.ReadErrUntil("waiting for " + lock);
   proxy.Freeze();
   waiter.Signal(signal);
@@ -448,8 +432,7 @@ TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends t
   REQUIRE(script.ReadLine() == "held");
   REQUIRE(kill(KeeperOf(lock), signal) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
-  Tree tree;
-  tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
+  Tree().WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
 }
 
 std::size_t DescriptorsOf(pid_t pid) {
@@ -480,8 +463,8 @@ TEST_CASE("The session of a killed keeper is closed if nothing relies on the loc
 TEST_CASE("The session of a killed keeper is closed even if servers require credentials") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   ChildOptions options =
-      Script("/x", "$Z exclusive --hold --session-timeout 40s $L; echo held; read x");
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
+      With(Script("/x", "$Z exclusive --hold --session-timeout 40s $L; echo held; read x"),
+           {"ZKLOCK_SERVERS=" + server.address()});
   options.also_environment.emplace_back("ZKLOCK_AUTH=digest:alice:tulip");
   Child script = Child::Start(std::move(options));
   REQUIRE(script.ReadLine() == "held");
@@ -506,11 +489,11 @@ TEST_CASE("When the keeper is stopped, the owner is signalled before the lease e
 TEST_CASE("When the servers stop answering, the owner is signalled before the lease ends") {
   const std::string lock = NewLock("hold");
   Proxy proxy(TestServers());
-  ChildOptions options =
+  ChildOptions options = With(
       Script(lock,
              "trap 'echo told; exit 0' TERM; $Z exclusive --hold --session-timeout 12s $L || exit; "
-             "echo held; while :; do read -t 1 x; done");
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+             "echo held; while :; do read -t 1 x; done"),
+      {"ZKLOCK_SERVERS=" + proxy.address()});
   Child script = Child::Start(std::move(options));
   REQUIRE(script.ReadLine() == "held");
   Tree tree;
@@ -534,8 +517,7 @@ TEST_CASE("--hold works under cron, with no terminal, no input and almost no env
                          "L=" + lock,
                          "ZKLOCK_SERVERS=" + TestServers()};
   options.prepare = ResetSignals;
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = Run(options, Exited(0));
   CHECK(finished.out == "part\nreleased\n");  // the script's end closes the pipe to the mail
   CHECK(finished.err.empty());
   CHECK(Tree().Children(lock).empty());
@@ -552,8 +534,7 @@ TEST_CASE(
   agent.Write("\n");
   CHECK(agent.ReadLine() == "done");
   CHECK(agent.Wait() == Exited(0));
-  Tree tree;
-  tree.WaitForChildren(lock, 0);
+  Tree().WaitForChildren(lock, 0);
 }
 
 TEST_CASE("A hold in a subshell ends with the subshell") {
@@ -561,8 +542,7 @@ TEST_CASE("A hold in a subshell ends with the subshell") {
   Child script =
       Child::Start(Script(lock, "( $Z exclusive --hold $L && echo inside ); read x; echo after"));
   CHECK(script.ReadLine() == "inside");
-  Tree tree;
-  tree.WaitForChildren(lock, 0);
+  Tree().WaitForChildren(lock, 0);
   script.Write("\n");
   CHECK(script.ReadLine() == "after");
 }
@@ -575,11 +555,10 @@ TEST_CASE("A release sends the owner no signal") {
 }
 
 TEST_CASE("A keeper that cannot fork a guard reports it and releases the lock") {
-  const std::string lock = NewLock("guardless");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("guardless");
   const TemporaryDirectory directory;
-  ChildOptions options = Script(lock, "$Z exclusive --hold $L; echo $?; read x");
-  options.also_environment.push_back("ZKLOCK_CONFIG=/dev/null");
+  ChildOptions options =
+      With(Script(lock, "$Z exclusive --hold $L; echo $?; read x"), {"ZKLOCK_CONFIG=/dev/null"});
   // The leak checker needs a process of its own.
   options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
   const bool is_root = geteuid() == 0;
@@ -612,11 +591,11 @@ TEST_CASE("A keeper that cannot fork a guard reports it and releases the lock") 
 
 TEST_CASE("An impossible --hold is refused before any request to the servers") {
   const std::string lock = NewLock("hold");
-  CHECK(RunZklock({"exclusive", "--hold", lock, "--", "true"}).exit == Exited(64));
-  CHECK(RunZklock({"exclusive", "--hold", "-c", "true", lock}).exit == Exited(64));
-  CHECK(RunZklock({"exclusive", "--owner-pid", "1", lock, "--", "true"}).exit == Exited(64));
-  CHECK(RunZklock({"exclusive", "--hold", "--owner-pid", "x", lock}).exit == Exited(64));
-  CHECK(RunZklock({"exclusive", "--hold", "--owner-pid", "2147483647", lock}).exit == Exited(64));
+  RunZklock({"exclusive", "--hold", lock, "--", "true"}, Exited(64));
+  RunZklock({"exclusive", "--hold", "-c", "true", lock}, Exited(64));
+  RunZklock({"exclusive", "--owner-pid", "1", lock, "--", "true"}, Exited(64));
+  RunZklock({"exclusive", "--hold", "--owner-pid", "x", lock}, Exited(64));
+  RunZklock({"exclusive", "--hold", "--owner-pid", "2147483647", lock}, Exited(64));
   const Finished wrapped = Run(Script(lock, "timeout 50 $Z exclusive --hold $L; echo $?"));
   CHECK(wrapped.out == "64\n");
   CHECK_THAT(wrapped.err, Catch::Contains("--owner-pid"));
@@ -624,8 +603,7 @@ TEST_CASE("An impossible --hold is refused before any request to the servers") {
 }
 
 TEST_CASE("With --hold, a conflict and unreachable servers have the same exit status as in a run") {
-  const std::string lock = NewLock("hold");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("hold");
   const Finished finished =
       Run(Script(lock,
                  "$Z try --hold $L; echo $?; $Z exclusive -E 3 --wait 1ms --hold $L; echo $?;"

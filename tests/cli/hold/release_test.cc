@@ -20,11 +20,10 @@ std::string OnlyContender(const std::string& lock) { return Tree().Children(lock
 TEST_CASE(
     "A holder asked to release ends its command, reports who asked and why, and exits with 76") {
   const auto mode = GENERATE(as<std::string>{}, "exclusive", "read", "write");
-  const std::string lock = NewLock("release");
-  Child holder = StartHolder({mode}, lock);
-  const Finished finished = RunZklock({"release", "--contender", OnlyContender(lock), "--yes",
-                                       "--wait-released", "--reason", "a restart\n\x1b[31m", lock});
-  CHECK(finished.exit == Exited(0));
+  auto [lock, holder] = HoldNewLock("release", {mode});
+  RunZklock({"release", "--contender", OnlyContender(lock), "--yes", "--wait-released", "--reason",
+             "a restart\n\x1b[31m", lock},
+            Exited(0));
   CHECK(Tree().Children(lock).empty());  // --wait-released has waited
   CHECK(holder.Wait() == Exited(76));
   CHECK_THAT(holder.err(), Catch::Contains("asked to release " + lock));
@@ -34,13 +33,11 @@ TEST_CASE(
 }
 
 TEST_CASE("A waiter asked to release leaves with the conflict code; the holder stays") {
-  const std::string lock = NewLock("release");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("release");
   Child waiter = StartWaiter({"exclusive", "-E", "5"}, lock);
   const std::string waiting = InQueueOrder(Tree().Children(lock)).at(1);
-  const Finished asked =
-      RunZklock({"release", "--contender", waiting, "--yes", "-v", "--wait-released", lock});
-  CHECK(asked.exit == Exited(0));
+  const Finished asked = RunZklock(
+      {"release", "--contender", waiting, "--yes", "-v", "--wait-released", lock}, Exited(0));
   const std::string whom = "sh \\(pid " + std::to_string(waiter.pid()) + ", [^)]*waiting for .*\\)";
   CHECK_THAT(asked.err,
              Catch::Matches("(.|\n)*zklock: asked " + whom + " to leave the queue of " + lock +
@@ -52,11 +49,10 @@ TEST_CASE("A waiter asked to release leaves with the conflict code; the holder s
 
 TEST_CASE("release --holders asks all holders, --all the waiters too") {
   const auto all = GENERATE(false, true);
-  const std::string lock = NewLock("release");
-  Child first = StartHolder({"read"}, lock);
+  auto [lock, first] = HoldNewLock("release", {"read"});
   Child second = StartHolder({"read"}, lock);
   Child waiter = StartWaiter(lock);
-  CHECK(RunZklock({"release", all ? "--all" : "--holders", "--yes", lock}).exit == Exited(0));
+  RunZklock({"release", all ? "--all" : "--holders", "--yes", lock}, Exited(0));
   CHECK(first.Wait() == Exited(76));
   CHECK(second.Wait() == Exited(76));
   if (all) {
@@ -71,20 +67,18 @@ TEST_CASE("A Curator contender is asked by Curator's own message, an incompatibl
   Tree tree;
   const std::string curator = tree.Create(lock + "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
                                           ZnodeKind::kEphemeralSequential, "127.0.0.1");
-  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(tree.Get(curator)->data == "__REVOKE__");
   tree.Delete(curator);
   const std::string incompatible =
       tree.Create(lock + "/incompatible-", ZnodeKind::kEphemeralSequential, "data");
-  const Finished finished = RunZklock({"release", "--holders", "--yes", lock});
-  CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains("--force"));
+  CHECK_THAT(RunZklock({"release", "--holders", "--yes", lock}, Exited(75)).err,
+             Catch::Contains("--force"));
   CHECK(tree.Get(incompatible)->data == "data");
 }
 
 TEST_CASE("Curator's message also asks a zklock; other data, even a megabyte of it, does not") {
-  const std::string lock = NewLock("release");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("release");
   Tree tree;
   const std::string contender = lock + "/" + OnlyContender(lock);
   const std::string reason(900'000, 'x');
@@ -103,15 +97,12 @@ TEST_CASE("Curator's message also asks a zklock; other data, even a megabyte of 
 }
 
 TEST_CASE("release --force deletes at once and states the consequences") {
-  const std::string lock = NewLock("release");
-  Child holder = StartHolder({"exclusive", "--on-lost", "warn"}, lock);
-  const Finished finished = RunZklock({"release", "--holders", "--force", "--yes", lock});
-  CHECK(finished.exit == Exited(0));
-  CHECK_THAT(finished.err, Catch::Contains("two may run together"));
+  auto [lock, holder] = HoldNewLock("release", {"exclusive", "--on-lost", "warn"});
+  CHECK_THAT(RunZklock({"release", "--holders", "--force", "--yes", lock}, Exited(0)).err,
+             Catch::Contains("two may run together"));
   CHECK(Tree().Children(lock).empty());
   CHECK_FALSE(holder.HasEnded());
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(76));
+  CHECK(Finish(holder) == Exited(76));
 }
 
 TEST_CASE(
@@ -124,16 +115,15 @@ TEST_CASE(
     holder.CloseInput();
     holder.Wait();
   }
-  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(75));
+  RunZklock({"release", "--holders", "--yes", lock}, Exited(75));
   Child holder = StartHolder(lock);
-  CHECK(RunZklock({"release", "--contender", old, "--yes", lock}).exit == Exited(75));
+  RunZklock({"release", "--contender", old, "--yes", lock}, Exited(75));
   CHECK_FALSE(holder.HasEnded());
 }
 
 TEST_CASE("release requires --yes without a terminal; on one it says what it will do, and asks") {
-  const std::string lock = NewLock("release");
-  Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
-  CHECK(RunZklock({"release", "--holders", lock}).exit == Exited(64));
+  auto [lock, holder] = HoldNewLock("release", {"exclusive", "--label", "nightly"});
+  RunZklock({"release", "--holders", lock}, Exited(64));
   {
     Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
     const std::string question = asked.ReadUntil("[y/N] ");
@@ -182,7 +172,7 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
                        "--yes",   "--reason", "disk full",         lock};
   Child holder = StartHolder({"exclusive", "--label", "nightly", "-z", holders.address()}, lock);
   SECTION("one that reads it") {
-    CHECK(RunZklock(words).exit == Exited(0));
+    RunZklock(words, Exited(0));
     CHECK(holder.Wait() == Exited(76));
     CHECK_THAT(holder.err(),
                Catch::StartsWith("zklock: lost " + lock + ": taken away by ") &&
@@ -191,7 +181,7 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
   SECTION("one that release may not write to") {
     Tree().SetAcl(lock + "/" + OnlyContender(lock), kRead);
     read->set_value();
-    CHECK(RunZklock(words).exit == Exited(0));
+    RunZklock(words, Exited(0));
     CHECK(holder.Wait() == Exited(76));
     CHECK(holder.err() == "zklock: lost " + lock +
                               ": our contender was deleted; sh ('nightly') was ended with TERM\n");
@@ -199,16 +189,15 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
   SECTION("one that cannot read it") {
     holders.Freeze();
     read->set_value();
-    CHECK(RunZklock(words).exit == Exited(0));
+    RunZklock(words, Exited(0));
     CHECK(Tree().Children(lock).empty());
   }
 }
 
 TEST_CASE("--position selects one by its place, on a terminal only, and --host all of a host") {
-  const std::string lock = NewLock("release");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("release");
   Child waiter = StartWaiter(lock);
-  CHECK(RunZklock({"release", "--position", "2", "--yes", lock}).exit == Exited(64));
+  RunZklock({"release", "--position", "2", "--yes", lock}, Exited(64));
   {
     Child asked = Child::StartOnTerminal(Zklock({"release", "--position", "2", lock}));
     CHECK_THAT(asked.ReadUntil(" to leave the queue of " + lock + "? [y/N] "),
@@ -218,11 +207,10 @@ TEST_CASE("--position selects one by its place, on a terminal only, and --host a
   }
   CHECK(waiter.Wait() == Exited(75));
   CHECK_FALSE(holder.HasEnded());
-  CHECK(RunZklock({"release", "--host", "nowhere", "--yes", lock}).exit == Exited(75));
+  RunZklock({"release", "--host", "nowhere", "--yes", lock}, Exited(75));
   Child other = StartWaiter(lock);
   const std::string host = RunZklock({"exclusive", NewLock("release"), "--", "hostname"}).out;
-  CHECK(RunZklock({"release", "--host", host.substr(0, host.find('\n')), "--yes", lock}).exit ==
-        Exited(0));
+  RunZklock({"release", "--host", host.substr(0, host.find('\n')), "--yes", lock}, Exited(0));
   CHECK(other.Wait() == Exited(75));
   CHECK(holder.Wait() == Exited(76));
 }
@@ -236,7 +224,7 @@ TEST_CASE("A request to a --hold is passed to its owner, which has time to end")
   options.keep_stdin = true;
   Child script = Child::Start(options);
   REQUIRE(script.ReadLine() == "held");
-  CHECK(RunZklock({"release", "--holders", "--yes", "--wait-released", lock}).exit == Exited(0));
+  RunZklock({"release", "--holders", "--yes", "--wait-released", lock}, Exited(0));
   CHECK(script.Wait() == Exited(4));
   CHECK(script.out() == "held\ntold\n");
 }
@@ -249,7 +237,7 @@ TEST_CASE("Contradictory or missing targets are refused") {
     Words arguments = words;
     arguments.insert(arguments.begin(), "release");
     arguments.emplace_back("/t/x");
-    CHECK(RunZklock(arguments).exit == Exited(64));
+    RunZklock(arguments, Exited(64));
   }
 }
 

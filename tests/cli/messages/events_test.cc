@@ -47,8 +47,7 @@ Words Names(const std::vector<json>& events) {
 /// Runs `zklock WORDS --events FILE LOCK -- COMMAND`.
 std::vector<json> EventsOf(Words words, const std::string& lock, const Words& command) {
   const TemporaryDirectory directory;
-  words.insert(words.end(), {"--events", directory.Path("events"), lock, "--"});
-  words.insert(words.end(), command.begin(), command.end());
+  words = words + Words{"--events", directory.Path("events"), lock, "--"} + command;
   RunZklock(words);
   return Events(directory.Read("events"));
 }
@@ -132,8 +131,7 @@ TEST_CASE("events name the lock, the contender and the token like the command's 
 }
 
 TEST_CASE("the events of runs that do not get the lock: no command exits") {
-  const std::string lock = NewLock("events");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("events");
   const std::string held = Tree().Children(lock).front();
   const auto busy = EventsOf({"try"}, lock, {"true"});
   CHECK(Names(busy) == Words{"connected", "released held 75"});
@@ -154,21 +152,20 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
 
 TEST_CASE("the events of a run that is too soon: the lock is acquired, no command exits") {
   const std::string lock = NewLock("events");
-  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
   const auto check = [&](const std::string& option) {
     const auto events = EventsOf({"exclusive", option, "1h"}, lock, {"true"});
     CHECK(Names(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
     CheckDocumented(events);
   };
   check("--min-interval");
-  CHECK(RunZklock({"exclusive", "--once-per", "1h", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", "--once-per", "1h", lock, "--", "true"}, Exited(0));
   check("--once-per");
 }
 
 TEST_CASE("the events of a lock that is lost") {
   const TemporaryDirectory directory;
-  const std::string lock = NewLock("events");
-  Child holder = StartHolder({"exclusive", "--events", directory.Path("events")}, lock);
+  auto [lock, holder] = HoldNewLock("events", {"exclusive", "--events", directory.Path("events")});
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).front());
   CHECK(holder.Wait() == Exited(76));
@@ -181,9 +178,8 @@ TEST_CASE("the events of a lock that is lost") {
 
 TEST_CASE("the events of a run that is asked to release") {
   const TemporaryDirectory directory;
-  const std::string lock = NewLock("events");
-  Child holder = StartHolder({"exclusive", "--events", directory.Path("events")}, lock);
-  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  auto [lock, holder] = HoldNewLock("events", {"exclusive", "--events", directory.Path("events")});
+  RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(holder.Wait() == Exited(76));
   const auto events = Events(directory.Read("events"));
   CHECK(Names(events) ==
@@ -199,8 +195,7 @@ TEST_CASE("the events of a connection that breaks while the command runs") {
       {"exclusive", "-v", "-z", proxy.address(), "--events", directory.Path("events")}, lock);
   proxy.Cut();
   holder.ReadErrUntil("confirmed");
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   const auto events = Events(directory.Read("events"));
   CHECK(Names(events) == Words{"connected", "queued", "acquired", "suspect", "connected",
                                "confirmed", "exited 0", "released ended 0"});
@@ -210,10 +205,9 @@ TEST_CASE("the events of a connection that breaks while the command runs") {
 TEST_CASE("the events under an outer lock, and without servers") {
   const std::string lock = NewLock("events");
   const TemporaryDirectory directory;
-  const Finished finished =
-      RunZklock({"exclusive", lock, "--", Binary(), "exclusive", "-z", TestServers(), "--events",
-                 directory.Path("events"), lock, "--", "sh", "-c", "exit 4"});
-  CHECK(finished.exit == Exited(4));
+  RunZklock({"exclusive", lock, "--", Binary(), "exclusive", "-z", TestServers(), "--events",
+             directory.Path("events"), lock, "--", "sh", "-c", "exit 4"},
+            Exited(4));
   const auto nested = Events(directory.Read("events"));
   CHECK(Names(nested) == Words{"acquired", "exited 4"});
   CHECK(nested[0]["nested"] == true);
@@ -231,12 +225,12 @@ TEST_CASE("events are appended to a file, which is created as a shell would crea
     ResetSignals();
     umask(027);
   };
-  CHECK(Run(options).exit == Exited(0));
+  Run(options, Exited(0));
   const std::string first = directory.Read("events");
   struct stat status {};
   REQUIRE(stat(path.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0640);
-  CHECK(Run(options).exit == Exited(0));
+  Run(options, Exited(0));
   CHECK_THAT(directory.Read("events"), Catch::StartsWith(first));
   CHECK(Events(directory.Read("events")).size() == 10);
 }
@@ -246,9 +240,7 @@ TEST_CASE("events can be written to a descriptor, which the command does not inh
   ChildOptions options = Zklock({"exclusive", "--events", pipe.number(), NewLock("events"), "--",
                                  "sh", "-c", "ls -l /proc/$$/fd"});
   options.inherit = {pipe.write.get()};
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(0));
-  CHECK_THAT(finished.out, !Catch::Contains(" " + pipe.number() + " ->"));
+  CHECK_THAT(Run(options, Exited(0)).out, !Catch::Contains(" " + pipe.number() + " ->"));
   char buffer[4096];
   const ssize_t size = read(pipe.read.get(), buffer, sizeof buffer);
   REQUIRE(size > 0);
@@ -257,10 +249,11 @@ TEST_CASE("events can be written to a descriptor, which the command does not inh
 }
 
 TEST_CASE("with events on standard error the command keeps its own") {
-  const Finished finished =
-      RunZklock({"exclusive", "--events", "2", NewLock("events"), "--", "sh", "-c", "echo E >&2"});
-  CHECK(finished.exit == Exited(0));
-  CHECK_THAT(finished.err, Catch::Contains("\nE\n") && Catch::Contains("\"event\":\"released\""));
+  CHECK_THAT(
+      RunZklock({"exclusive", "--events", "2", NewLock("events"), "--", "sh", "-c", "echo E >&2"},
+                Exited(0))
+          .err,
+      Catch::Contains("\nE\n") && Catch::Contains("\"event\":\"released\""));
 }
 
 TEST_CASE("a descriptor that is not writable is a usage error, a file that is not a system error") {

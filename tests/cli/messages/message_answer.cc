@@ -35,8 +35,7 @@ std::string ListAnswered(std::int32_t error) {
 
 /// A waiter that comes back, finds its contender, and is told that there is no LOCK.
 std::string LockGoneButNotContender() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Proxy proxy(TestServers());
   const auto is_back = std::make_shared<std::atomic<bool>>(false);
   proxy.EditReplies([is_back](const std::string& request, std::string reply) {

@@ -23,16 +23,14 @@ std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
 
 /// What `zklock WORDS` says of a LOCK that a zklock of other words holds.
 std::string MeetsHolder(const Words& holders, Words words) {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(holders, lock);
+  auto [lock, holder] = HoldNewLock("said", holders);
   words.insert(words.end(), {lock, "--", "true"});
   return SaidBy(words, 78);
 }
 
 /// The holder's number is overwritten.
 std::string MeetsUnknownPermits() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"exclusive", "--permits", "2"});
   Tree().SetData(lock + "/leases", "");
   return SaidBy({"exclusive", "--permits", "2", lock, "--", "true"}, 78);
 }
@@ -46,8 +44,7 @@ std::string OnEphemeral(const std::string& below) {
 
 /// The waiter's list is a new one when its predecessor, a waiter too, is gone.
 std::string IncompatibleArrives() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   const Child between = StartWaiter(lock);
   Child waiter = StartWaiter(lock);
   Tree tree;
@@ -104,7 +101,7 @@ Provocations LockProvocations() {
       {{"kReservedInOtherMode"},
        [] {
          const std::string lock = NewLock("said");
-         CHECK(RunZklock({"exclusive", "--reserve", "ci", lock}).exit == Exited(0));
+         RunZklock({"exclusive", "--reserve", "ci", lock}, Exited(0));
          return SaidBy({"read", "--reserve", "ci", lock}, 78);
        }},
       meets("kKazooProgram", "/" + kHex + "__lock__", in_queue, {"exclusive"}),

@@ -29,16 +29,14 @@ void TakeAway(const std::string& lock) {
 }
 
 std::string TakenAway() {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   TakeAway(lock);
   CHECK(holder.Wait() == Exited(76));
   return holder.err();
 }
 
 std::string RunsOn() {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(kShortLease, lock);
+  auto [lock, holder] = HoldNewLock("said", kShortLease);
   TakeAway(lock);
   holder.ReadErrUntil("--on-lost warn)\n");
   return holder.err();
@@ -79,8 +77,7 @@ std::string Killed(const std::string& kill_after) {
 
 /// zklock is stopped until the servers end its session.
 std::string Paused() {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(kShortLease, lock);
+  auto [lock, holder] = HoldNewLock("said", kShortLease);
   holder.Signal(SIGSTOP);
   holder.WaitUntilStopped();
   Tree().WaitForChildren(lock, 0);
@@ -108,8 +105,7 @@ std::string LostAfterEnd() {
 
 std::string Unproven() {
   Proxy proxy(TestServers());
-  Words words = kShortLease;
-  words.insert(words.end(), {"-z", proxy.address()});
+  Words words = kShortLease + Words{"-z", proxy.address()};
   Child holder = StartHolder(words, NewLock("said"));
   proxy.Freeze();
   holder.ReadErrUntil("no server answered for ");
@@ -164,8 +160,7 @@ std::string Shortened() {
   holder.ReadErrUntil("this server shortened it from 20s\n");
   grants.Reconnect();
   holder.ReadErrUntil("still applies\n");
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   return holder.err();
 }
 
@@ -208,7 +203,7 @@ std::string MayBeReserved(bool is_answered) {
       Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
                                           "--connect-timeout", "3s", "--reserve", "ci", lock})),
            Exited(69));
-  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  RunZklock({"release", "--reserve", "ci", lock}, Exited(0));
   return said;
 }
 
@@ -233,7 +228,7 @@ std::string NotReserved() {
   std::string said = Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
                                                          "-E", "0", "--reserve", "ci", lock})),
                           Exited(69));
-  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(75));
+  RunZklock({"release", "--reserve", "ci", lock}, Exited(75));
   return said;
 }
 
@@ -251,15 +246,14 @@ std::string StaysReserved() {
       Child::Start(ZklockAt(proxy.address(), {"exclusive", "--reserve", "ci", lock, "--", "true"}));
   zklock.set_value(child.pid());
   CHECK(child.Wait() == Exited(128 + SIGTERM));
-  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  RunZklock({"release", "--reserve", "ci", lock}, Exited(0));
   return child.err();
 }
 
 /// Runs under a reservation that is released meanwhile.
 std::string Outlived() {
-  const std::string lock = NewLock("said");
-  Child run = StartHolder({"exclusive", "--reserve", "ci", "--quiet"}, lock);
-  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  auto [lock, run] = HoldNewLock("said", {"exclusive", "--reserve", "ci", "--quiet"});
+  RunZklock({"release", "--reserve", "ci", lock}, Exited(0));
   run.Write("0\n");
   CHECK(run.Wait() == Exited(0));
   return run.err();
@@ -286,17 +280,18 @@ std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& a
   const TemporaryDirectory directory;
   const std::string lock = NewLock("said");
   // In a mount namespace, with a /dev/log of its own.
-  ChildOptions options = Script(
-      lock,
-      "mkdir $D && exec unshare --user --map-root-user --mount sh -c '"
-      "mount -t tmpfs none $D && touch $D/null $D/urandom || exit;"
-      "mount --bind /dev/null $D/null; mount --bind /dev/urandom $D/urandom;"
-      "mount --rbind $D /dev;"
-      "perl -MSocket -e \"socket(S, AF_UNIX, SOCK_DGRAM, 0); bind(S, sockaddr_un(q(/dev/log)));"
-      "open(F, q(>), q(/dev/up)); recv(S, \\$line, 4096, 0); print \\$line, chr(10)\" & "
-      "until test -e /dev/up; do sleep 0.01; done; "
-      "sh -c \"trap : TERM; $Z exclusive --hold $L || exit; echo held; read x\"; wait'");
-  options.also_environment.push_back("D=" + directory.Path("dev"));
+  ChildOptions options = With(
+      Script(
+          lock,
+          "mkdir $D && exec unshare --user --map-root-user --mount sh -c '"
+          "mount -t tmpfs none $D && touch $D/null $D/urandom || exit;"
+          "mount --bind /dev/null $D/null; mount --bind /dev/urandom $D/urandom;"
+          "mount --rbind $D /dev;"
+          "perl -MSocket -e \"socket(S, AF_UNIX, SOCK_DGRAM, 0); bind(S, sockaddr_un(q(/dev/log)));"
+          "open(F, q(>), q(/dev/up)); recv(S, \\$line, 4096, 0); print \\$line, chr(10)\" & "
+          "until test -e /dev/up; do sleep 0.01; done; "
+          "sh -c \"trap : TERM; $Z exclusive --hold $L || exit; echo held; read x\"; wait'"),
+      {"D=" + directory.Path("dev")});
   Child script = Child::Start(options);
   if (script.ReadLine() != "held") return "";
   act(lock);
@@ -312,16 +307,13 @@ std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& a
 /// By release --force, whose reason the keeper has read.
 std::string ForcedFromShell() {
   return LoggedByKeeper([](const std::string& lock) {
-    CHECK(
-        RunZklock({"release", "--holders", "--force", "--yes", "--reason", "for fun", lock}).exit ==
-        Exited(0));
+    RunZklock({"release", "--holders", "--force", "--yes", "--reason", "for fun", lock}, Exited(0));
   });
 }
 
 std::string AskedOfShell() {
   return LoggedByKeeper([](const std::string& lock) {
-    CHECK(RunZklock({"release", "--holders", "--yes", "--reason", "for fun", lock}).exit ==
-          Exited(0));
+    RunZklock({"release", "--holders", "--yes", "--reason", "for fun", lock}, Exited(0));
   });
 }
 

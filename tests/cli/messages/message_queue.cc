@@ -13,8 +13,7 @@ namespace zklock::test {
 namespace {
 
 std::string ContenderAt(const std::string& lock, std::size_t position) {
-  Tree tree;
-  return InQueueOrder(tree.Children(lock)).at(position);
+  return InQueueOrder(Tree().Children(lock)).at(position);
 }
 
 std::string Taken(const std::string& lock) {
@@ -23,8 +22,7 @@ std::string Taken(const std::string& lock) {
 }
 
 std::string WaitOver() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   return SaidBy({"exclusive", "--wait", "1ms", lock, "--", "true"}, 75);
 }
 
@@ -46,8 +44,7 @@ std::string WaitOverBehindWaiter() {
 
 /// A reader waits for a writer that waits for another reader.
 std::string WriterAhead() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder({"read"}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"read"});
   Tree tree;
   tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
               ZnodeKind::kEphemeralSequential, R"({"host":"h7","pid":4711})");
@@ -55,11 +52,9 @@ std::string WriterAhead() {
 }
 
 std::string PermitsTaken(const Words& words) {
-  const std::string lock = NewLock("said");
-  const Child first = StartHolder({"exclusive", "--permits", "2", "--label", "nightly"}, lock);
+  auto [lock, first] = HoldNewLock("said", {"exclusive", "--permits", "2", "--label", "nightly"});
   const Child second = StartHolder({"exclusive", "--permits", "2", "--label", "nightly"}, lock);
-  Words all = words;
-  all.insert(all.end(), {"--permits", "2", lock, "--", "true"});
+  Words all = words + Words{"--permits", "2", lock, "--", "true"};
   const std::string said = SaidBy(all, 75);
   CHECK_THAT(said,
              Catch::Contains("held by sh (pid ") && Catch::Contains(", 'nightly'), and 1 more"));
@@ -67,8 +62,7 @@ std::string PermitsTaken(const Words& words) {
 }
 
 std::string OneOfSetTaken() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"exclusive", "--label", "nightly"});
   const std::string said = SaidBy({"try", NewLock("said"), lock, "--", "true"}, 75);
   CHECK_THAT(said,
              Catch::Contains(lock + " is held by sh (pid ") && Catch::Contains("'nightly');"));
@@ -76,15 +70,13 @@ std::string OneOfSetTaken() {
 }
 
 std::string QueueFull(const std::string& most) {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   const Child waiter = StartWaiter(lock);
   return SaidBy({"exclusive", "--max-queue", most, lock, "--", "true"}, 75);
 }
 
 std::string Superseded() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Child older = StartWaiter({"exclusive", "--supersede"}, lock);
   const Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
   CHECK(older.Wait() == Exited(75));
@@ -92,8 +84,7 @@ std::string Superseded() {
 }
 
 std::string Removed() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Child waiter = StartWaiter(lock);
   Tree().Delete(lock + "/" + ContenderAt(lock, 1));
   CHECK(waiter.Wait() == Exited(75));
@@ -101,28 +92,25 @@ std::string Removed() {
 }
 
 std::string AskedToLeave() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Child waiter = StartWaiter(lock);
-  CHECK(RunZklock({"release", lock, "--contender", ContenderAt(lock, 1), "--yes", "--reason",
-                   "a restart"})
-            .exit == Exited(0));
+  RunZklock(
+      {"release", lock, "--contender", ContenderAt(lock, 1), "--yes", "--reason", "a restart"},
+      Exited(0));
   CHECK(waiter.Wait() == Exited(75));
   return waiter.err();
 }
 
 /// A holder whose contender's data becomes `data`.
 std::string HolderWrittenTo(const std::string& data) {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Tree().SetData(lock + "/" + ContenderAt(lock, 0), data);
   CHECK(holder.Wait() == Exited(76));
   return holder.err();
 }
 
 std::string StoppedWaiting() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Child waiter = StartWaiter(lock);
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));
@@ -130,8 +118,7 @@ std::string StoppedWaiting() {
 }
 
 std::string StoppedWaitingUnanswered() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Proxy proxy(TestServers());
   Child waiter = StartWaiter({"exclusive", "-z", proxy.address()}, lock);
   proxy.Freeze();
@@ -143,8 +130,7 @@ std::string StoppedWaitingUnanswered() {
 }
 
 std::string Reserve(const std::string& lock, const Words& more = {}) {
-  Words words = {"exclusive", "--verbose", "--reserve", "freeze", lock};
-  words.insert(words.end(), more.begin(), more.end());
+  Words words = Words{"exclusive", "--verbose", "--reserve", "freeze", lock} + more;
   return SaidBy(words, 0);
 }
 
@@ -161,8 +147,7 @@ std::string ReservationEnds() {
 }
 
 std::string ReservationOverdue() {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("said"), ZnodeKind::kPersistent, "zklock/1");
+  auto [tree, lock] = MadeLock("said", "zklock/1");
   Reserve(lock, {"--for", "1s"});
   tree.SetAcl(lock, kRead | kCreate);
   Child waiter = Child::Start(Zklock({"exclusive", "--progress", "none", lock, "--", "true"}));
@@ -187,8 +172,7 @@ std::string OpenLock() {
 }
 
 std::string PreemptedBy(const std::string& whom) {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   return SaidBy({"exclusive", "--preempt", whom, lock, "--", "true"}, 0);
 }
 
@@ -203,8 +187,7 @@ std::string PreemptsUntilGone(const std::string& lock, const std::function<void(
 
 /// Four contenders of others: of another program, or ours that may not be written to.
 std::string PreemptsOthers(const std::string& data, bool are_protected) {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("said"), ZnodeKind::kPersistent, "zklock/1");
+  auto [tree, lock] = MadeLock("said", "zklock/1");
   Words paths;
   for (int i = 0; i < 4; ++i) {
     const std::string name = are_protected ? "host-0f8fad5b-d9cb-469f-a165-70867728950e-lock-"
@@ -221,7 +204,7 @@ std::string PreemptsReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
   return PreemptsUntilGone(lock, [&] {
-    CHECK(RunZklock({"release", "--reserve", "freeze", lock}).exit == Exited(0));
+    RunZklock({"release", "--reserve", "freeze", lock}, Exited(0));
   });
 }
 
@@ -236,7 +219,7 @@ std::string WaitsForReservation() {
 
 std::string RanLately(const std::string& option) {
   const Words words = {"exclusive", option, "1h", NewLock("said"), "--", "true"};
-  CHECK(RunZklock(words).exit == Exited(0));
+  RunZklock(words, Exited(0));
   return SaidBy(words, 75);
 }
 
@@ -258,19 +241,16 @@ std::string RunWithHistory(const std::string& data, int permissions) {
 }
 
 std::string HistoryWrittenTo() {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder({"exclusive", "--verbose", "--history", "8"}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"exclusive", "--verbose", "--history", "8"});
   Tree tree;
   tree.WaitForChildren(lock, 2);
   tree.SetData(lock + "/last-run", "");
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   return holder.err();
 }
 
 std::string PlaceLost() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Proxy proxy(TestServers());
   Child waiter = StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"}, lock);
   proxy.Freeze();
@@ -283,8 +263,7 @@ std::string PlaceLost() {
 
 /// A waiter whose reconnect is granted 12 s, after 4 s. It asks for `asked`.
 std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Regranted regranted(TestServers(), {4'000, 12'000});
   Child waiter = StartWaiter(
       {"exclusive", "--session-timeout", asked, "-z", regranted.proxy().address()}, lock);
@@ -296,8 +275,7 @@ std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
 }
 
 std::string PlainProgress() {
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   waiter.ReadErrUntil("\n");
   holder.CloseInput();
@@ -341,7 +319,7 @@ std::string AsLines(std::string screen) {
 
 std::string Renewed() {
   const std::string lock = NewLock("said");
-  CHECK(RunZklock({"exclusive", "--reserve", "ci", "--for", "1h", lock}).exit == Exited(0));
+  RunZklock({"exclusive", "--reserve", "ci", "--for", "1h", lock}, Exited(0));
   Child second = Child::StartOnTerminal(
       OnTerminal(Zklock({"exclusive", "--reserve", "ci", "--for", "2h", lock})));
   CHECK(second.Wait() == Exited(0));

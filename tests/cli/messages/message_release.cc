@@ -11,8 +11,7 @@ const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-";
 
 /// `zklock release WORDS --yes LOCK`, while a holder and a waiter are there.
 std::string Release(Words words) {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"exclusive", "--label", "nightly"});
   const Child waiter = StartWaiter(lock);
   words.insert(words.begin(), "release");
   words.insert(words.end(), {"--yes", lock});
@@ -32,7 +31,7 @@ std::string ReleaseUnknown(const std::string& name, const std::string& data, boo
 /// A reserved LOCK.
 std::string Reserved() {
   const std::string lock = NewLock("said");
-  CHECK(RunZklock({"exclusive", "--reserve", "freeze", lock}).exit == Exited(0));
+  RunZklock({"exclusive", "--reserve", "freeze", lock}, Exited(0));
   return lock;
 }
 
@@ -45,15 +44,13 @@ std::string ReleaseOwn() {
 }
 
 std::string ReleasePermit() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"exclusive", "--permits", "2"});
   return SaidBy({"release", "--holders", "--yes", lock}, 0);
 }
 
 std::string ReleaseNobody(Words words, int status) {
   const std::string lock = NewLock("said");
-  Tree tree;
-  tree.Create(lock + "/build-0000000007");
+  Tree().Create(lock + "/build-0000000007");
   words.insert(words.begin(), "release");
   words.push_back(lock);
   return SaidBy(words, status);
@@ -97,7 +94,7 @@ std::string DeniedReservation() {
 
 std::string ForcedReservation() {
   const std::string lock = NewLock("said");
-  CHECK(RunZklock({"exclusive", "--reserve", "ci", lock}).exit == Exited(0));
+  RunZklock({"exclusive", "--reserve", "ci", lock}, Exited(0));
   const std::string name = Tree().Children(lock).at(0);
   const std::string said = SaidBy({"release", "--force", "--contender", name, "--yes", lock}, 0);
   CHECK_THAT(said, !Catch::Contains("until its command has ended"));

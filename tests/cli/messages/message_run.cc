@@ -88,14 +88,12 @@ std::string NotExecuted() {
 std::string Steps() { return SaidBy({"exclusive", "-v", NewLock("said"), "--", "true"}, 0); }
 
 std::string Waits() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   return StartWaiter(lock).err();
 }
 
 std::string NothingOfOurs() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   return SaidBy({"try", "-v", lock, "--", "true"}, 75);
 }
 
@@ -106,8 +104,7 @@ std::string AncestorHolds() {
 
 std::string SuspectAndConfirmed() {
   Proxy proxy(TestServers());
-  const std::string lock = NewLock("said");
-  Child holder = StartHolder({"exclusive", "-v", "-z", proxy.address()}, lock);
+  auto [lock, holder] = HoldNewLock("said", {"exclusive", "-v", "-z", proxy.address()});
   proxy.Cut();
   holder.ReadErrUntil("confirmed");
   holder.Write("0\n");

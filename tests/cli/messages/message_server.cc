@@ -22,15 +22,14 @@ std::string ConfirmedTooSlowly() {
   Proxy proxy(TestServers());
   proxy.Delay(std::chrono::milliseconds(600));
   const Finished finished = RunZklock(
-      {"try", "--session-timeout", "4s", "-z", proxy.address(), NewLock("said"), "--", "true"});
-  CHECK(finished.exit == Exited(69));
+      {"try", "--session-timeout", "4s", "-z", proxy.address(), NewLock("said"), "--", "true"},
+      Exited(69));
   return finished.err;
 }
 
 /// Of a waiter whose servers are gone for good.
 std::string LostWaiting() {
-  const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("said");
   auto proxy = std::make_unique<Proxy>(TestServers());
   Child waiter =
       StartWaiter({"exclusive", "-z", proxy->address(), "--connect-timeout", "200ms"}, lock);
@@ -170,9 +169,7 @@ std::string NoServerNamed() {
 }
 
 std::string WithCredentials(const std::string& credentials, const Words& words) {
-  ChildOptions options = Zklock(words);
-  options.also_environment.push_back("ZKLOCK_AUTH=" + credentials);
-  return Said(Run(options), Exited(77));
+  return Said(Run(With(Zklock(words), {"ZKLOCK_AUTH=" + credentials})), Exited(77));
 }
 
 std::string CredentialsWanted() {
@@ -185,9 +182,9 @@ std::string SaslWanted() {
                           "authProvider.1=org.apache.zookeeper.server.auth."
                           "SASLAuthenticationProvider"});
   CHECK_THAT(Run(ZklockAt(server.address(), {"inspect", "/t/said"})).err, Catch::Contains("SASL"));
-  ChildOptions options = ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"});
-  options.also_environment.push_back("ZKLOCK_AUTH=digest:me:secret");
-  return Said(Run(options), Exited(77));
+  return Said(Run(With(ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"}),
+                       {"ZKLOCK_AUTH=digest:me:secret"})),
+              Exited(77));
 }
 
 /// Closes on a contender's data.
@@ -204,8 +201,7 @@ std::string AclRefused() {
 }
 
 std::string NotAuthorised() {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("said"));
+  auto [tree, lock] = MadeLock("said");
   tree.SetAcl(lock, kRead | kAdmin);
   return SaidBy({"exclusive", lock, "--", "true"}, 77);
 }

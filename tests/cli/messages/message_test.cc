@@ -197,9 +197,8 @@ void Check(const Case& one, const std::string& text) {
   if (!one.binary.empty()) options.argv.front() = one.binary;
   options.argv.insert(options.argv.begin(), one.through.begin(), one.through.end());
   options.also_environment = one.environment;
-  const Finished finished = Run(options);
-  CAPTURE(one.message, text, finished.err);
-  CHECK(finished.exit == Exited(one.status));
+  CAPTURE(one.message, text);
+  const Finished finished = Run(options, Exited(one.status));
   CHECK(finished.out.empty());
   const Words lines = Lines(finished.err);
   REQUIRE(!lines.empty());

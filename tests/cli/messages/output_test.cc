@@ -26,18 +26,16 @@ ChildOptions WithStalledError(ChildOptions options, const StalledPipe& pipe) {
 }  // namespace
 
 TEST_CASE("a run that succeeds prints nothing by default") {
-  const Finished finished =
-      RunZklock({"exclusive", NewLock("quiet"), "--", "sh", "-c", "echo out; echo err >&2"});
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = RunZklock(
+      {"exclusive", NewLock("quiet"), "--", "sh", "-c", "echo out; echo err >&2"}, Exited(0));
   CHECK(finished.out == "out\n");
   CHECK(finished.err == "err\n");
 }
 
 TEST_CASE("-v prints each event on standard error") {
   const std::string lock = NewLock("verbose");
-  const Finished finished =
-      RunZklock({"exclusive", "-v", lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN"});
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = RunZklock(
+      {"exclusive", "-v", lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN"}, Exited(0));
   const std::string node = finished.out.substr(0, finished.out.find(' '));
   const std::string token = finished.out.substr(node.size() + 1);
   const Words said = Lines(finished.err);
@@ -55,21 +53,18 @@ TEST_CASE("-v prints each event on standard error") {
 }
 
 TEST_CASE("-q suppresses the line about a conflict, so that cron sends no mail") {
-  const std::string lock = NewLock("quiet");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("quiet");
   for (const Words& words : {Words{"try", "-q"}, Words{"exclusive", "--quiet", "-w", "1ms"}}) {
     Words all = words;
     for (const std::string& word : Words{lock, "--", "true"}) all.push_back(word);
-    const Finished finished = RunZklock(all);
-    CHECK(finished.exit == Exited(75));
+    const Finished finished = RunZklock(all, Exited(75));
     CHECK(finished.out.empty());
     CHECK(finished.err.empty());
   }
 }
 
 TEST_CASE("a lost lock is reported with -q too") {
-  const std::string lock = NewLock("quiet");
-  Child holder = StartHolder({"exclusive", "-q", "--session-timeout", "40s"}, lock);
+  auto [lock, holder] = HoldNewLock("quiet", {"exclusive", "-q", "--session-timeout", "40s"});
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).front());
   CHECK(holder.Wait(std::chrono::seconds(20)) ==
@@ -91,8 +86,7 @@ TEST_CASE("--help of each subcommand is on standard output, whatever the other a
   for (const std::string& subcommand : subcommands) {
     CAPTURE(subcommand);
     for (const char* option : {"--help", "-h"}) {
-      const Finished finished = RunZklock({subcommand, option});
-      CHECK(finished.exit == Exited(0));
+      const Finished finished = RunZklock({subcommand, option}, Exited(0));
       CHECK(finished.err.empty());
       CHECK_THAT(finished.out, Catch::Contains("zklock " + subcommand + " "));
       CHECK_THAT(finished.out, Catch::Contains("--servers"));
@@ -106,15 +100,13 @@ TEST_CASE("--help of each subcommand is on standard output, whatever the other a
 
 TEST_CASE("zklock's own --help and --version are on standard output") {
   for (const char* option : {"--help", "-h"}) {
-    const Finished finished = RunZklock({option});
-    CHECK(finished.exit == Exited(0));
+    const Finished finished = RunZklock({option}, Exited(0));
     CHECK(finished.err.empty());
     for (const char* word : {"exclusive", "read", "write", "try", "inspect", "release"}) {
       CHECK_THAT(finished.out, Catch::Contains(std::string("zklock ") + word));
     }
   }
-  const Finished version = RunZklock({"--version"});
-  CHECK(version.exit == Exited(0));
+  const Finished version = RunZklock({"--version"}, Exited(0));
   CHECK(version.err.empty());
   CHECK_THAT(version.out, Catch::StartsWith("zklock ") &&
                               Catch::Contains("ZooKeeper C client 3.") &&
@@ -143,7 +135,7 @@ TEST_CASE("help that cannot be written is a failure") {
       dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
     };
   }
-  CHECK(Run(options).exit == Exited(71));
+  Run(options, Exited(71));
 }
 
 TEST_CASE("a LOCK without a slash is below the root") {
@@ -174,10 +166,10 @@ TEST_CASE("a LOCK is taken literally, whatever it looks like") {
   for (const char* lock :
        {"[a]", "[a,b]", "{}", "%a", "a b", "a=b", "-", "'a'", "\"a\"", "a,b", "\\"}) {
     CAPTURE(lock);
-    const Finished finished = RunZklock({"exclusive", "--root", root, "--label=", lock, "--", "sh",
-                                         "-c", "printf '%s\n' \"$ZKLOCK_LOCK\""});
-    CHECK(finished.exit == Exited(0));
-    CHECK(finished.out == root + "/" + lock + "\n");
+    CHECK(RunZklock({"exclusive", "--root", root, "--label=", lock, "--", "sh", "-c",
+                     "printf '%s\n' \"$ZKLOCK_LOCK\""},
+                    Exited(0))
+              .out == root + "/" + lock + "\n");
   }
 }
 
@@ -185,9 +177,8 @@ TEST_CASE("a LOCK and its missing parents are created, and the next run uses the
   const std::string lock = NewLock("made") + "/deep/down";
   Child holder = StartHolder(lock);
   CHECK(Tree().Children(lock).size() == 1);
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
-  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
+  RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("a missing chroot is created, and the command does not see it") {
@@ -211,12 +202,11 @@ TEST_CASE("a missing chroot is created, and the command does not see it") {
 TEST_CASE("the environment names the servers, and an argument overrides it") {
   ChildOptions options = Zklock({"exclusive", NewLock("env"), "--", "true"});
   options.also_environment = {"ZKLOCK_SERVERS=127.0.0.1:1", "ZKLOCK_CONNECT_TIMEOUT=100ms"};
-  const Finished nobody = Run(options);
-  CHECK(nobody.exit == Exited(69));
-  CHECK_THAT(nobody.err, Catch::Contains("127.0.0.1:1 ") && Catch::Contains("100ms"));
+  CHECK_THAT(Run(options, Exited(69)).err,
+             Catch::Contains("127.0.0.1:1 ") && Catch::Contains("100ms"));
   ChildOptions argument = Zklock({"exclusive", "-z", TestServers(), NewLock("env"), "--", "true"});
   argument.also_environment = {"ZKLOCK_SERVERS=127.0.0.1:1"};
-  CHECK(Run(argument).exit == Exited(0));
+  Run(argument, Exited(0));
   ChildOptions session = Zklock({"exclusive", NewLock("env"), "--", "true"});
   session.also_environment = {"ZKLOCK_SESSION_TIMEOUT=5s"};
   CHECK_THAT(Run(session).err, Catch::Contains("only 5s"));

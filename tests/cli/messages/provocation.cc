@@ -104,8 +104,7 @@ std::string SaidBy(const Words& words, int status) {
 }
 
 ChildOptions ZklockAt(const std::string& servers, const Words& words) {
-  ChildOptions options = Zklock(words);
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + servers);
+  ChildOptions options = With(Zklock(words), {"ZKLOCK_SERVERS=" + servers});
   return options;
 }
 

@@ -20,10 +20,8 @@ using SteadyClock = std::chrono::steady_clock;
 void CheckUsageError(const Words& words) {
   CAPTURE(words);
   const Peer peer(Peer::Manner::kSaysNothing);
-  ChildOptions options = Zklock(words);
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + peer.address());
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(64));
+  const Finished finished =
+      Run(With(Zklock(words), {"ZKLOCK_SERVERS=" + peer.address()}), Exited(64));
   CHECK(finished.out.empty());
   const Words lines = Lines(finished.err);
   REQUIRE(lines.size() == 2);
@@ -36,27 +34,19 @@ void CheckUsageError(const Words& words) {
 /// Checks `option` with each kind of run.
 void CheckBadOption(const Words& option) {
   for (const char* subcommand : {"exclusive", "read", "write", "try"}) {
-    Words words = {subcommand};
-    words.insert(words.end(), option.begin(), option.end());
-    for (const char* word : {"/t/x", "--", "true"}) words.emplace_back(word);
-    CheckUsageError(words);
+    CheckUsageError(Words{subcommand} + option + Words{"/t/x", "--", "true"});
   }
 }
 
-struct Refusal {
-  Finished finished;
-  std::string line;  ///< its one line on standard error
-};
-
-Refusal Refuse(const Words& words) {
-  Refusal refusal{RunZklock(words), ""};
-  CAPTURE(words, refusal.finished.err);
-  CHECK(refusal.finished.out.empty());
-  const Words lines = Lines(refusal.finished.err);
+/// The one line on standard error of `zklock WORDS`, which must end with `status`.
+std::string Refuse(const Words& words, int status) {
+  CAPTURE(words);
+  const Finished finished = RunZklock(words, Exited(status));
+  CHECK(finished.out.empty());
+  const Words lines = Lines(finished.err);
   REQUIRE(lines.size() == 1);
   CHECK_THAT(lines[0], Catch::StartsWith("zklock: "));
-  refusal.line = lines[0];
-  return refusal;
+  return lines[0];
 }
 
 }  // namespace
@@ -201,9 +191,8 @@ TEST_CASE("an invalid value in the environment is refused as on the command line
        {"ZKLOCK_ROOT=relative", "ZKLOCK_CONNECT_TIMEOUT=x", "ZKLOCK_SESSION_TIMEOUT=0"}) {
     ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
     options.also_environment = {variable};
-    const Finished finished = Run(options);
-    CAPTURE(variable, finished.err);
-    CHECK(finished.exit == Exited(64));
+    CAPTURE(variable);
+    const Finished finished = Run(options, Exited(64));
     CHECK(Lines(finished.err).size() == 2);
   }
 }
@@ -212,22 +201,20 @@ TEST_CASE("a variable that decides which lock it is must not be empty") {
   for (const std::string variable : {"ZKLOCK_SERVERS", "ZKLOCK_ROOT", "ZKLOCK_DIALECT"}) {
     ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
     options.also_environment = {variable + "="};
-    const Finished finished = Run(options);
-    CAPTURE(variable, finished.err);
-    CHECK(finished.exit == Exited(64));
+    CAPTURE(variable);
+    const Finished finished = Run(options, Exited(64));
     CHECK_THAT(finished.err, Catch::Contains("(from $" + variable + ")"));
   }
   ChildOptions options = Zklock({"try", "/t/refusal/empty", "--", "true"});
   options.also_environment = {"ZKLOCK_LABEL=", "ZKLOCK_CONNECT_TIMEOUT="};
-  CHECK(Run(options).exit == Exited(0));
+  Run(options, Exited(0));
 }
 
 TEST_CASE("a missing or unknown subcommand is refused") {
   for (const Words& words : {Words{}, Words{"exlusive", "/t/x", "--", "true"}, Words{""},
                              Words{"--frob"}, Words{"--"}, Words{"/t/x", "--", "true"}}) {
     CAPTURE(words);
-    const Finished finished = RunZklock(words);
-    CHECK(finished.exit == Exited(64));
+    const Finished finished = RunZklock(words, Exited(64));
     CHECK(finished.out.empty());
     const Words lines = Lines(finished.err);
     REQUIRE(lines.size() == 2);
@@ -238,8 +225,7 @@ TEST_CASE("a missing or unknown subcommand is refused") {
 
 TEST_CASE("control characters in wrong arguments are escaped, not sent to the terminal") {
   const Finished finished =
-      RunZklock({"exclusive", "/a\x1b]0;owned\x07\nzklock: all is fine", "--", "true"});
-  CHECK(finished.exit == Exited(64));
+      RunZklock({"exclusive", "/a\x1b]0;owned\x07\nzklock: all is fine", "--", "true"}, Exited(64));
   CHECK(Lines(finished.err).size() == 2);
   CHECK(finished.err.find('\x1b') == std::string::npos);
   CHECK(finished.err.find('\x07') == std::string::npos);
@@ -250,30 +236,29 @@ TEST_CASE(
   const ClosedPort first;
   const ClosedPort second;
   const auto before = SteadyClock::now();
-  const auto refusal = Refuse({"exclusive", "-z", first.address() + "," + second.address(),
-                               "--connect-timeout", "2s", "/t/x", "--", "true"});
+  const std::string line = Refuse({"exclusive", "-z", first.address() + "," + second.address(),
+                                   "--connect-timeout", "2s", "/t/x", "--", "true"},
+                                  69);
   const auto took = SteadyClock::now() - before;
-  CHECK(refusal.finished.exit == Exited(69));
   CHECK(took >= 2s);
   CHECK(took < 10s);
-  CHECK_THAT(refusal.line, Catch::Contains("within 2s"));
+  CHECK_THAT(line, Catch::Contains("within 2s"));
   // Servers are tried in any order.
   const std::string reason = " (each: Connection refused)";
-  CHECK_THAT(refusal.line, Catch::Contains(first.address() + ", " + second.address() + reason) ||
-                               Catch::Contains(second.address() + ", " + first.address() + reason));
+  CHECK_THAT(line, Catch::Contains(first.address() + ", " + second.address() + reason) ||
+                       Catch::Contains(second.address() + ", " + first.address() + reason));
 }
 
 TEST_CASE("servers that upgrade local sessions when an ephemeral znode is created work") {
   const OwnServer servers({"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}, 3);
-  CHECK(RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}, Exited(0));
 }
 
 TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
   const auto refuse = [](const std::string& address) {
-    const auto refusal = Refuse({"try", "-z", address, "--connect-timeout", "1s",
-                                 "--session-timeout", "4s", "/t/x", "--", "true"});
-    CHECK(refusal.finished.exit == Exited(69));
-    return refusal.line;
+    return Refuse({"try", "-z", address, "--connect-timeout", "1s", "--session-timeout", "4s",
+                   "/t/x", "--", "true"},
+                  69);
   };
   SECTION("closes at once") {
     const Peer peer(Peer::Manner::kClosesAtOnce);
@@ -301,10 +286,9 @@ TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
 TEST_CASE("the reason stays the same when the client library gives up before zklock") {
   // The second attempt may take two thirds of the timeout: for the library this is the end.
   const BlackHole hole;
-  const auto refusal = Refuse({"try", "-z", hole.address(), "--connect-timeout", "6s",
-                               "--session-timeout", "4s", "/t/x", "--", "true"});
-  CHECK(refusal.finished.exit == Exited(69));
-  CHECK_THAT(refusal.line,
+  CHECK_THAT(Refuse({"try", "-z", hole.address(), "--connect-timeout", "6s", "--session-timeout",
+                     "4s", "/t/x", "--", "true"},
+                    69),
              Catch::Contains(hole.address() + " (does not answer connection attempts: "));
 }
 
@@ -316,27 +300,25 @@ TEST_CASE("bad servers among good ones do not matter") {
   const std::string servers = closed.address() + "," + hole.address() + "," + web.address() + "," +
                               TestServers() + "," + at_once.address();
   for (int i = 0; i < 3; ++i) {
-    const Finished finished =
-        RunZklock({"exclusive", "-z", servers, NewLock("among"), "--", "true"});
-    CHECK(finished.exit == Exited(0));
-    CHECK(finished.err.empty());
+    CHECK(RunZklock({"exclusive", "-z", servers, NewLock("among"), "--", "true"}, Exited(0))
+              .err.empty());
   }
 }
 
 TEST_CASE("an unknown server name is reported at once") {
   const auto before = SteadyClock::now();
-  const auto refusal = Refuse({"exclusive", "-z", "no-such-host.invalid:2181", "--connect-timeout",
-                               "5s", "/t/x", "--", "true"});
-  CHECK(refusal.finished.exit == Exited(69));
+  const std::string line = Refuse({"exclusive", "-z", "no-such-host.invalid:2181",
+                                   "--connect-timeout", "5s", "/t/x", "--", "true"},
+                                  69);
   CHECK(SteadyClock::now() - before < 20s);
-  CHECK_THAT(refusal.line, Catch::Contains("no-such-host.invalid:2181"));
+  CHECK_THAT(line, Catch::Contains("no-such-host.invalid:2181"));
 }
 
 TEST_CASE("a server is found by its name") {
   const std::string server = TestServers();
-  CHECK(RunZklock({"exclusive", "-z", "localhost" + server.substr(server.rfind(':')),
-                   NewLock("name"), "--", "true"})
-            .exit == Exited(0));
+  RunZklock({"exclusive", "-z", "localhost" + server.substr(server.rfind(':')), NewLock("name"),
+             "--", "true"},
+            Exited(0));
 }
 
 #ifndef ZKLOCK_SANITIZED  // whose runtime wants /proc before zklock does
@@ -352,43 +334,34 @@ TEST_CASE("without /proc zklock exits with 71 before anything is created") {
                                 "-c",
                                 "mount -t tmpfs none /proc && exec \"$0\" \"$@\""};
   options.argv.insert(options.argv.begin(), in_a_namespace.begin(), in_a_namespace.end());
-  const Finished finished = Run(options);
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(71));
-  CHECK(finished.err.find("/proc") != std::string::npos);
+  CHECK(Run(options, Exited(71)).err.find("/proc") != std::string::npos);
   CHECK_FALSE(tree.Exists(lock));
 }
 #endif
 
 TEST_CASE("a LOCK whose ACL denies queueing exits with 77 and names LOCK") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("acl"));
+  auto [tree, lock] = MadeLock("acl");
   tree.SetAcl(lock, kRead | kAdmin);
-  const auto refusal = Refuse({"exclusive", lock, "--", "true"});
-  CHECK(refusal.finished.exit == Exited(77));
-  CHECK_THAT(refusal.line, Catch::Contains("not authorised") && Catch::Contains(lock));
+  CHECK_THAT(Refuse({"exclusive", lock, "--", "true"}, 77),
+             Catch::Contains("not authorised") && Catch::Contains(lock));
 }
 
 TEST_CASE("a LOCK that may not be listed exits with 77 and leaves no contender") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("acl"));
+  auto [tree, lock] = MadeLock("acl");
   tree.SetAcl(lock, kCreate | kDelete | kAdmin);
   for (const char* subcommand : {"exclusive", "try"}) {
-    const auto refusal = Refuse({subcommand, lock, "--", "true"});
-    CHECK(refusal.finished.exit == Exited(77));
-    CHECK_THAT(refusal.line, Catch::Contains("list") && Catch::Contains(lock));
+    CHECK_THAT(Refuse({subcommand, lock, "--", "true"}, 77),
+               Catch::Contains("list") && Catch::Contains(lock));
   }
   tree.SetAcl(lock, kRead | kAdmin);
   CHECK(tree.Children(lock).empty());
 }
 
 TEST_CASE("a LOCK that may not be created exits with 77") {
-  Tree tree;
-  const std::string parent = tree.Create(NewLock("acl"));
+  auto [tree, parent] = MadeLock("acl");
   tree.SetAcl(parent, kRead | kAdmin);
-  const auto refusal = Refuse({"exclusive", parent + "/a/b", "--", "true"});
-  CHECK(refusal.finished.exit == Exited(77));
-  CHECK_THAT(refusal.line, Catch::Contains(parent + "/a/b"));
+  CHECK_THAT(Refuse({"exclusive", parent + "/a/b", "--", "true"}, 77),
+             Catch::Contains(parent + "/a/b"));
   CHECK(tree.Children(parent).empty());
 }
 
@@ -397,7 +370,7 @@ TEST_CASE("an existing LOCK can be used even if its parent denies creating") {
   const std::string parent = NewLock("acl");
   const std::string lock = tree.Create(parent + "/lock");
   tree.SetAcl(parent, kRead | kAdmin);
-  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("a contender that may not be read is waited for all the same") {
@@ -433,10 +406,9 @@ TEST_CASE("a LOCK in use by programs that would not see zklock exits with 78 and
     tree.Create(lock + "/" + other);
   }
   for (const char* subcommand : {"exclusive", "try"}) {
-    const auto refusal = Refuse({subcommand, lock, "--", "sh", "-c", "echo ran"});
-    CHECK(refusal.finished.exit == Exited(78));
-    CHECK_THAT(refusal.line, Catch::Contains("'" + other + "'") && Catch::Contains(lock) &&
-                                 Catch::Contains("; "));
+    CHECK_THAT(
+        Refuse({subcommand, lock, "--", "sh", "-c", "echo ran"}, 78),
+        Catch::Contains("'" + other + "'") && Catch::Contains(lock) && Catch::Contains("; "));
     CHECK(tree.Children(lock) == Words{other});
   }
 }
@@ -447,8 +419,8 @@ TEST_CASE(
   const std::string lock = NewLock("curator");
   const std::string mutex = tree.Create(lock + "/_c_0e2d8a1c-5b9f-4f2e-9b9e-1c2d3e4f5a6b-lock-",
                                         ZnodeKind::kEphemeralSequential, "10.0.0.1");
-  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(75));
-  CHECK(RunZklock({"read", lock, "--", "true"}).exit == Exited(78));
+  RunZklock({"try", lock, "--", "true"}, Exited(75));
+  RunZklock({"read", lock, "--", "true"}, Exited(78));
   Child waiter = StartWaiter(lock);
   tree.Delete(mutex);
   CHECK(waiter.ReadLine() == "held");
@@ -457,9 +429,9 @@ TEST_CASE(
 TEST_CASE("a LOCK that is an ephemeral znode exits with 78") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("ephemeral"), ZnodeKind::kEphemeral);
-  CHECK(Refuse({"exclusive", lock, "--", "true"}).finished.exit == Exited(78));
-  CHECK(Refuse({"exclusive", lock + "/below", "--", "true"}).finished.exit == Exited(78));
-  CHECK(Refuse({"try", lock, "--", "true"}).finished.exit == Exited(78));
+  Refuse({"exclusive", lock, "--", "true"}, 78);
+  Refuse({"exclusive", lock + "/below", "--", "true"}, 78);
+  Refuse({"try", lock, "--", "true"}, 78);
 }
 
 TEST_CASE("a foreign contender's name is printed without its control characters") {
@@ -467,16 +439,12 @@ TEST_CASE("a foreign contender's name is printed without its control characters"
   const std::string lock = NewLock("bytes");
   // Names that the servers accept can still be harmful on a terminal: U+202E reverses text.
   tree.Create(lock + "/evil\xe2\x80\xae-lock-", ZnodeKind::kEphemeralSequential);
-  const auto refusal = Refuse({"try", lock, "--", "true"});
-  CHECK(refusal.finished.exit == Exited(75));
-  CHECK(refusal.line.find("\xe2\x80\xae") == std::string::npos);
+  CHECK(Refuse({"try", lock, "--", "true"}, 75).find("\xe2\x80\xae") == std::string::npos);
 }
 
 TEST_CASE("a session timeout that the servers limit to less than four seconds exits with 78") {
-  const auto refusal =
-      Refuse({"exclusive", "--session-timeout", "1s", NewLock("short"), "--", "true"});
-  CHECK(refusal.finished.exit == Exited(78));
-  CHECK_THAT(refusal.line, Catch::Contains("--session-timeout"));
+  CHECK_THAT(Refuse({"exclusive", "--session-timeout", "1s", NewLock("short"), "--", "true"}, 78),
+             Catch::Contains("--session-timeout"));
 }
 
 }  // namespace zklock::test

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/zklock.h"
-#include "process/tree/process_tree.h"
+#include "support/process.h"
 #include "support/server.h"
 
 namespace zklock::test {
@@ -21,10 +21,8 @@ struct Nested {
 
   /// `zklock LOCK -- COMMAND`. COMMAND contains a nested run of another lock and writes "held PID".
   [[nodiscard]] Child Start(const Words& command, const Words& with = {}) const {
-    Words words = {"exclusive", "--session-timeout", "30s"};
-    words.insert(words.end(), with.begin(), with.end());
-    words.insert(words.end(), {outer, "--"});
-    words.insert(words.end(), command.begin(), command.end());
+    Words words =
+        Words{"exclusive", "--session-timeout", "30s"} + with + Words{outer, "--"} + command;
     ChildOptions options = Zklock(words);
     options.also_environment = {"Z=" + Binary(), "INNER=" + inner};
     options.keep_stdin = true;
@@ -59,8 +57,6 @@ const Words kNestedRunByProxy = {
     "sh", "-c",
     "$Z exclusive --session-timeout 30s --proxy-command 'sleep 0.1; exec socat - TCP:%h:%p' $INNER "
     "-- sh -c 'echo held $$; sleep 1000'"};
-
-pid_t ParentOf(pid_t pid) { return process::ReadProcessStat(pid).value().parent; }
 
 TEST_CASE("when an outer zklock is killed, the guards of nested runs close their sessions") {
   const auto* const command = GENERATE(&kNestedRun, &kNestedRunByProxy, &kNestedHold);

@@ -46,6 +46,22 @@ std::string NodeIn(const std::string& line) {
   return line.substr(3);
 }
 
+/// A command that has ended with 3, and a nested run that it has left, whose status will be
+/// printed.
+struct Outlived {
+  explicit Outlived(const std::string& lock, const std::string& options = "")
+      : outer(Child::Start(
+            Script(lock, "exec $Z exclusive " + options +
+                             " $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+                             "exec sleep 1000\"; echo $?) & read go; exit 3'"))),
+        node(NodeIn(outer.ReadLine())) {
+    outer.Write("\n");
+    outer.ReadErrUntil("is held until");
+  }
+  Child outer;
+  const std::string node;  ///< of the outer contender
+};
+
 TEST_CASE("A lock is held until a nested run that outlives the command has ended") {
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
@@ -59,7 +75,7 @@ TEST_CASE("A lock is held until a nested run that outlives the command has ended
   outer.Write("\n");
   outer.ReadErrUntil("is held until");
   CHECK_FALSE(outer.HasEnded());
-  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", "-q", lock, "--", "true"}, Exited(75));
   gate.Open();
   CHECK(outer.ReadLine() == "out");
   CHECK(next.ReadLine() == "held");
@@ -88,13 +104,8 @@ TEST_CASE("A signal to the outer zklock ends the nested runs that it waits for")
   const auto number = GENERATE(SIGTERM, SIGINT, SIGHUP, SIGQUIT);
   CAPTURE(number);
   const std::string lock = NewLock("nested");
-  Child outer = Child::Start(
-      Script(lock,
-             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
-             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
-  (void)NodeIn(outer.ReadLine());
-  outer.Write("\n");
-  outer.ReadErrUntil("is held until");
+  Outlived outlived(lock);
+  Child& outer = outlived.outer;
   outer.Signal(number);
   CHECK(outer.ReadLine() == "76");
   CHECK(outer.Wait() == Exited(3));
@@ -103,27 +114,17 @@ TEST_CASE("A signal to the outer zklock ends the nested runs that it waits for")
 
 TEST_CASE("A nested run that outlives the command ends when the lock is deleted") {
   const std::string lock = NewLock("nested");
-  Child outer = Child::Start(
-      Script(lock,
-             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
-             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
-  const std::string node = NodeIn(outer.ReadLine());
-  outer.Write("\n");
-  outer.ReadErrUntil("is held until");
-  Tree().Delete(node);
+  Outlived outlived(lock);
+  Child& outer = outlived.outer;
+  Tree().Delete(outlived.node);
   CHECK(outer.ReadLine() == "76");
   CHECK(outer.Wait() == Exited(76));
 }
 
 TEST_CASE("A nested run that outlives the command ends when the outer zklock is killed") {
   const std::string lock = NewLock("nested");
-  Child outer = Child::Start(
-      Script(lock,
-             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
-             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
-  (void)NodeIn(outer.ReadLine());
-  outer.Write("\n");
-  outer.ReadErrUntil("is held until");
+  Outlived outlived(lock);
+  Child& outer = outlived.outer;
   outer.Signal(SIGKILL);
   CHECK(outer.ReadLine() == "76");
   outer.ReadToEnd();
@@ -131,13 +132,8 @@ TEST_CASE("A nested run that outlives the command ends when the outer zklock is 
 
 TEST_CASE("When the outer zklock is stopped, a nested run ends before the lease") {
   const std::string lock = NewLock("nested");
-  Child outer = Child::Start(
-      Script(lock,
-             "exec $Z exclusive --session-timeout 10s $L -- sh -c '($Z exclusive $L -- sh -c \""
-             "echo in \\$ZKLOCK_NODE; exec sleep 1000\"; echo $?) & read go; exit 3'"));
-  (void)NodeIn(outer.ReadLine());
-  outer.Write("\n");
-  outer.ReadErrUntil("is held until");
+  Outlived outlived(lock, "--session-timeout 10s");
+  Child& outer = outlived.outer;
   Child next = StartWaiter(lock);
   outer.Signal(SIGSTOP);
   CHECK(outer.ReadLine() == "76");
@@ -158,7 +154,7 @@ TEST_CASE("A release waits for nested runs of the shell that holds") {
   Child next = StartWaiter(lock);
   script.Write("\n");
   script.ReadErrUntil("is released when");
-  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", "-q", lock, "--", "true"}, Exited(75));
   gate.Open();
   CHECK(script.ReadLine() == "out");
   CHECK(script.ReadLine() == "0");
@@ -176,10 +172,10 @@ TEST_CASE("A lock held by --hold is kept until a nested run that outlives the sh
   (void)NodeIn(script.ReadLine());
   script.Write("\n");
   CHECK(script.Wait() == Exited(0));
-  CHECK(RunZklock({"exclusive", "-q", "--wait", "1s", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"exclusive", "-q", "--wait", "1s", lock, "--", "true"}, Exited(75));
   gate.Open();
   CHECK(script.ReadLine() == "out");
-  CHECK(RunZklock({"exclusive", "-q", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", "-q", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be released") {
@@ -193,10 +189,9 @@ TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be
   const std::string node = NodeIn(script.ReadLine());
   const pid_t keeper = KeeperOf(lock);
   if (how == "deleted") {
-    CHECK(RunZklock({"release", "--force", "--yes", "--contender", BaseName(node), lock}).exit ==
-          Exited(0));
+    RunZklock({"release", "--force", "--yes", "--contender", BaseName(node), lock}, Exited(0));
   } else if (how == "asked for") {
-    CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+    RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   } else {
     kill(keeper, how == "killed" ? SIGKILL : SIGTERM);
   }

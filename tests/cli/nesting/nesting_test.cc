@@ -24,11 +24,9 @@ TEST_CASE(
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   CAPTURE(outer, inner);
   const std::string lock = NewLock("nesting");
-  const Finished finished =
-      Run(Line(lock, "$Z " + outer + " $L -- $Z " + inner + " $L -- sh -c 'echo ran; exit 7'"));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(7));
-  CHECK(finished.out == "ran\n");
+  CHECK(Run(Line(lock, "$Z " + outer + " $L -- $Z " + inner + " $L -- sh -c 'echo ran; exit 7'"),
+            Exited(7))
+            .out == "ran\n");
 }
 
 TEST_CASE(
@@ -41,8 +39,7 @@ TEST_CASE(
   REQUIRE(finished.exit == Exited(0));
   const std::size_t end = finished.out.find('\n');
   CHECK(finished.out.substr(0, end) == finished.out.substr(end + 1, end));
-  Tree tree;
-  CHECK(tree.Children(lock).empty());
+  CHECK(Tree().Children(lock).empty());
 }
 
 /// Prints the command's lock variables on one line, without shell quoting.
@@ -51,9 +48,9 @@ const std::string kPrintVariables = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NO
 /// Runs `words` under `zklock exclusive $L` and returns the variables of the outer and the inner
 /// command.
 Words LockVariables(const std::string& lock, const std::string& words) {
-  ChildOptions options = Line(lock, "$Z exclusive $L -- sh -c '" + kPrintVariables + "; " + words +
-                                        " -- sh -c \"$PRINT\"'");
-  options.also_environment.push_back("PRINT=" + kPrintVariables);
+  ChildOptions options = With(Line(lock, "$Z exclusive $L -- sh -c '" + kPrintVariables + "; " +
+                                             words + " -- sh -c \"$PRINT\"'"),
+                              {"PRINT=" + kPrintVariables});
   const Finished finished = Run(options);
   CAPTURE(finished.err);
   REQUIRE(finished.exit == Exited(0));
@@ -78,10 +75,9 @@ TEST_CASE("The command's variables name every LOCK asked for, whoever holds it, 
 
 TEST_CASE("A reader may nest a reader, and is told why it can never nest a writer") {
   const std::string lock = NewLock("nesting");
-  CHECK(Run(Line(lock, "$Z read $L -- $Z read $L -- true")).exit == Exited(0));
-  const Finished finished = Run(Line(lock, "$Z read $L -- $Z write $L -- true"));
-  CHECK(finished.exit == Exited(64));
-  CHECK_THAT(finished.err, Catch::Contains("forever"));
+  Run(Line(lock, "$Z read $L -- $Z read $L -- true"), Exited(0));
+  CHECK_THAT(Run(Line(lock, "$Z read $L -- $Z write $L -- true"), Exited(64)).err,
+             Catch::Contains("forever"));
 }
 
 TEST_CASE(
@@ -89,19 +85,17 @@ TEST_CASE(
   const std::string lock = NewLock("nesting");
   const Finished finished = Run(Line(lock,
                                      "$Z read $L -- sh -c 'echo $ZKLOCK_NODE; "
-                                     "$Z read --no-nest $L -- sh -c \"echo \\$ZKLOCK_NODE\"'"));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+                                     "$Z read --no-nest $L -- sh -c \"echo \\$ZKLOCK_NODE\"'"),
+                                Exited(0));
   const std::size_t end = finished.out.find('\n');
   CHECK(finished.out.substr(0, end + 1) != finished.out.substr(end + 1));
   for (const std::string inner : {"exclusive", "write", "read"}) {
     CAPTURE(inner);
-    const Finished refused =
-        Run(Line(lock, "$Z exclusive $L -- $Z " + inner + " --no-nest $L -- true"));
-    CHECK(refused.exit == Exited(64));
-    CHECK_THAT(refused.err, Catch::Contains("forever"));
+    CHECK_THAT(
+        Run(Line(lock, "$Z exclusive $L -- $Z " + inner + " --no-nest $L -- true"), Exited(64)).err,
+        Catch::Contains("forever"));
   }
-  CHECK(Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true")).exit == Exited(75));
+  Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true"), Exited(75));
 }
 
 TEST_CASE("A --no-nest reader is refused when a writer waits for the reader above it") {
@@ -131,16 +125,14 @@ TEST_CASE("A --no-nest reader is refused when a writer waits for the reader abov
 TEST_CASE("One permit does not replace another, and no run may wait for its own permit") {
   const std::string lock = NewLock("nesting");
   const std::string two = "$Z exclusive --permits 2 $L -- ";
-  CHECK(Run(Line(lock, two + two + "true")).exit == Exited(0));
-  const Finished refused = Run(Line(lock, two + two + two + "true"));
-  CHECK(refused.exit == Exited(64));
+  Run(Line(lock, two + two + "true"), Exited(0));
+  const Finished refused = Run(Line(lock, two + two + two + "true"), Exited(64));
   CHECK_THAT(refused.err, Catch::Contains("forever"));
   const std::string whole = NewLock("nesting");
-  CHECK(Run(Line(whole, "$Z exclusive $L -- " + two + "true")).exit == Exited(0));
+  Run(Line(whole, "$Z exclusive $L -- " + two + "true"), Exited(0));
   // A run with a limit is not refused: it ends by itself.
-  CHECK(Run(Line(lock, two + two + "$Z try -q --permits 2 $L -- true")).exit == Exited(75));
-  CHECK(Run(Line(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true")).exit ==
-        Exited(75));
+  Run(Line(lock, two + two + "$Z try -q --permits 2 $L -- true"), Exited(75));
+  Run(Line(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true"), Exited(75));
 }
 
 TEST_CASE("A permit deleted from the outer zklock is waited for") {
@@ -165,19 +157,15 @@ TEST_CASE("A permit deleted from the outer zklock is waited for") {
 
 TEST_CASE("A run of another LOCK between outer and nested run changes nothing") {
   const std::string lock = NewLock("nesting");
-  CHECK(
-      Run(Line(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true")).exit ==
-      Exited(0));
+  Run(Line(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true"), Exited(0));
 }
 
 TEST_CASE("Without the environment a nested run is a contender like any other") {
   const auto without = [](const std::string& program) {
     CAPTURE(program);
-    const Finished finished =
-        Run(Line(NewLock("nesting"),
-                 "$Z exclusive $L -- " + program + " $Z try -q -z $ZKLOCK_SERVERS $L -- true"));
-    CAPTURE(finished.err);
-    CHECK(finished.exit == Exited(75));
+    Run(Line(NewLock("nesting"),
+             "$Z exclusive $L -- " + program + " $Z try -q -z $ZKLOCK_SERVERS $L -- true"),
+        Exited(75));
   };
   without("env -u ZKLOCK_HELD");
   without("env -i");
@@ -211,9 +199,8 @@ TEST_CASE("A copied environment has no effect on a lock that another zklock hold
   REQUIRE_FALSE(held.empty());
   auto options = Line(lock, "$Z try -q $L -- true");
   options.also_environment.push_back("ZKLOCK_HELD=" + held);
-  CHECK(Run(options).exit == Exited(75));
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  Run(options, Exited(75));
+  CHECK(Finish(holder) == Exited(0));
 }
 
 TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a nested run queues") {
@@ -241,8 +228,7 @@ TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a n
   outer.Write("go\n");
   CHECK(outer.ReadLine() == "75");
   outer.Signal(SIGCONT);
-  next.CloseInput();
-  CHECK(next.Wait() == Exited(0));
+  CHECK(Finish(next) == Exited(0));
 }
 
 TEST_CASE("A nested run ends when the outer lock is deleted") {
@@ -261,7 +247,7 @@ TEST_CASE("A nested run ends when the outer lock is released on request") {
   Child outer = Child::Start(
       Line(lock, "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo in; exec sleep 1000'"));
   REQUIRE(outer.ReadLine() == "in");
-  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(outer.Wait() == Exited(76));
   outer.ReadToEnd();
   CHECK(Tree().Children(lock).empty());
@@ -321,8 +307,8 @@ TEST_CASE("Below an outer zklock in another PID or time namespace a run is refus
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "read", "try", "write --wait 99s");
   CAPTURE(in_namespace, inner);
   const Finished finished = Run(Line(NewLock("elsewhere"), "$Z exclusive $L -- " + in_namespace +
-                                                               "$Z " + inner + " $L -- echo ran"));
-  CHECK(finished.exit == Exited(64));
+                                                               "$Z " + inner + " $L -- echo ran"),
+                                Exited(64));
   CHECK(finished.out.empty());
   CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
 }
@@ -330,25 +316,24 @@ TEST_CASE("Below an outer zklock in another PID or time namespace a run is refus
 TEST_CASE("In another namespace too, an outer lock between is no obstacle, and --no-nest queues") {
   if (!Works(kPidNamespace)) return;
   const std::string lock = NewLock("elsewhere");
-  CHECK(Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " +
-                           "-- true"))
-            .exit == Exited(0));
-  CHECK(Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace +
-                           "$Z exclusive $L-b -- $Z exclusive "
-                           "$L -- true"))
-            .exit == Exited(64));
-  CHECK(
-      Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z try --no-nest $L -- true")).exit ==
+  Run(Line(lock,
+           "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " + "-- true"),
+      Exited(0));
+  Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace +
+                     "$Z exclusive $L-b -- $Z exclusive "
+                     "$L -- true"),
+      Exited(64));
+  Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z try --no-nest $L -- true"),
       Exited(75));
 }
 
 TEST_CASE("Permits that are held above in another namespace are not waited for") {
   if (!Works(kPidNamespace)) return;
-  const Finished finished =
-      Run(Line(NewLock("elsewhere"), "$Z exclusive --permits 1 $L -- " + kPidNamespace +
-                                         "$Z exclusive --permits 1 $L -- true"));
-  CHECK(finished.exit == Exited(64));
-  CHECK_THAT(finished.err, Catch::Contains("outer zklocks hold all permits"));
+  CHECK_THAT(Run(Line(NewLock("elsewhere"), "$Z exclusive --permits 1 $L -- " + kPidNamespace +
+                                                "$Z exclusive --permits 1 $L -- true"),
+                 Exited(64))
+                 .err,
+             Catch::Contains("outer zklocks hold all permits"));
 }
 
 TEST_CASE("Below a shell that holds in another PID or time namespace a run is refused") {
@@ -370,7 +355,7 @@ TEST_CASE("What a shell in another PID namespace holds is waited for by all but 
                        "sh -c '$Z exclusive --hold --owner-pid $$ $L || exit; echo held; "
                        "read x; $Z release $L'"));
   CHECK(shell.ReadLine() == "held");
-  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", lock, "--", "true"}, Exited(75));
   Child waiter = StartWaiter(lock);
   shell.CloseInput();
   CHECK(waiter.ReadLine() == "held");

@@ -150,7 +150,7 @@ TEST_CASE("a run reads its options from the file; subcommands ignore the options
   CAPTURE(finished.err);
   CHECK(finished.out == "/t/config/one\n");
   CHECK(finished.exit == Exited(0));
-  CHECK(Run(WithUserFile(directory, {"inspect", "one"})).exit == Exited(0));
+  Run(WithUserFile(directory, {"inspect", "one"}), Exited(0));
 }
 
 TEST_CASE("every subcommand accepts the example file of the manual") {
@@ -236,9 +236,8 @@ TEST_CASE("the output of --print-config is a file that means the same") {
     Words words = {subcommand, "--config", file, lock};
     const bool runs = subcommand != std::string("inspect") && subcommand != std::string("release");
     if (runs) words.insert(words.end(), {"--", "true"});
-    const Finished finished = RunZklock(words);
-    CAPTURE(subcommand, finished.err);
-    CHECK(finished.exit == Exited(subcommand == std::string("release") ? 75 : 0));
+    CAPTURE(subcommand);
+    RunZklock(words, Exited(subcommand == std::string("release") ? 75 : 0));
   }
 }
 
@@ -246,8 +245,7 @@ TEST_CASE("a value that no file can express is a comment in the output of --prin
   const TemporaryDirectory directory;
   for (const std::string label : {"a\nquiet = yes", "\x1b[2J", "\"a\" b", "a \" # b"}) {
     CAPTURE(label);
-    const Finished finished = RunZklock({"--print-config", "--label", label});
-    CHECK(finished.exit == Exited(0));
+    const Finished finished = RunZklock({"--print-config", "--label", label}, Exited(0));
     CHECK_THAT(finished.out,
                Catch::Contains("\n# label = ") && Catch::Contains("cannot be set in a file"));
     CHECK(finished.out.find('\x1b') == std::string::npos);
@@ -262,10 +260,9 @@ TEST_CASE("a file that asks for TLS is never served without it") {
   const TemporaryDirectory directory;
   for (const char* line : {"tls-cert = /no/such.pem", "tls-cert ="}) {
     const std::string file = directory.Write("zklock.conf", std::string("\n") + line + "\n");
-    const Finished finished =
-        RunZklock({"exclusive", "--config", file, "/t/config/five", "--", "true"});
-    CHECK(finished.exit == Exited(78));
-    CHECK_THAT(finished.err, Catch::EndsWith("; see --tls-cert\n"));
+    CHECK_THAT(
+        RunZklock({"exclusive", "--config", file, "/t/config/five", "--", "true"}, Exited(78)).err,
+        Catch::EndsWith("; see --tls-cert\n"));
   }
 }
 
@@ -275,19 +272,17 @@ TEST_CASE("an argument overrides an option in a file that cannot be used with it
   ChildOptions options =
       WithUserFile(directory, {"exclusive", "-n", "-v", "/t/config/two", "--", "true"});
   options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(0));
-  CHECK_FALSE(finished.err.empty());
+  CHECK_FALSE(Run(options, Exited(0)).err.empty());
 }
 
 TEST_CASE("a configuration that cannot be used: 78, with file and line, before any connection") {
   const TemporaryDirectory directory;
   const auto refused = [&](const std::string& text, const std::string& option = "--no-nest") {
     const std::string file = directory.Write("bad.conf", text);
-    const Finished finished = Run(WithUserFile(
-        directory, {"exclusive", option, "--config", file, "/t/config/three", "--", "true"}));
-    CAPTURE(text, finished.err);
-    CHECK(finished.exit == Exited(78));
+    CAPTURE(text);
+    const Finished finished = Run(WithUserFile(directory, {"exclusive", option, "--config", file,
+                                                           "/t/config/three", "--", "true"}),
+                                  Exited(78));
     REQUIRE(Lines(finished.err).size() == 1);
     return finished.err.substr(0, finished.err.size() - 1);
   };
@@ -322,7 +317,7 @@ TEST_CASE(
   CHECK(finished.exit == Exited(78));
   CHECK(finished.err ==
         "zklock: " + directory.path() + ": cannot be read: Is a directory; see --config\n");
-  CHECK(Run(WithUserFile(directory, {"--print-config"})).exit == Exited(0));
+  Run(WithUserFile(directory, {"--print-config"}), Exited(0));
 }
 
 TEST_CASE("a user's file that may not be read is ignored, and -v and --print-config report it") {
@@ -363,7 +358,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
   SECTION("to a plain file") { CheckUnused(options, file, why); }
   SECTION("but it is used if --config names it") {
     options.argv.insert(options.argv.end(), {"inspect", "--config", file});
-    CHECK(Run(options).exit == Exited(78));
+    Run(options, Exited(78));
   }
   if (geteuid() != 0) return Skip("root, for a FIFO of another user");
   SECTION("a FIFO without a writer does not block") {
@@ -421,9 +416,7 @@ TEST_CASE("a user's file that others may change, or that is no plain file, is an
   }
   ChildOptions options = Zklock({"exclusive", NewLock("config"), "--", "true"});
   options.also_environment = {"XDG_CONFIG_HOME=" + directory.Path("home"), "ZKLOCK_CONFIG="};
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(78));
-  CHECK(finished.err == "zklock: " + expected + "\n");
+  CHECK(Run(options, Exited(78)).err == "zklock: " + expected + "\n");
 }
 
 TEST_CASE("a user's file may be a link to their own file elsewhere") {
@@ -462,8 +455,7 @@ TEST_CASE("a lack of descriptors is not an error in the configuration: 71") {
 TEST_CASE("the message about a bad value in the environment names the variable") {
   ChildOptions options = Zklock({"exclusive", "/t/config/four", "--", "true"});
   options.environment->push_back("ZKLOCK_CONNECT_TIMEOUT=soon");
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(64));
+  const Finished finished = Run(options, Exited(64));
   CHECK(Lines(finished.err).front() ==
         "zklock: --connect-timeout: invalid duration 'soon' (examples: 90, 1.5, 500ms, 1h30m) "
         "(from $ZKLOCK_CONNECT_TIMEOUT)");

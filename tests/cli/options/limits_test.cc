@@ -37,22 +37,17 @@ TEST_CASE("the largest numbers and durations work in a run, with a free LOCK and
     const std::string lock = NewLock("limits");
     Words words = {"exclusive", lock, "--", "echo", "ran"};
     words.insert(words.begin() + 1, option.begin(), option.end());
-    const Finished finished = RunZklock(words);
-    CAPTURE(finished.err);
-    CHECK(finished.exit == Exited(0));
-    CHECK(finished.out == "ran\n");
+    CHECK(RunZklock(words, Exited(0)).out == "ran\n");
     if (option.front() == "--permits" || option.front() == "--min-interval" ||
         option.front() == "--once-per") {
       continue;
     }
     Child holder = StartHolder(lock);
-    Words waits = {"exclusive"};
-    waits.insert(waits.end(), option.begin(), option.end());
+    Words waits = Words{"exclusive"} + option;
     Child waiter = StartWaiter(waits, lock);
     holder.CloseInput();
     CHECK(waiter.ReadLine() == "held");
-    waiter.CloseInput();
-    CHECK(waiter.Wait() == Exited(0));
+    CHECK(Finish(waiter) == Exited(0));
   }
 }
 

@@ -126,9 +126,7 @@ class Table {
       words.insert(words.begin(), {"sh", "-c", kInShell, "sh"});
     }
     if (cell.situation == Situation::kNested) {
-      Words outer = {Binary(), "exclusive"};
-      outer.insert(outer.end(), row.holder.begin(), row.holder.end());
-      outer.insert(outer.end(), {cell.lock, "--"});
+      Words outer = Words{Binary(), "exclusive"} + row.holder + Words{cell.lock, "--"};
       words.insert(words.begin(), outer.begin(), outer.end());
     }
     ChildOptions options = Zklock({});
@@ -223,7 +221,7 @@ class Table {
 
   /// Releases the reservation that the run has left.
   static void Unreserve(const Cell& cell) {
-    CHECK(RunZklock({"release", "--reserve", cell.row.words[1], cell.lock}).exit == Exited(0));
+    RunZklock({"release", "--reserve", cell.row.words[1], cell.lock}, Exited(0));
   }
 
   /// Checks that no contender of this run is left in the LOCK.

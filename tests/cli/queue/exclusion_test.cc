@@ -17,45 +17,38 @@ using SteadyClock = std::chrono::steady_clock;
 }  // namespace
 
 TEST_CASE("holder, blocked and next each wait for the one before") {
-  const std::string lock = NewLock("hands");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("hands");
   Child blocked = StartWaiter(lock);
   Child next = StartWaiter(lock);
   Tree tree;
   CHECK(tree.Children(lock).size() == 3);
 
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   CHECK(blocked.ReadLine() == "held");
   blocked.Write("7\n");
   CHECK(blocked.Wait() == Exited(7));
   CHECK(next.out().empty());
   CHECK(next.ReadLine() == "held");
-  next.CloseInput();
-  CHECK(next.Wait() == Exited(0));
+  CHECK(Finish(next) == Exited(0));
   CHECK(tree.Children(lock).empty());
 }
 
 TEST_CASE("the lock is free once zklock has ended, even if the servers are far away") {
-  const std::string lock = NewLock("free");
-  Tree tree;
-  tree.Create(lock);
+  auto [tree, lock] = MadeLock("free");
   Proxy proxy(TestServers());
   {
     Child near = StartHolder({"exclusive", "-z", proxy.address()}, lock);
     proxy.Delay(60ms);  // delays even zklock's last request
     const auto before = SteadyClock::now();
-    near.CloseInput();
-    CHECK(near.Wait() == Exited(0));
+    CHECK(Finish(near) == Exited(0));
     CHECK(tree.Children(lock).empty());
     CHECK(SteadyClock::now() - before >= 120ms);  // one round trip
   }
-  CHECK(RunZklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}, Exited(0));
   CHECK(tree.Children(lock).empty());
 
   Child holder = StartHolder(lock);
-  CHECK(RunZklock({"exclusive", "-z", proxy.address(), "-w", "1ms", lock, "--", "true"}).exit ==
-        Exited(75));
+  RunZklock({"exclusive", "-z", proxy.address(), "-w", "1ms", lock, "--", "true"}, Exited(75));
   CHECK(tree.Children(lock).size() == 1);
   Child waiter = StartWaiter({"exclusive", "-z", proxy.address()}, lock);
   const auto before = SteadyClock::now();
@@ -66,8 +59,7 @@ TEST_CASE("the lock is free once zklock has ended, even if the servers are far a
 }
 
 TEST_CASE("every way not to wait exits at once with the conflict code and creates nothing") {
-  const std::string lock = NewLock("busy");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("busy");
   Tree tree;
   const auto before = tree.Children(lock);
   const std::vector<Words> spellings = {{"try"},
@@ -82,8 +74,7 @@ TEST_CASE("every way not to wait exits at once with the conflict code and create
   for (Words words : spellings) {
     CAPTURE(words);
     for (const auto& word : Words{lock, "--", "sh", "-c", "echo ran"}) words.push_back(word);
-    const Finished finished = RunZklock(words);
-    CHECK(finished.exit == Exited(75));
+    const Finished finished = RunZklock(words, Exited(75));
     CHECK(finished.out.empty());
     CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + lock + " is held by sh (pid " +
                                                std::to_string(holder.pid()) + " on ") &&
@@ -113,10 +104,7 @@ TEST_CASE("--wait 0 takes a free LOCK, as --nonblock does") {
     words.insert(words.begin() + 1, spellings.begin(), spellings.end());
     CAPTURE(words);
     for (const auto& word : Words{NewLock("free"), "--", "echo", "ran"}) words.push_back(word);
-    const Finished finished = RunZklock(words);
-    CAPTURE(finished.err);
-    CHECK(finished.exit == Exited(0));
-    CHECK(finished.out == "ran\n");
+    CHECK(RunZklock(words, Exited(0)).out == "ran\n");
   }
 }
 
@@ -140,38 +128,34 @@ TEST_CASE("wait = 0 in a configuration file takes a free LOCK") {
 
 TEST_CASE("try takes a free LOCK") {
   const std::string lock = NewLock("free");
-  const Finished finished = RunZklock({"try", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"});
-  CHECK(finished.exit == Exited(0));
-  CHECK(finished.out == "exclusive\n");
+  CHECK(RunZklock({"try", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"}, Exited(0)).out ==
+        "exclusive\n");
   CHECK(RunZklock({"try", "--read", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"}).out == "read\n");
   CHECK(RunZklock({"try", "--write", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"}).out ==
         "write\n");
   Child reader = StartHolder({"read"}, lock);
-  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(0));
-  CHECK(RunZklock({"try", "--write", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", "--read", lock, "--", "true"}, Exited(0));
+  RunZklock({"try", "--write", lock, "--", "true"}, Exited(75));
 }
 
 TEST_CASE("a reader's try does not overtake a waiting writer") {
-  const std::string lock = NewLock("fair");
-  Child reader = StartHolder({"read"}, lock);
+  auto [lock, reader] = HoldNewLock("fair", {"read"});
   Child writer = StartWaiter({"write"}, lock);
-  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", "--read", lock, "--", "true"}, Exited(75));
 }
 
 TEST_CASE("the conflict code can be chosen from 0 to 255") {
-  const std::string lock = NewLock("code");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("code");
   for (const int code : {0, 1, 75, 128, 255}) {
     const std::string text = std::to_string(code);
-    CHECK(RunZklock({"try", "-E", text, lock, "--", "true"}).exit == Exited(code));
-    CHECK(RunZklock({"exclusive", "-w", "1ms", "--conflict-exit-code=" + text, lock, "--", "true"})
-              .exit == Exited(code));
+    RunZklock({"try", "-E", text, lock, "--", "true"}, Exited(code));
+    RunZklock({"exclusive", "-w", "1ms", "--conflict-exit-code=" + text, lock, "--", "true"},
+              Exited(code));
   }
 }
 
 TEST_CASE("a wait ends when its time is over, with the conflict code, and leaves the queue") {
-  const std::string lock = NewLock("over");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("over");
   Tree tree;
   const auto alone = tree.Children(lock);
   const auto before = SteadyClock::now();
@@ -195,15 +179,13 @@ TEST_CASE("readers hold together") {
   Child writer = StartWaiter({"write"}, lock);
   for (Child& reader : readers) {
     CHECK(writer.out().empty());
-    reader.CloseInput();
-    CHECK(reader.Wait() == Exited(0));
+    CHECK(Finish(reader) == Exited(0));
   }
   CHECK(writer.ReadLine() == "held");
 }
 
 TEST_CASE("a reader waits for a writer that queued before it") {
-  const std::string lock = NewLock("fair");
-  Child holder = StartHolder({"read"}, lock);
+  auto [lock, holder] = HoldNewLock("fair", {"read"});
   Child writer = StartWaiter({"write"}, lock);
   Child reader = StartWaiter({"read"}, lock);
   holder.CloseInput();
@@ -218,24 +200,21 @@ TEST_CASE("exclusive, write and read compete for one LOCK") {
   for (const std::string& first : modes) {
     for (const std::string& second : modes) {
       CAPTURE(first, second);
-      const std::string lock = NewLock("meet");
-      Child holder = StartHolder({first}, lock);
+      auto [lock, holder] = HoldNewLock("meet", {first});
       const bool together = first == "read" && second == "read";
-      CHECK(RunZklock({second, "-n", lock, "--", "true"}).exit == Exited(together ? 0 : 75));
+      RunZklock({second, "-n", lock, "--", "true"}, Exited(together ? 0 : 75));
     }
   }
 }
 
 TEST_CASE("different LOCKs do not exclude each other, not even a parent and its child") {
-  const std::string lock = NewLock("apart");
-  Child holder = StartHolder(lock);
-  CHECK(RunZklock({"try", lock + "-2", "--", "true"}).exit == Exited(0));
-  CHECK(RunZklock({"try", lock + "/below", "--", "true"}).exit == Exited(0));
+  auto [lock, holder] = HoldNewLock("apart");
+  RunZklock({"try", lock + "-2", "--", "true"}, Exited(0));
+  RunZklock({"try", lock + "/below", "--", "true"}, Exited(0));
 }
 
 TEST_CASE("a waiter whose contender is deleted exits with the conflict code") {
-  const std::string lock = NewLock("removed");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("removed");
   Child waiter = StartWaiter(lock);
   Tree tree;
   tree.Delete(lock + "/" + InQueueOrder(tree.Children(lock)).back());

@@ -15,6 +15,7 @@
 #include "protocol/release_record.h"
 #include "support/frames.h"
 #include "support/peer.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 namespace {
@@ -24,17 +25,6 @@ using protocol::ReleaseRecord;
 ChildOptions Through(const Proxy& proxy, ChildOptions options) {
   options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
   return options;
-}
-
-std::vector<Frame> RequestsOf(const Proxy& proxy) {
-  const auto pieces = proxy.Requests();
-  return FramesOf(std::accumulate(pieces.begin(), pieces.end(), std::string()), true);
-}
-
-Words WordsOf(const std::vector<Frame>& requests) {
-  Words words;
-  for (const Frame& request : requests) words.push_back(request.what);
-  return words;
 }
 
 /// A LOCK like zklock's, but persistent: the servers may delete a container, and the record in it,
@@ -75,20 +65,12 @@ std::ptrdiff_t CountHeartbeats(const Proxy& proxy) {
                        [](const std::string& what) { return what.starts_with("check "); });
 }
 
-void Await(const std::function<bool()>& is_true) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!is_true()) {
-    REQUIRE(std::chrono::steady_clock::now() < deadline);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
-
 void AwaitRequests(const Proxy& proxy, const std::string& what, std::ptrdiff_t count) {
-  Await([&] { return CountRequests(proxy, what) >= count; });
+  WaitUntil([&] { return CountRequests(proxy, what) >= count; });
 }
 
 void AwaitHeartbeats(const Proxy& proxy, std::ptrdiff_t count) {
-  Await([&] { return CountHeartbeats(proxy) >= count; });
+  WaitUntil([&] { return CountHeartbeats(proxy) >= count; });
 }
 
 }  // namespace
@@ -114,19 +96,16 @@ TEST_CASE("a release records contender, mode, duration, result and host") {
     CHECK(record->host == host.c_str());
     CHECK(tree.Get(lock.substr(0, lock.rfind('/')))->data.empty());
   }
-  const Finished killed = RunZklock({"exclusive", lock, "--", "sh", "-c", "kill -KILL $$"});
-  CHECK(killed.exit == Exited(128 + SIGKILL));
+  RunZklock({"exclusive", lock, "--", "sh", "-c", "kill -KILL $$"}, Exited(128 + SIGKILL));
   CHECK(RecordIn(tree, lock)->status == 128 + SIGKILL);
 }
 
 TEST_CASE("the record states how long the command ran") {
-  const std::string lock = NewLock("seconds");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("seconds");
   const auto began = std::chrono::steady_clock::now();
   Child waiter = StartWaiter(lock);  // takes a moment
   const auto at_least = std::chrono::steady_clock::now() - began;
-  holder.CloseInput();
-  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(Finish(holder) == Exited(0));
   REQUIRE(waiter.ReadLine() == "held");
   Tree tree;
   const auto record = RecordIn(tree, lock);
@@ -182,13 +161,11 @@ TEST_CASE("record and delete are one transaction, sent in one piece with the clo
 TEST_CASE("a hand-over costs the next holder the same, however long the queue is") {
   const int length = GENERATE(10, 1000);
   CAPTURE(length);
-  const std::string lock = NewLock("long");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("long");
   Proxy proxy(TestServers());
   KeepToOneConnection(proxy);
-  ChildOptions options =
-      Through(proxy, HolderOptions({"exclusive", "--verbose", "--progress", "none"}, lock));
-  Child next = Child::Start(std::move(options));
+  Child next = Child::Start(
+      Through(proxy, HolderOptions({"exclusive", "--verbose", "--progress", "none"}, lock)));
   next.ReadErrUntil("waiting for " + lock);
   Tree driver;
   for (int i = 2; i < length; ++i) {
@@ -200,13 +177,11 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   // The next one is due a quarter of the session timeout later, long after the hand-over.
   AwaitHeartbeats(proxy, CountHeartbeats(proxy) + 1);
   const auto while_waiting = static_cast<std::ptrdiff_t>(RequestsOf(proxy).size());
-  holder.CloseInput();
-  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(Finish(holder) == Exited(0));
   REQUIRE(next.ReadLine() == "held");
   const std::string own = lock + "/" + InQueueOrder(driver.Children(lock)).front();
   // zklock sets its watch while the command runs.
-  next.CloseInput();
-  CHECK(next.Wait() == Exited(0));
+  CHECK(Finish(next) == Exited(0));
 
   const auto requests = RequestsOf(proxy);
   const Words all = WordsOf(requests);
@@ -241,8 +216,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   const std::string own = lock + "/" + InQueueOrder(tree.Children(lock)).at(1);
 
   SECTION("when the holder releases it") {
-    holder.CloseInput();
-    REQUIRE(holder.Wait() == Exited(0));
+    REQUIRE(Finish(holder) == Exited(0));
     REQUIRE(next.ReadLine() == "held");
   }
   SECTION("but not when the holder is only asked to release it") {
@@ -264,8 +238,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
     CHECK(behind.ReadLine() == "held");
     return;
   }
-  next.CloseInput();
-  REQUIRE(next.Wait() == Exited(0));
+  REQUIRE(Finish(next) == Exited(0));
   // It has read nothing at its turn: the holder reads the version of LOCK's data.
   const Words all = WordsOf(RequestsOf(proxy));
   const Words reads{"get " + own, "get " + lock};
@@ -275,8 +248,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
 }
 
 TEST_CASE("a release causes no requests by contenders further back") {
-  const std::string lock = NewLock("behind");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("behind");
   Child next = StartWaiter(lock);
   const Proxy proxy(TestServers());
   Child behind = Child::Start(Through(proxy, HolderOptions({"exclusive", "--verbose"}, lock)));
@@ -288,8 +260,7 @@ TEST_CASE("a release causes no requests by contenders further back") {
     CAPTURE(what);
     CHECK_FALSE(what.starts_with("check "));
   }
-  next.CloseInput();
-  REQUIRE(next.Wait() == Exited(0));
+  REQUIRE(Finish(next) == Exited(0));
   REQUIRE(behind.ReadLine() == "held");
 }
 
@@ -316,8 +287,7 @@ TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
   // It waits for the holder.
   AwaitRequests(proxy, "get " + first, reads + 1);
   CHECK(behind.out().empty());
-  holder.CloseInput();
-  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(Finish(holder) == Exited(0));
   CHECK(behind.ReadLine() == "held");
 }
 
@@ -337,11 +307,9 @@ TEST_CASE("a LOCK with foreign data can be used, and its data is left alone") {
   tree.Create(lock, ZnodeKind::kPersistent, data);
   Child holder = StartHolder(lock);
   Child next = StartWaiter(lock);
-  holder.CloseInput();
-  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(Finish(holder) == Exited(0));
   REQUIRE(next.ReadLine() == "held");
-  next.CloseInput();
-  REQUIRE(next.Wait() == Exited(0));
+  REQUIRE(Finish(next) == Exited(0));
   CHECK(tree.Get(lock)->data == data);
   CHECK(tree.Children(lock).empty());
 }
@@ -356,8 +324,7 @@ TEST_CASE("a LOCK whose data may not be written is released all the same") {
   holder.Write("5\n");
   REQUIRE(holder.Wait() == Exited(5));
   REQUIRE(next.ReadLine() == "held");
-  next.CloseInput();
-  REQUIRE(next.Wait() == Exited(0));
+  REQUIRE(Finish(next) == Exited(0));
   CHECK_FALSE(RecordIn(tree, lock));
   CHECK(tree.Children(lock).empty());
 }

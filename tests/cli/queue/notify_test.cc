@@ -62,8 +62,7 @@ ChildOptions Waiter(const std::string& socket, const Words& words, const std::st
 
 void CheckWait(const std::string& name, const Words& words) {
   const ManagerSocket manager(name);
-  const std::string lock = NewLock("notify");
-  Child holder = StartHolder({"exclusive", "--label", "x"}, lock);
+  auto [lock, holder] = HoldNewLock("notify", {"exclusive", "--label", "x"});
   Child waiter = Child::Start(Waiter(name, words, lock));
   // Without its holder, if the look-up took too long; then the next one has it.
   std::string first = manager.Receive();
@@ -96,8 +95,7 @@ TEST_CASE("a service manager is told what zklock waits for, and the command that
 TEST_CASE("a zklock that does not wait tells the service manager nothing") {
   const TemporaryDirectory directory;
   const ManagerSocket manager(directory.Path("notify"));
-  const Finished finished = Run(Waiter(directory.Path("notify"), {"exclusive"}, NewLock("notify")));
-  CHECK(finished.exit == Exited(0));
+  Run(Waiter(directory.Path("notify"), {"exclusive"}, NewLock("notify")), Exited(0));
   CHECK(manager.Receive() == "READY=1");
   CHECK(manager.Receive(0ms).empty());
 }
@@ -108,8 +106,7 @@ TEST_CASE("a service manager that cannot be reached changes nothing") {
        {directory.Path("nothing"), std::string("relative"), std::string("@"), std::string(),
         std::string(200, '/'), std::string("vsock:2:1234")}) {
     CAPTURE(name);
-    const std::string lock = NewLock("notify");
-    Child holder = StartHolder(lock);
+    auto [lock, holder] = HoldNewLock("notify");
     ChildOptions options = HolderOptions({"exclusive", "-v"}, lock);
     options.also_environment = {"NOTIFY_SOCKET=" + name};
     Child waiter = Child::Start(options);

@@ -41,8 +41,7 @@ Words Frames(const std::string& screen) {
 TEST_CASE("the live line fits the terminal, and is erased before the command prints") {
   for (const int columns : {60, 80, 100}) {
     CAPTURE(columns);
-    const std::string lock = NewLock("longer-than-the-terminal-is-wide");
-    Child holder = StartHolder(lock);
+    auto [lock, holder] = HoldNewLock("longer-than-the-terminal-is-wide");
     Child waiter = StartOnScreen(columns, "exclusive", lock);
     waiter.ReadUntil("zklock: waiting for ");
     waiter.ReadUntil(": next in line, ");
@@ -69,8 +68,7 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
 }
 
 TEST_CASE("under timeout, lines show the wait on a terminal") {
-  const std::string lock = NewLock("timeout");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("timeout");
   ChildOptions options = Zklock({});
   options.argv = {"sh", "-c",
                   "timeout 60 " + Binary() + " exclusive " + lock + " -- echo first; exit $?"};
@@ -85,8 +83,7 @@ TEST_CASE("under timeout, lines show the wait on a terminal") {
 }
 
 TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
-  const std::string lock = NewLock("bar");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("bar");
   Child waiter = StartOnScreen(80, "exclusive", lock);
   waiter.ReadUntil("held by");
   waiter.Write("\x03");
@@ -103,8 +100,7 @@ TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
 }
 
 TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
-  const std::string lock = NewLock("bar");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("bar");
   ChildOptions options = Zklock({});
   options.argv = {"bash", "--norc", "--noprofile", "-i"};
   options.also_environment = {"TERM=xterm", "HISTFILE=", "PS1="};
@@ -128,8 +124,7 @@ TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
 }
 
 TEST_CASE("without a terminal a line names the holder, but not with --quiet or --progress none") {
-  const std::string lock = NewLock("plain");
-  Child holder = StartHolder({"exclusive", "--label", "x"}, lock);
+  auto [lock, holder] = HoldNewLock("plain", {"exclusive", "--label", "x"});
   Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
   const std::string said = waiter.ReadErrUntil("\n");
   // The line does not wait more than a second for the servers.
@@ -144,16 +139,14 @@ TEST_CASE("without a terminal a line names the holder, but not with --quiet or -
   Child last = Child::Start(HolderOptions({"exclusive", "--progress", "plain"}, lock));
   last.ReadErrUntil("3 waiting ahead");
   for (Child* one : {&holder, &waiter, &quiet, &none, &last}) {
-    one->CloseInput();
-    CHECK(one->Wait() == Exited(0));
+    CHECK(Finish(*one) == Exited(0));
   }
   CHECK(quiet.err().empty());
   CHECK(none.err().empty());
 }
 
 TEST_CASE("--progress bar draws a live line without a terminal") {
-  const std::string lock = NewLock("bar");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("bar");
   Child waiter = Child::Start(HolderOptions({"exclusive", "--progress", "bar"}, lock));
   waiter.ReadErrUntil("zklock: waiting for ");
   waiter.ReadErrUntil(": next in line, ");
@@ -161,8 +154,7 @@ TEST_CASE("--progress bar draws a live line without a terminal") {
   do waiter.ReadErrUntil(": next in line, ");
   while (waiter.ReadErrUntil("s") == time);  // until it counts
   holder.CloseInput();
-  waiter.CloseInput();
-  CHECK(waiter.Wait() == Exited(0));
+  CHECK(Finish(waiter) == Exited(0));
   CHECK_THAT(waiter.err(), Catch::EndsWith(kErased));
 }
 

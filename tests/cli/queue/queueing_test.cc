@@ -10,13 +10,11 @@
 namespace zklock::test {
 
 TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
-  const std::string lock = NewLock("queueing");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("queueing");
   // Long enough to see a full queue on a slow machine; a waiter that is let in waits it out.
   const auto told = [&](const std::string& wait, const std::string& most) {
-    const Finished finished =
-        RunZklock({"exclusive", "--wait", wait, "--max-queue", most, lock, "--", "true"});
-    CHECK(finished.exit == Exited(75));
+    const Finished finished = RunZklock(
+        {"exclusive", "--wait", wait, "--max-queue", most, lock, "--", "true"}, Exited(75));
     return finished.err;
   };
   const auto is_full = Catch::Contains("or more waiters");
@@ -36,57 +34,50 @@ TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
 
 TEST_CASE("a free lock is taken whatever --max-queue says") {
   const std::string lock = NewLock("queueing");
-  CHECK(RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("the newest superseding waiter wins, and the holder is not disturbed") {
-  const std::string lock = NewLock("queueing");
-  Child running = StartHolder({"exclusive", "--supersede"}, lock);
+  auto [lock, running] = HoldNewLock("queueing", {"exclusive", "--supersede"});
   Child older = StartWaiter({"exclusive", "--supersede"}, lock);
   Child plain = StartWaiter({"exclusive"}, lock);
   Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
   CHECK(older.Wait() == Exited(75));
   CHECK_THAT(older.err(), Catch::Contains("superseded by a newer contender for " + lock));
   CHECK(Tree().Children(lock).size() == 3);
-  running.CloseInput();
-  CHECK(running.Wait() == Exited(0));
+  CHECK(Finish(running) == Exited(0));
   CHECK(plain.ReadLine() == "held");
   plain.CloseInput();
   CHECK(newer.ReadLine() == "held");
 }
 
 TEST_CASE("with --max-queue the newest waiter takes the place of the one it supersedes") {
-  const std::string lock = NewLock("queueing");
-  Child running = StartHolder(lock);
+  auto [lock, running] = HoldNewLock("queueing");
   const Words newest = {"exclusive", "--supersede", "--max-queue", "1"};
   Child older = StartWaiter(newest, lock);
   Child newer = StartWaiter(newest, lock);
   CHECK(older.Wait() == Exited(75));
   running.CloseInput();
   CHECK(newer.ReadLine() == "held");
-  newer.CloseInput();
-  CHECK(newer.Wait() == Exited(0));
+  CHECK(Finish(newer) == Exited(0));
 }
 
 TEST_CASE("in the simple dialect the lock is one znode with the LOCK's own path") {
-  const std::string lock = NewLock("queueing");
-  Child holder = StartHolder({"exclusive", "--dialect", "simple"}, lock);
+  auto [lock, holder] = HoldNewLock("queueing", {"exclusive", "--dialect", "simple"});
   Tree tree;
   CHECK(tree.Children(lock) == std::vector<std::string>{"lock"});
-  CHECK(RunZklock({"try", "--dialect", "simple", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", "--dialect", "simple", lock, "--", "true"}, Exited(75));
   Child waiter = StartWaiter({"exclusive", "--dialect", "simple"}, lock);
   CHECK(tree.Children(lock).size() == 1);
   holder.CloseInput();
   CHECK(waiter.ReadLine() == "held");
-  waiter.CloseInput();
-  CHECK(waiter.Wait() == Exited(0));
+  CHECK(Finish(waiter) == Exited(0));
   CHECK(tree.Children(lock).empty());
 }
 
 TEST_CASE("a simple lock held by another program is waited for") {
   const std::string lock = NewLock("queueing");
-  Tree tree;
-  tree.Create(lock);
+  Tree().Create(lock);
   {
     Tree other;
     other.Create(lock + "/lock", ZnodeKind::kEphemeral);
@@ -100,15 +91,13 @@ TEST_CASE("a one-znode lock and a queue refuse each other and name the option to
   const std::string lock = NewLock("queueing");
   {
     Child holder = StartHolder(lock);
-    const Finished refused = RunZklock({"try", "--dialect", "simple", lock, "--", "true"});
-    CHECK(refused.exit == Exited(78));
-    CHECK_THAT(refused.err, Catch::Contains("omit --dialect simple"));
+    CHECK_THAT(RunZklock({"try", "--dialect", "simple", lock, "--", "true"}, Exited(78)).err,
+               Catch::Contains("omit --dialect simple"));
   }
   const std::string other = NewLock("queueing");
   Child holder = StartHolder({"exclusive", "--dialect", "simple"}, other);
-  const Finished refused = RunZklock({"try", other, "--", "true"});
-  CHECK(refused.exit == Exited(78));
-  CHECK_THAT(refused.err, Catch::Contains("--dialect simple"));
+  CHECK_THAT(RunZklock({"try", other, "--", "true"}, Exited(78)).err,
+             Catch::Contains("--dialect simple"));
 }
 
 TEST_CASE("deleting a simple lock ends the command") {
@@ -124,8 +113,7 @@ TEST_CASE("deleting a simple lock ends the command") {
 // stop it, delete its znode by force, and let the next contender take the lock.
 
 TEST_CASE("a simple lock taken over by the next holder ends the command") {
-  const std::string lock = NewLock("queueing");
-  Child first = StartHolder({"exclusive", "--dialect", "simple"}, lock);
+  auto [lock, first] = HoldNewLock("queueing", {"exclusive", "--dialect", "simple"});
   Child second = StartWaiter({"exclusive", "--dialect", "simple"}, lock);
   first.Signal(SIGSTOP);
   Tree tree;
@@ -136,13 +124,11 @@ TEST_CASE("a simple lock taken over by the next holder ends the command") {
   CHECK(first.Wait() == Exited(76));
   REQUIRE(tree.Get(lock + "/lock"));
   CHECK(tree.Get(lock + "/lock")->created_zxid == taken->created_zxid);
-  second.CloseInput();
-  CHECK(second.Wait() == Exited(0));
+  CHECK(Finish(second) == Exited(0));
 }
 
 TEST_CASE("a release does not delete a simple lock that the next holder has taken over") {
-  const std::string lock = NewLock("queueing");
-  Child first = StartHolder({"exclusive", "--dialect", "simple"}, lock);
+  auto [lock, first] = HoldNewLock("queueing", {"exclusive", "--dialect", "simple"});
   first.Signal(SIGSTOP);
   Tree tree;
   tree.Delete(lock + "/lock");
@@ -159,8 +145,8 @@ TEST_CASE(
   const std::string lock = NewLock("queueing");
   const Words inner = Zklock({"try", "--dialect", "simple", lock, "--", "true"}).argv;
   std::string script = "echo held; read line; \"$@\"; echo $?; read line";
-  Words words = {"exclusive", "--dialect", "simple", lock, "--", "sh", "-c", script, "sh"};
-  words.insert(words.end(), inner.begin(), inner.end());
+  Words words =
+      Words{"exclusive", "--dialect", "simple", lock, "--", "sh", "-c", script, "sh"} + inner;
   ChildOptions options = Zklock(words);
   options.keep_stdin = true;
   Child outer = Child::Start(std::move(options));
@@ -181,11 +167,9 @@ TEST_CASE("a free lock whose servers are too slow for the session ends with 69, 
   for (const Words& wait : {Words{}, Words{"--wait", "1s"}}) {
     // Of its own: zklock does not wait for the answer to its close as long as it takes here.
     const std::string lock = NewLock("slow");
-    Words words = {"exclusive", "--session-timeout", "4s", "-z", proxy.address()};
-    words.insert(words.end(), wait.begin(), wait.end());
-    words.insert(words.end(), {lock, "--", "echo", "ran"});
-    const Finished finished = RunZklock(words);
-    CHECK(finished.exit == Exited(69));
+    Words words = Words{"exclusive", "--session-timeout", "4s", "-z", proxy.address()} + wait +
+                  Words{lock, "--", "echo", "ran"};
+    const Finished finished = RunZklock(words, Exited(69));
     CHECK(finished.out.empty());
     CHECK_THAT(finished.err,
                Catch::Contains(lock + " is free") && Catch::Contains("longer --session-timeout"));

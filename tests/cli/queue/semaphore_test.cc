@@ -39,16 +39,13 @@ TEST_CASE("there are as many holders as permits, and no more") {
   CHECK(tree.WaitForChildren(lock + "/leases", 3).size() == 3);
   for (const std::string other : {"1", "3"}) {
     CAPTURE(other);
-    const Finished refused = RunZklock({"exclusive", "--permits", other, lock, "--", "true"});
-    CHECK(refused.exit == Exited(78));
-    CHECK_THAT(refused.err, Catch::Contains("--permits 2"));
+    CHECK_THAT(RunZklock({"exclusive", "--permits", other, lock, "--", "true"}, Exited(78)).err,
+               Catch::Contains("--permits 2"));
     CHECK(TryPermit(other, lock).exit == Exited(78));
   }
-  first.CloseInput();
-  CHECK(first.Wait() == Exited(0));
+  CHECK(Finish(first) == Exited(0));
   CHECK(waiter.ReadLine() == "held");
-  second.CloseInput();
-  CHECK(second.Wait() == Exited(0));
+  CHECK(Finish(second) == Exited(0));
   CHECK(TryPermit("2", lock).exit == Exited(0));
 }
 
@@ -87,8 +84,7 @@ TEST_CASE("a holder still in the turnstile does not make a try for a free permit
   tree.WaitForChildren(lock + "/locks", 2);
   tree.Delete(place);
   CHECK(self.ReadLine() == "held");
-  self.CloseInput();
-  CHECK(self.Wait() == Exited(0));
+  CHECK(Finish(self) == Exited(0));
 }
 
 TEST_CASE("waiters for a permit get the next ones in the order of the queue") {
@@ -124,8 +120,7 @@ TEST_CASE("a killed holder gives its permit back") {
   const std::string lock = NewLock("permits");
   Child holder = StartPermit("1", lock);
   holder.Signal(SIGKILL);
-  CHECK(RunZklock({"exclusive", "--permits", "1", "--wait", "20s", lock, "--", "true"}).exit ==
-        Exited(0));
+  RunZklock({"exclusive", "--permits", "1", "--wait", "20s", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("another number of permits is refused while one is held, and accepted when none is") {
@@ -137,8 +132,7 @@ TEST_CASE("another number of permits is refused while one is held, and accepted 
     const Finished refused = TryPermit("3", lock);
     CHECK(refused.exit == Exited(78));
     CHECK_THAT(refused.err, Catch::Contains("in use with --permits 2"));
-    holder.CloseInput();
-    CHECK(holder.Wait() == Exited(0));
+    CHECK(Finish(holder) == Exited(0));
   }
   CHECK(TryPermit("3", lock).exit == Exited(0));
   CHECK(Tree().Get(lock + "/leases")->data == "3");
@@ -156,12 +150,10 @@ TEST_CASE("two numbers of permits never run together if another program made the
   Child three = StartPermit("3", lock);
   CHECK(tree.Get(lock + "/leases")->data == "3");
   for (const char* other : {"1", "4"}) {
-    const Finished refused = RunZklock({"exclusive", "--permits", other, lock, "--", "true"});
-    CHECK(refused.exit == Exited(78));
-    CHECK_THAT(refused.err, Catch::Contains("in use with --permits 3"));
+    CHECK_THAT(RunZklock({"exclusive", "--permits", other, lock, "--", "true"}, Exited(78)).err,
+               Catch::Contains("in use with --permits 3"));
   }
-  three.CloseInput();
-  CHECK(three.Wait() == Exited(0));
+  CHECK(Finish(three) == Exited(0));
 }
 
 TEST_CASE("a permit is not taken if the number may not be written") {
@@ -178,13 +170,11 @@ TEST_CASE("a semaphore in use cannot be a plain lock, nor the other way round") 
   const std::string lock = NewLock("permits");
   {
     Child holder = StartPermit("2", lock);
-    const Finished plain = RunZklock({"try", lock, "--", "true"});
-    CHECK(plain.exit == Exited(78));
-    CHECK_THAT(plain.err, Catch::Contains("--permits"));
-    holder.CloseInput();
-    CHECK(holder.Wait() == Exited(0));
+    CHECK_THAT(RunZklock({"try", lock, "--", "true"}, Exited(78)).err,
+               Catch::Contains("--permits"));
+    CHECK(Finish(holder) == Exited(0));
   }
-  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"try", lock, "--", "true"}, Exited(0));
   Child holder = StartHolder(lock);
   const Finished permit = TryPermit("2", lock);
   CHECK(permit.exit == Exited(78));
@@ -233,7 +223,7 @@ TEST_CASE("invalid numbers of permits, and options that exclude --permits, are r
   for (Words words : wrong) {
     CAPTURE(words);
     words.insert(words.end(), {"--", "true"});
-    CHECK(RunZklock(words).exit == Exited(64));
+    RunZklock(words, Exited(64));
   }
 }
 

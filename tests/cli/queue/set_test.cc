@@ -127,9 +127,8 @@ TEST_CASE("callers in opposite orders all succeed, and no LOCK is ever held twic
 
 TEST_CASE("a set is lost when one of its locks is deleted") {
   const Pair pair;
-  ChildOptions options =
-      Zklock({"exclusive", pair.a, pair.b, "--", "sh", "-c", "echo held; exec sleep 1000"});
-  Child run = Child::Start(std::move(options));
+  Child run = Child::Start(
+      Zklock({"exclusive", pair.a, pair.b, "--", "sh", "-c", "echo held; exec sleep 1000"}));
   REQUIRE(run.ReadLine() == "held");
   Tree tree;
   tree.Delete(pair.a + "/" + tree.Children(pair.a).front());
@@ -141,8 +140,7 @@ TEST_CASE("a set is lost when one of its locks is deleted") {
 TEST_CASE("deleting a lock already taken ends the wait for the rest of the set") {
   const Pair pair;
   Child holder = StartHolder(pair.b);
-  ChildOptions options = Zklock({"exclusive", pair.a, pair.b, "--", "true"});
-  Child waiter = Child::Start(std::move(options));
+  Child waiter = Child::Start(Zklock({"exclusive", pair.a, pair.b, "--", "true"}));
   Tree tree;
   tree.WaitForChildren(pair.b, 2);
   tree.Delete(pair.a + "/" + tree.Children(pair.a).front());

@@ -24,11 +24,6 @@ std::string Rounds(const Meeting& meeting, int count, const std::string& limit) 
 
 }  // namespace
 
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 SharedLocks::SharedLocks(const Pairing& pairing) : locks{NewLock("shared")} {
   if (pairing.is_set) locks.push_back(locks.front() + "-too");
   queue = pairing.permits != 0 ? locks.front() + "/leases" : locks.front();
@@ -51,7 +46,7 @@ void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairi
 
   REQUIRE(peer.Ask(name, "make " + pairing.recipe + Joined(shared.locks)) == "made");
   REQUIRE(peer.Ask(name, "acquire") == "acquired");
-  CHECK(RunZklock(words + Words{"--nonblock", lock, "--", "true"}).exit == Exited(75));
+  RunZklock(words + Words{"--nonblock", lock, "--", "true"}, Exited(75));
   Child ours = StartWaiter(words, lock);
   CHECK(ours.out().empty());
   CHECK(peer.Ask(name, "release") == "released");
@@ -63,9 +58,9 @@ void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairi
   ours.CloseInput();
   CHECK(peer.Answer(name) == "acquired");
   CHECK(ours.Wait() == Exited(0));
-  CHECK(RunZklock(words + Words{"--nonblock", lock, "--", "true"}).exit == Exited(75));
+  RunZklock(words + Words{"--nonblock", lock, "--", "true"}, Exited(75));
   CHECK(peer.Ask(name, "release") == "released");
-  CHECK(RunZklock(words + Words{"--nonblock", lock, "--", "true"}).exit == Exited(0));
+  RunZklock(words + Words{"--nonblock", lock, "--", "true"}, Exited(0));
 }
 
 void CheckContention(LockPeer& peer, const std::string& prefix, const std::vector<Side>& sides,
@@ -159,9 +154,8 @@ void CheckRefusals(LockPeer& peer, const std::vector<Refusal>& refusals) {
     Tree tree;
     const Words before = tree.Children(lock);
     for (const Words& more : {Words{}, Words{"--nonblock"}}) {
-      const Finished finished = RunZklock(refusal.zklock + more + Words{lock, "--", "echo", "ran"});
-      CAPTURE(finished.err);
-      CHECK(finished.exit == Exited(78));
+      const Finished finished =
+          RunZklock(refusal.zklock + more + Words{lock, "--", "echo", "ran"}, Exited(78));
       CHECK(finished.out.empty());
       CHECK_THAT(finished.err, Catch::Contains("; " + refusal.remedy));
     }

@@ -11,8 +11,6 @@
 
 namespace zklock::test {
 
-Words operator+(Words words, const Words& more);
-
 /// A peer's recipe, and the zklock that shares a LOCK with it.
 struct Pairing {
   std::string recipe;

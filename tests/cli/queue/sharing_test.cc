@@ -62,7 +62,7 @@ TEST_CASE("readers and writers take turns with Curator's") {
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder({"read"}, lock);
   CHECK(peer.Ask("d", "acquire") == "acquired");
-  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(0));
+  RunZklock({"try", "--read", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("modes and dialects that Curator's and ZooKeeper's recipes would not see are refused") {
@@ -112,7 +112,7 @@ TEST_CASE("the C recipe's contenders are waited for, and its order includes ours
   const std::string lock = NewLock("recipe");
   const std::string theirs =
       tree.Create(lock + "/x-0100000000abcdef-", ZnodeKind::kEphemeralSequential);
-  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", lock, "--", "true"}, Exited(75));
   Child ours = StartWaiter(lock);
   CHECK(ours.out().empty());
   tree.Delete(theirs);
@@ -125,8 +125,7 @@ TEST_CASE("the C recipe's contenders are waited for, and its order includes ours
   });
   REQUIRE(children.size() == 2);
   CHECK(children.back() == next);
-  ours.CloseInput();
-  CHECK(ours.Wait() == Exited(0));
+  CHECK(Finish(ours) == Exited(0));
   CHECK(tree.Children(lock) == Words{next});
 }
 
@@ -168,7 +167,7 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder(read, lock);
   CHECK(peer.Ask("d", "acquire") == "acquired");
-  CHECK(RunZklock(read + Words{"--nonblock", lock, "--", "true"}).exit == Exited(0));
+  RunZklock(read + Words{"--nonblock", lock, "--", "true"}, Exited(0));
 }
 
 TEST_CASE("modes and dialects that kazoo would not see are refused, and its Semaphore always") {

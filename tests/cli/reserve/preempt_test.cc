@@ -11,8 +11,7 @@
 namespace zklock::test {
 
 TEST_CASE("a freeze takes effect after the command that runs, whoever waits before it") {
-  const std::string lock = NewLock("preempt");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("preempt");
   Child first = StartWaiter({"exclusive", "-E", "5"}, lock);
   Child second = StartWaiter(lock);
   Child freeze = Child::Start(Zklock({"exclusive", "--preempt", "waiters", "--reserve", "freeze",
@@ -24,57 +23,50 @@ TEST_CASE("a freeze takes effect after the command that runs, whoever waits befo
   freeze.ReadErrUntil("asked 2 ahead of this run in " + lock + " to leave\n");
   CHECK_FALSE(holder.HasEnded());
   CHECK_FALSE(freeze.HasEnded());
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   CHECK(freeze.Wait() == Exited(0));
-  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"try", lock, "--", "true"}, Exited(75));
 }
 
 TEST_CASE("--preempt all ends the command that runs, and the next run gets the lock") {
-  const std::string lock = NewLock("preempt");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("preempt");
   Child waiter = StartWaiter(lock);
-  const Finished run = RunZklock({"exclusive", "--preempt", "all", lock, "--", "echo", "ran"});
-  CHECK(run.exit == Exited(0));
-  CHECK(run.out == "ran\n");
+  CHECK(RunZklock({"exclusive", "--preempt", "all", lock, "--", "echo", "ran"}, Exited(0)).out ==
+        "ran\n");
   CHECK(holder.Wait() == Exited(76));
   CHECK(waiter.Wait() == Exited(75));
 }
 
 TEST_CASE("a command that has begun ignores that waiters are asked to leave, but no release") {
-  const std::string lock = NewLock("preempt");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("preempt");
   Tree tree;
   const std::string path = lock + "/" + tree.Children(lock).at(0);
   auto data = nlohmann::json::parse(tree.Get(path)->data);
   data["revoke"] = {{"by", "root"}, {"onlyWaiting", true}};
   tree.SetData(path, data.dump());
-  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(holder.Wait() == Exited(76));
   CHECK_THAT(holder.err(), !Catch::Contains("by root:"));
 }
 
 TEST_CASE("two runs that preempt do not ask each other, and run one after the other") {
-  const std::string lock = NewLock("preempt");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("preempt");
   Child first = StartWaiter({"exclusive", "--preempt", "waiters"}, lock);
   Child second = StartWaiter({"exclusive", "--preempt", "waiters"}, lock);
   holder.CloseInput();
   CHECK(first.ReadLine() == "held");
-  first.CloseInput();
-  CHECK(first.Wait() == Exited(0));
+  CHECK(Finish(first) == Exited(0));
   CHECK(second.ReadLine() == "held");
-  second.CloseInput();
-  CHECK(second.Wait() == Exited(0));
+  CHECK(Finish(second) == Exited(0));
 }
 
 TEST_CASE("a run below another that holds the lock does not ask that one to leave") {
   const std::string lock = NewLock("preempt");
   const std::string other = NewLock("preempt");
-  const Finished run = RunZklock({"exclusive", lock, "--", Binary(), "exclusive", "--preempt",
-                                  "all", lock, other, "--", "echo", "ran"});
-  CHECK(run.exit == Exited(0));
-  CHECK(run.out == "ran\n");
+  CHECK(RunZklock({"exclusive", lock, "--", Binary(), "exclusive", "--preempt", "all", lock, other,
+                   "--", "echo", "ran"},
+                  Exited(0))
+            .out == "ran\n");
 }
 
 TEST_CASE("with permits, waiters leave the turnstile, and all leave their permits") {
@@ -85,8 +77,7 @@ TEST_CASE("with permits, waiters leave the turnstile, and all leave their permit
   Child run = Child::Start(Zklock({"exclusive", "--permits", "1", "--preempt",
                                    all ? "all" : "waiters", lock, "--", "echo", "ran"}));
   CHECK(waiter.Wait() == Exited(75));
-  if (!all) holder.CloseInput();
-  CHECK(holder.Wait() == Exited(all ? 76 : 0));
+  if (!all) CHECK(Finish(holder) == Exited(all ? 76 : 0));
   CHECK(run.Wait() == Exited(0));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/records/history.h"
+#include "cli/reserve/reserving.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/temporary.h"
@@ -21,41 +22,23 @@ namespace {
 
 using nlohmann::json;
 
-/// `zklock exclusive --reserve ID MORE LOCK`.
-Words ReserveWords(const std::string& id, const std::string& lock, const Words& more = {}) {
-  Words words = {"exclusive", "--reserve", id};
-  words.insert(words.end(), more.begin(), more.end());
-  words.push_back(lock);
-  return words;
-}
-
 const Words kKept = {"--history", "32"};
 const Words kPermits = {"--permits", "4", "--history", "32"};
 
-void Reserve(const std::string& id, const std::string& lock, const Words& more = kKept) {
-  const Finished finished = RunZklock(ReserveWords(id, lock, more));
-  CAPTURE(finished.err);
-  REQUIRE(finished.exit == Exited(0));
-  CHECK(finished.err.empty());
+void ReserveKept(const std::string& id, const std::string& lock, const Words& more = kKept) {
+  Reserve(id, lock, more);
 }
 
-void Unreserve(const std::string& id, const std::string& lock) {
+void ReleaseQuietly(const std::string& id, const std::string& lock) {
   const Finished finished = RunZklock({"release", "--reserve", id, lock});
-  CAPTURE(finished.err);
   REQUIRE(finished.exit == Exited(0));
   CHECK(finished.err.empty());
 }
 
 /// A run with a history, to enter what was lost.
 void RunKept(const std::string& lock, const Words& more = kKept) {
-  Words words = {"exclusive"};
-  words.insert(words.end(), more.begin(), more.end());
-  words.insert(words.end(), {lock, "--", "true"});
+  Words words = Words{"exclusive"} + more + Words{lock, "--", "true"};
   REQUIRE(RunZklock(words).exit == Exited(0));
-}
-
-std::string FirstName(const std::string& lock) {
-  return json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["contenders"].at(0)["name"];
 }
 
 std::optional<Znode> LastRun(const std::string& lock) { return Tree().Get(lock + "/last-run"); }
@@ -75,8 +58,7 @@ TEST_CASE("a reservation is in the history while it stands, and with its end aft
                Words{"exclusive", "--permits", "2"}, Words{"write", "--dialect", "kazoo"});
   CAPTURE(words);
   const std::string lock = NewLock("kept");
-  Words reserve = words;
-  reserve.insert(reserve.end(), {"--history", "5", "-l", "release 7", "--reserve", "ci", lock});
+  Words reserve = words + Words{"--history", "5", "-l", "release 7", "--reserve", "ci", lock};
   REQUIRE(RunZklock(reserve).exit == Exited(0));
 
   REQUIRE(StatesOf(lock) == States{"reserved"});
@@ -87,14 +69,13 @@ TEST_CASE("a reservation is in the history while it stands, and with its end aft
   CHECK_FALSE(standing["host"].is_null());
   CHECK_FALSE(standing["user"].is_null());
   CHECK(standing["mode"] == (words[0] == "write" ? "write" : "exclusive"));
-  const json contender =
-      json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["contenders"].at(0);
+  const json contender = FirstOf(lock);
   CHECK(standing["token"] == contender["token"]);
   CHECK(standing["began"] == contender["since"]);
   CHECK_THAT(RunZklock({"inspect", "--history", lock}).out, Catch::Contains(" reserved "));
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("run: reserved since "));
 
-  Unreserve("ci", lock);
+  ReleaseQuietly("ci", lock);
   REQUIRE(StatesOf(lock) == States{"ended"});
   const json ended = HistoryOf(lock)["runs"][0];
   CHECK(ended["duration"] > 0);
@@ -109,13 +90,10 @@ TEST_CASE("how long a reservation was waited for is kept") {
   const std::string lock = NewLock("kept");
   const bool semaphore = GENERATE(false, true);
   const Words more = semaphore ? Words{"--permits", "1", "--history", "5"} : kKept;
-  Reserve("first", lock, more);
-  Words words = ReserveWords("second", lock, more);
-  words.insert(words.begin() + 1, "--verbose");
-  Child waiter = Child::Start(Zklock(words));
-  waiter.ReadErrUntil("waiting for " + lock);
+  ReserveKept("first", lock, more);
+  Child waiter = WaitToReserve("second", lock, more);
   const std::string token = HistoryOf(lock)["runs"][0]["token"];
-  Unreserve("first", lock);
+  ReleaseQuietly("first", lock);
   CHECK(waiter.Wait() == Exited(0));
   REQUIRE(StatesOf(lock) == States{"reserved", "ended"});
   const json runs = HistoryOf(lock)["runs"];
@@ -134,9 +112,8 @@ TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved fo
                 .exit == Exited(0));
   };
   const auto release = [&](const Words& locks) {
-    Words words = {"release", "--reserve", "ci"};
-    words.insert(words.end(), locks.begin(), locks.end());
-    CHECK(RunZklock(words).exit == Exited(0));
+    Words words = Words{"release", "--reserve", "ci"} + locks;
+    RunZklock(words, Exited(0));
   };
   reserve();
   CHECK(StatesOf(first) == States{"reserved"});
@@ -154,14 +131,13 @@ TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved fo
 
 TEST_CASE("commands under a reservation are no runs of their own") {
   const std::string lock = NewLock("kept");
-  Words words = ReserveWords("ci", lock, kKept);
-  words.insert(words.end(), {"--", "sh", "-c", "exit 3"});
-  CHECK(RunZklock(words).exit == Exited(3));
+  Words words = ReserveWords("ci", lock, kKept) + Words{"--", "sh", "-c", "exit 3"};
+  RunZklock(words, Exited(3));
   const auto begun = LastRun(lock);
-  CHECK(RunZklock(words).exit == Exited(3));
+  RunZklock(words, Exited(3));
   CHECK(IsUntouched(lock, begun));
   CHECK(StatesOf(lock) == States{"reserved"});
-  Unreserve("ci", lock);
+  ReleaseQuietly("ci", lock);
   CHECK(StatesOf(lock) == States{"ended"});
   CHECK(HistoryOf(lock)["runs"][0]["status"].is_null());
 }
@@ -176,20 +152,19 @@ TEST_CASE("a reservation whose caller was killed before its entry is entered by 
     if (std::exchange(is_first, false)) is_read->set_value();
     return std::optional<std::string>();
   });
-  Words words = ReserveWords("ci", lock, more);
-  words.insert(words.end(), {"-z", proxy.address()});
+  Words words = ReserveWords("ci", lock, more) + Words{"-z", proxy.address()};
   Child caller = Child::Start(Zklock(words));
   REQUIRE(is_read->get_future().wait_for(kPatience) == std::future_status::ready);
   caller.Signal(SIGKILL);
   (void)caller.Wait();
-  CHECK(FirstName(lock).find("-reserve-") != std::string::npos);
+  CHECK(FirstOf(lock)["name"].get<std::string>().find("-reserve-") != std::string::npos);
   CHECK_FALSE(LastRun(lock));
 
-  Reserve("ci", lock, more);
+  ReserveKept("ci", lock, more);
   REQUIRE(StatesOf(lock) == States{"reserved"});
   CHECK(HistoryOf(lock)["runs"][0]["waited"].is_null());
   CHECK_FALSE(HistoryOf(lock)["runs"][0]["user"].is_null());
-  Unreserve("ci", lock);
+  ReleaseQuietly("ci", lock);
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
@@ -200,31 +175,29 @@ TEST_CASE("a reservation stands whatever the servers answer about its history") 
     const bool is_silent = request == "get " + lock + "/last-run";
     return is_silent ? std::nullopt : std::optional(std::move(reply));
   });
-  Words words = ReserveWords("ci", lock, kKept);
-  words.insert(words.end(), {"--verbose", "-z", proxy.address()});
-  const Finished finished = RunZklock(words);
-  CHECK(finished.exit == Exited(0));
-  CHECK_THAT(finished.err, Catch::Contains("the history of " + lock + " is not kept: " + lock +
-                                           "/last-run could not be written"));
-  CHECK(FirstName(lock).find("-reserve-") != std::string::npos);
+  Words words = ReserveWords("ci", lock, kKept) + Words{"--verbose", "-z", proxy.address()};
+  CHECK_THAT(RunZklock(words, Exited(0)).err,
+             Catch::Contains("the history of " + lock + " is not kept: " + lock +
+                             "/last-run could not be written"));
+  CHECK(FirstOf(lock)["name"].get<std::string>().find("-reserve-") != std::string::npos);
 }
 
 TEST_CASE("a reservation made without a history is entered by a later call, in its maker's name") {
   const std::string lock = NewLock("kept");
-  Reserve("ci", lock, {"-l", "made"});
+  ReserveKept("ci", lock, {"-l", "made"});
   CHECK_FALSE(LastRun(lock));
   TemporaryDirectory files;
-  Reserve("ci", lock, {"--config", files.Write("config", "history = 32\n"), "-l", "found"});
+  ReserveKept("ci", lock, {"--config", files.Write("config", "history = 32\n"), "-l", "found"});
   REQUIRE(StatesOf(lock) == States{"reserved"});
   CHECK(HistoryOf(lock)["runs"][0]["label"] == "made");
-  Unreserve("ci", lock);
+  ReleaseQuietly("ci", lock);
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
 TEST_CASE("reservations of permits that are released at once all get their ends") {
   const std::string lock = NewLock("kept");
   const Words ids = {"a", "b", "c", "d"};
-  for (const std::string& id : ids) Reserve(id, lock, kPermits);
+  for (const std::string& id : ids) ReserveKept(id, lock, kPermits);
   CHECK(StatesOf(lock) == States(4, "reserved"));
   std::vector<Child> releases;
   releases.reserve(ids.size());
@@ -247,31 +220,28 @@ TEST_CASE("without an entry that has no end, the release leaves last-run alone")
                          std::string("zklock/2 5 h\n{}"), std::string(20000, 'x')));
   }
   const auto before = LastRun(lock);
-  Reserve("ci", lock, {});
-  Unreserve("ci", lock);
+  ReserveKept("ci", lock, {});
+  ReleaseQuietly("ci", lock);
   CHECK(IsUntouched(lock, before));
 }
 
 TEST_CASE("last-run of another program costs a reservation its history, and nothing else") {
   const std::string lock = NewLock("kept");
-  Tree tree;
-  tree.Create(lock + "/last-run", ZnodeKind::kPersistent, "yesterday");
-  Reserve("ci", lock);
-  const Finished told = RunZklock(ReserveWords("ci", lock, {"--verbose", "--history", "5"}));
-  CHECK(told.exit == Exited(0));
-  CHECK_THAT(told.err, Catch::Contains("the history of " + lock + " is not kept"));
-  Unreserve("ci", lock);
+  Tree().Create(lock + "/last-run", ZnodeKind::kPersistent, "yesterday");
+  ReserveKept("ci", lock);
+  CHECK_THAT(RunZklock(ReserveWords("ci", lock, {"--verbose", "--history", "5"}), Exited(0)).err,
+             Catch::Contains("the history of " + lock + " is not kept"));
+  ReleaseQuietly("ci", lock);
   CHECK(LastRun(lock)->data == "yesterday");
 }
 
 TEST_CASE("a reservation whose end may not be written is released without it") {
   const std::string lock = NewLock("kept");
-  Reserve("ci", lock);
+  ReserveKept("ci", lock);
   Tree tree;
   tree.SetAcl(lock + "/last-run", kRead | kAdmin);
-  const Finished finished = RunZklock({"release", "--verbose", "--reserve", "ci", lock});
-  CHECK(finished.exit == Exited(0));
-  CHECK_THAT(finished.err, Catch::Contains("not authorised to write " + lock + "/last-run"));
+  CHECK_THAT(RunZklock({"release", "--verbose", "--reserve", "ci", lock}, Exited(0)).err,
+             Catch::Contains("not authorised to write " + lock + "/last-run"));
   CHECK(tree.Children(lock) == Words{"last-run"});
   // The record is kept, and shown beside the entry that has no end.
   CHECK_THAT(RunZklock({"inspect", lock}).out,
@@ -281,21 +251,22 @@ TEST_CASE("a reservation whose end may not be written is released without it") {
 TEST_CASE("a reservation that has ended or was taken away is lost, and one that stands is not") {
   const std::string lock = NewLock("kept");
   SECTION("by its end") {
-    Reserve("ci", lock, {"--for", "1s", "--history", "32"});
+    ReserveKept("ci", lock, {"--for", "1s", "--history", "32"});
     RunKept(lock);  // waits for it
     CHECK(StatesOf(lock) == States{"ended", "lost"});
   }
   SECTION("by force") {
-    Reserve("ci", lock);
-    CHECK(RunZklock({"release", "--force", "--yes", "--contender", FirstName(lock), lock}).exit ==
-          Exited(0));
+    ReserveKept("ci", lock);
+    RunZklock({"release", "--force", "--yes", "--contender",
+               FirstOf(lock)["name"].get<std::string>(), lock},
+              Exited(0));
     CHECK(StatesOf(lock) == States{"lost"});
     RunKept(lock);
     CHECK(StatesOf(lock) == States{"ended", "lost"});
   }
   SECTION("of permits") {
-    Reserve("a", lock, kPermits);
-    Reserve("b", lock, kPermits);
+    ReserveKept("a", lock, kPermits);
+    ReserveKept("b", lock, kPermits);
     RunKept(lock, kPermits);
     CHECK(StatesOf(lock) == States{"ended", "reserved", "reserved"});
     Tree tree;
@@ -304,7 +275,7 @@ TEST_CASE("a reservation that has ended or was taken away is lost, and one that 
     tree.Delete(lock + "/leases/" + permits[0]);
     RunKept(lock, kPermits);
     CHECK(StatesOf(lock) == States{"ended", "ended", "reserved", "lost"});
-    Unreserve("b", lock);
+    ReleaseQuietly("b", lock);
     CHECK(StatesOf(lock) == States{"ended", "ended", "ended", "lost"});
   }
 }
@@ -312,7 +283,7 @@ TEST_CASE("a reservation that has ended or was taken away is lost, and one that 
 TEST_CASE("a release whose reply was lost has entered the end once") {
   const std::string lock = NewLock("kept");
   const std::string lost = GENERATE(as<std::string>{}, "/zklock-clock", "");
-  Reserve("ci", lock);
+  ReserveKept("ci", lock);
   Proxy proxy(TestServers());
   const auto is_lost = std::make_shared<std::atomic<bool>>(false);
   proxy.EditReplies([lock, lost, is_lost](const std::string& request, std::string reply) {
@@ -321,10 +292,8 @@ TEST_CASE("a release whose reply was lost has entered the end once") {
     }
     return std::optional<std::string>();
   });
-  const Finished finished = RunZklock(
-      {"release", "--reserve", "ci", "--session-timeout", "4s", "-z", proxy.address(), lock});
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+  RunZklock({"release", "--reserve", "ci", "--session-timeout", "4s", "-z", proxy.address(), lock},
+            Exited(0));
   CHECK(*is_lost);
   CHECK(StatesOf(lock) == States{"ended"});
   CHECK(Tree().Children(lock) == Words{"last-run"});
@@ -332,9 +301,9 @@ TEST_CASE("a release whose reply was lost has entered the end once") {
 
 TEST_CASE("a history is refused for reservations that are only read") {
   const std::string lock = NewLock("kept");
-  const Finished finished = RunZklock({"try", "--read", "--reserve", "ci", "--history", "5", lock});
-  CHECK(finished.exit == Exited(64));
-  CHECK_THAT(finished.err, Catch::Contains("--history is not for readers"));
+  CHECK_THAT(
+      RunZklock({"try", "--read", "--reserve", "ci", "--history", "5", lock}, Exited(64)).err,
+      Catch::Contains("--history is not for readers"));
 }
 
 }  // namespace zklock::test

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/queue/lock_peer.h"
+#include "cli/reserve/reserving.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/source.h"
@@ -23,42 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-Words ReserveWords(const std::string& id, const std::string& lock, const Words& more = {}) {
-  Words words = {"exclusive", "--reserve", id, lock};
-  words.insert(words.begin() + 1, more.begin(), more.end());
-  return words;
-}
-
-/// Makes a reservation, or finds it.
-void Reserve(const std::string& id, const std::string& lock, const Words& more = {}) {
-  const Finished finished = RunZklock(ReserveWords(id, lock, more));
-  CAPTURE(finished.err);
-  REQUIRE(finished.exit == Exited(0));
-  CHECK(finished.out.empty());
-  CHECK(finished.err.empty());
-}
-
-Exit Unreserve(const std::string& id, const std::string& lock) {
-  return RunZklock({"release", "--reserve", id, lock}).exit;
-}
-
 Exit Try(const std::string& lock) { return RunZklock({"try", lock, "--", "true"}).exit; }
-
-/// The first contender, as inspect shows it.
-json FirstOf(const std::string& lock) {
-  const Finished finished = RunZklock({"inspect", "--json", lock});
-  REQUIRE(finished.exit == Exited(0));
-  return json::parse(finished.out)[0]["contenders"].at(0);
-}
-
-/// A zklock that waits to reserve `lock`.
-Child WaitToReserve(const std::string& id, const std::string& lock, const Words& more = {}) {
-  Words words = ReserveWords(id, lock, more);
-  words.insert(words.begin() + 1, "--verbose");
-  Child waiter = Child::Start(Zklock(words));
-  waiter.ReadErrUntil("waiting for " + lock);
-  return waiter;
-}
 
 /// A host whose clock is wrong.
 ChildOptions Skewed(const std::string& seconds, const Words& words) {
@@ -77,9 +43,7 @@ TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
   ChildOptions options = Zklock({});
   options.argv = {SourcePath("tests/cli/reserve/reservation-stories"), Binary(),
                   NewLock("stories")};
-  const Finished finished = Run(options);
-  CAPTURE(finished.out, finished.err);
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = Run(options, Exited(0));
   CHECK(finished.err.empty());
   for (const char* const line : {"build2  job 3 of pipeline 42 has released staging",
                                  "/ci/deploy reserved: freeze: incident 4711, until DATE 1 DATE",
@@ -91,8 +55,7 @@ TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
 }
 
 TEST_CASE("inspect shows for what a waiter is to reserve the lock, and why") {
-  const std::string lock = NewLock("reserve");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("reserve");
   Child waiter = Child::Start(
       Zklock({"exclusive", "-v", "--reserve", "freeze", "--reason", "incident 4711", lock}));
   waiter.ReadErrUntil("waiting for");
@@ -112,8 +75,8 @@ TEST_CASE("a lock stays reserved after zklock has ended, until it is released") 
   const std::string mode = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   const std::string lock = NewLock("reserve");
   REQUIRE(RunZklock({mode, "--reserve", "freeze", lock}).exit == Exited(0));
-  CHECK(RunZklock({"try", "--write", lock, "--", "true"}).exit == Exited(75));
-  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(mode == "read" ? 0 : 75));
+  RunZklock({"try", "--write", lock, "--", "true"}, Exited(75));
+  RunZklock({"try", "--read", lock, "--", "true"}, Exited(mode == "read" ? 0 : 75));
   CHECK(FirstOf(lock)["state"] == "reserved");
   CHECK(Unreserve("thaw", lock) == Exited(75));
   CHECK(Unreserve("freeze", lock) == Exited(0));
@@ -125,8 +88,7 @@ TEST_CASE("a command runs under the reservation of its ID at once, with the same
   const std::string lock = NewLock("reserve");
   const auto token = [&] {
     const Finished finished =
-        RunZklock(ReserveWords("ci", lock, {"-c", "echo $ZKLOCK_TOKEN; exit 3"}));
-    CHECK(finished.exit == Exited(3));
+        RunZklock(ReserveWords("ci", lock, {"-c", "echo $ZKLOCK_TOKEN; exit 3"}), Exited(3));
     return std::stoll(finished.out);
   };
   const Child waiter = [&] {
@@ -163,15 +125,14 @@ TEST_CASE("a run that would wait for the reservation that it runs under is refus
   CHECK(below({}, {"exclusive", "--reserve", "ci"}).exit == Exited(0));
   CHECK(below({}, {"exclusive", "--wait", "100ms"}).exit == Exited(75));
   CHECK(below({}, {"try"}).exit == Exited(75));
-  CHECK(RunZklock({"exclusive", "--reserve", "ci", lock, "--", Binary(), "inspect", "--mine", lock})
-            .exit == Exited(76));
+  RunZklock({"exclusive", "--reserve", "ci", lock, "--", Binary(), "inspect", "--mine", lock},
+            Exited(76));
   // Of two permits one is free; of one none.
   for (const std::string number : {"1", "2"}) {
     const std::string semaphore = NewLock("reserved");
-    const Finished finished =
-        RunZklock({"exclusive", "--reserve", "ci", "--permits", number, semaphore, "--", Binary(),
-                   "exclusive", "--permits", number, semaphore, "--", "true"});
-    CHECK(finished.exit == Exited(number == "1" ? 64 : 0));
+    RunZklock({"exclusive", "--reserve", "ci", "--permits", number, semaphore, "--", Binary(),
+               "exclusive", "--permits", number, semaphore, "--", "true"},
+              Exited(number == "1" ? 64 : 0));
   }
 }
 
@@ -180,11 +141,9 @@ TEST_CASE("a run waits for a reservation whose run has ended, whatever the envir
   const Finished outer =
       RunZklock({"exclusive", "--reserve", "ci", lock, "--", "sh", "-c", "echo $ZKLOCK_HELD"});
   REQUIRE_THAT(outer.out, Catch::Contains("-reserve-lock-"));
-  ChildOptions options = HolderOptions({"exclusive"}, lock);
-  options.also_environment.push_back("ZKLOCK_HELD=" + outer.out.substr(0, outer.out.size() - 1));
-  Child waiter = Child::Start(options);
-  Tree tree;
-  CHECK(tree.WaitForChildren(lock, 2).size() == 2);
+  Child waiter = Child::Start(With(HolderOptions({"exclusive"}, lock),
+                                   {"ZKLOCK_HELD=" + outer.out.substr(0, outer.out.size() - 1)}));
+  CHECK(Tree().WaitForChildren(lock, 2).size() == 2);
   CHECK(Unreserve("ci", lock) == Exited(0));
   CHECK(waiter.ReadLine() == "held");
 }
@@ -209,7 +168,7 @@ TEST_CASE("nothing ends a command whose reservation is released or taken away") 
   REQUIRE(child.ReadLine() == "up");
   if (by_force) {
     const std::string name = FirstOf(lock)["name"];
-    CHECK(RunZklock({"release", "--force", "--contender", name, "--yes", lock}).exit == Exited(0));
+    RunZklock({"release", "--force", "--contender", name, "--yes", lock}, Exited(0));
   } else {
     CHECK(Unreserve("ci", lock) == Exited(0));
   }
@@ -236,8 +195,7 @@ TEST_CASE("a second INT ends the look for a reservation that a command may have 
 }
 
 TEST_CASE("an ID waits for another ID, and finds its own while it waits") {
-  const std::string lock = NewLock("reserve");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("reserve");
   Child first = WaitToReserve("ci", lock);
   Child same = WaitToReserve("ci", lock);
   Child other = WaitToReserve("other", lock);
@@ -271,19 +229,16 @@ TEST_CASE("several LOCKs are reserved all or none, and released each by itself")
   const std::string second = NewLock("reserve");
   {
     const Child holder = StartHolder(second);
-    CHECK(RunZklock({"exclusive", "--nonblock", "--reserve", "ci", first, second}).exit ==
-          Exited(75));
+    RunZklock({"exclusive", "--nonblock", "--reserve", "ci", first, second}, Exited(75));
     CHECK(Tree().Children(first).empty());
   }
-  CHECK(RunZklock({"exclusive", "--reserve", "ci", first, "--also-read", second}).exit ==
-        Exited(0));
+  RunZklock({"exclusive", "--reserve", "ci", first, "--also-read", second}, Exited(0));
   CHECK(FirstOf(first)["mode"] == "exclusive");
   CHECK(FirstOf(second)["mode"] == "read");
   CHECK(Unreserve("ci", second) == Exited(0));
-  const Finished finished = RunZklock({"release", "--reserve", "ci", first, second});
-  CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains(second + " is not reserved for ci") &&
-                               !Catch::Contains(first + " is not"));
+  CHECK_THAT(
+      RunZklock({"release", "--reserve", "ci", first, second}, Exited(75)).err,
+      Catch::Contains(second + " is not reserved for ci") && !Catch::Contains(first + " is not"));
   CHECK(Try(first) == Exited(0));
 }
 
@@ -304,9 +259,8 @@ TEST_CASE("an ID has one permit, and others have the rest") {
 TEST_CASE("the same ID in another mode is refused") {
   const std::string lock = NewLock("reserve");
   Reserve("ci", lock);
-  const Finished finished = RunZklock({"read", "--reserve", "ci", lock});
-  CHECK(finished.exit == Exited(78));
-  CHECK_THAT(finished.err, Catch::Contains("is reserved with this ID as exclusive"));
+  CHECK_THAT(RunZklock({"read", "--reserve", "ci", lock}, Exited(78)).err,
+             Catch::Contains("is reserved with this ID as exclusive"));
   CHECK(Tree().Children(lock).size() == 1);
 }
 
@@ -314,9 +268,8 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   const std::string lock = NewLock("reserve");
   const std::string other = NewLock("reserve");
   const auto resume = [](const Words& locks) {
-    Words words = {"exclusive", "--resume", "ci"};
-    words.insert(words.end(), locks.begin(), locks.end());
-    words.insert(words.end(), {"--", "sh", "-c", "echo $ZKLOCK_TOKEN"});
+    Words words = Words{"exclusive", "--resume", "ci"} + locks +
+                  Words{"--", "sh", "-c", "echo $ZKLOCK_TOKEN"};
     return RunZklock(words);
   };
   Finished finished = resume({lock});
@@ -333,7 +286,7 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   finished = resume({lock, other});
   CHECK(finished.exit == Exited(75));
   CHECK_THAT(finished.err, Catch::Contains(other + " is not reserved for ci"));
-  CHECK(RunZklock({"read", "--resume", "ci", lock, "--", "true"}).exit == Exited(78));
+  RunZklock({"read", "--resume", "ci", lock, "--", "true"}, Exited(78));
 
   CHECK(Unreserve("ci", lock) == Exited(0));
   CHECK(resume({lock}).exit == Exited(75));
@@ -342,9 +295,9 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
 
 TEST_CASE("without a server --resume waits for --connect-timeout, not for a session's timeout") {
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(RunZklock({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", "--resume", "ci",
-                   NewLock("reserve"), "--", "true"})
-            .exit == Exited(69));
+  RunZklock({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", "--resume", "ci",
+             NewLock("reserve"), "--", "true"},
+            Exited(69));
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
@@ -352,7 +305,7 @@ TEST_CASE("a reservation that has ended is not resumed, though nobody has delete
   const std::string lock = NewLock("reserve");
   Reserve("ci", lock, {"--for", "500ms"});
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  CHECK(RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}).exit == Exited(75));
+  RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}, Exited(75));
   CHECK(Tree().Children(lock).size() == 1);
 }
 
@@ -360,8 +313,7 @@ TEST_CASE("a second --reserve with --for renews all its reservations, and never 
   const std::string lock = NewLock("reserve");
   const std::string other = NewLock("reserve");
   const auto reserve = [&](const std::string& lasts) {
-    CHECK(RunZklock({"exclusive", "--reserve", "ci", "--for", lasts, lock, other}).exit ==
-          Exited(0));
+    RunZklock({"exclusive", "--reserve", "ci", "--for", lasts, lock, other}, Exited(0));
   };
   const auto end_of = [](const std::string& one) { return FirstOf(one)["reservation"]["until"]; };
   reserve("1h");
@@ -417,14 +369,14 @@ TEST_CASE("a reservation ends by the servers' clock, whatever the clocks of the 
             Exited(0));
     // By the clock of this host it ended long ago.
     const Words words = {"exclusive", "--wait", "2s", lock, "--", "true"};
-    CHECK(Run(Skewed(kThreeDaysAhead, words)).exit == Exited(75));
+    Run(Skewed(kThreeDaysAhead, words), Exited(75));
     CHECK(FirstOf(lock)["reservation"]["overdue"] == false);
   }
   SECTION("and then at once") {
     REQUIRE(Run(Skewed(kThreeDaysAhead, ReserveWords("ci", lock, {"--for", "6s"}))).exit ==
             Exited(0));
     CHECK(Try(lock) == Exited(75));
-    CHECK(Run(Skewed(kThreeDaysBehind, {"exclusive", lock, "--", "true"})).exit == Exited(0));
+    Run(Skewed(kThreeDaysBehind, {"exclusive", lock, "--", "true"}), Exited(0));
     CHECK(Unreserve("ci", lock) == Exited(75));
   }
 }
@@ -434,19 +386,17 @@ TEST_CASE("a reservation that has ended is not found again, but made anew") {
   Reserve("ci", lock, {"--for", "1s"});
   const std::string first = FirstOf(lock)["token"];
   // Waits for its end.
-  CHECK(RunZklock(ReserveWords("other", lock)).exit == Exited(0));
+  RunZklock(ReserveWords("other", lock), Exited(0));
   CHECK(Unreserve("other", lock) == Exited(0));
   Reserve("ci", lock);
   CHECK(std::stoll(FirstOf(lock)["token"].get<std::string>()) > std::stoll(first));
 }
 
 TEST_CASE("an overdue reservation goes although another program is directly behind it") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  auto [tree, lock] = MadeLock("reserve", "zklock/1");
   const bool is_kazoo = GENERATE(false, true);
   const Words dialect = is_kazoo ? Words{"--dialect", "kazoo"} : Words{};
-  Words words = {"--for", "2s"};
-  words.insert(words.end(), dialect.begin(), dialect.end());
+  Words words = Words{"--for", "2s"} + dialect;
   Reserve("freeze", lock, words);
   std::optional<LockPeer> kazoo;
   if (is_kazoo) {
@@ -458,8 +408,7 @@ TEST_CASE("an overdue reservation goes although another program is directly behi
                 ZnodeKind::kEphemeralSequential);
   }
   const std::string other = InQueueOrder(tree.WaitForChildren(lock, 2)).back();
-  Words waits = {"exclusive"};
-  waits.insert(waits.end(), dialect.begin(), dialect.end());
+  Words waits = Words{"exclusive"} + dialect;
   Child waiter = StartWaiter(waits, lock);
   if (is_kazoo) {
     CHECK(kazoo->Answer("job") == "acquired");
@@ -480,9 +429,8 @@ TEST_CASE("an overdue reservation is deleted by a zklock behind one that lacks D
   chief.SetAcl(lock,
                {{chief_user, kRead | kWrite | kCreate | kDelete | kAdmin}, {"", kRead | kCreate}});
   Child first = StartWaiter(lock);
-  ChildOptions options = HolderOptions({"exclusive", "--verbose"}, lock);
-  options.also_environment.push_back("ZKLOCK_AUTH=digest:" + chief_user);
-  Child second = Child::Start(options);
+  Child second = Child::Start(
+      With(HolderOptions({"exclusive", "--verbose"}, lock), {"ZKLOCK_AUTH=digest:" + chief_user}));
   second.ReadErrUntil("waiting for " + lock);
   first.ReadErrUntil("cannot delete the reservation of " + lock + " for freeze, overdue since ");
   second.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
@@ -498,22 +446,19 @@ TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody e
       GENERATE(Asker{{"try"}, 75}, Asker{{"exclusive", "--wait", "1s", "--reserve", "freeze"}, 75},
                Asker{{"exclusive", "--wait", "1s", "--reserve", "other"}, 75},
                Asker{{"exclusive", "--max-queue", "1", "--wait", "1s"}, 75});
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Reserve("freeze", lock, {"--for", "1ms"});
   tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
               ZnodeKind::kEphemeralSequential);
-  Words words = asker.words;
-  words.insert(words.end(), {lock, "--", "true"});
-  CHECK(RunZklock(words).exit == Exited(asker.status));
+  Words words = asker.words + Words{lock, "--", "true"};
+  RunZklock(words, Exited(asker.status));
   // The other program has it now.
   tree.WaitForChildren(lock, 1);
-  CHECK(RunZklock({"release", "--reserve", "freeze", lock}).exit == Exited(75));
+  RunZklock({"release", "--reserve", "freeze", lock}, Exited(75));
 }
 
 TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Reserve("freeze", lock, {"--permits", "1", "--for", "2s"});
   // Of Curator: past the turnstile.
   tree.Create(lock + "/locks/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
@@ -527,8 +472,7 @@ TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
 }
 
 TEST_CASE("a zklock that is interrupted before its turn leaves nothing") {
-  const std::string lock = NewLock("reserve");
-  const Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("reserve");
   Child waiter = WaitToReserve("ci", lock);
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));
@@ -542,17 +486,14 @@ TEST_CASE("only --reserve, or --force with the name, releases a reservation") {
   const std::string name = FirstOf(lock)["name"];
   for (const Words& words :
        {Words{"--holders"}, Words{"--holders", "--force"}, Words{"--contender", name}}) {
-    Words release = {"release", "--yes", lock};
-    release.insert(release.end(), words.begin(), words.end());
-    const Finished finished = RunZklock(release);
     CAPTURE(words);
-    CHECK(finished.exit == Exited(75));
-    CHECK_THAT(finished.err, Catch::Contains(lock + " stays reserved for ci; use --reserve ci"));
+    CHECK_THAT(RunZklock(Words{"release", "--yes", lock} + words, Exited(75)).err,
+               Catch::Contains(lock + " stays reserved for ci; use --reserve ci"));
   }
-  CHECK(RunZklock({"release", "--yes", "--all", lock}).exit == Exited(75));
+  RunZklock({"release", "--yes", "--all", lock}, Exited(75));
   Tree().WaitForChildren(lock, 1);  // the waiter was asked
   CHECK(FirstOf(lock)["name"] == name);
-  CHECK(RunZklock({"release", "--yes", "--force", "--contender", name, lock}).exit == Exited(0));
+  RunZklock({"release", "--yes", "--force", "--contender", name, lock}, Exited(0));
   CHECK(Tree().Children(lock).empty());
 }
 
@@ -582,7 +523,7 @@ TEST_CASE("what only looks like a reservation is none") {
     CHECK(FirstOf(lock)["state"] == "held");
     CHECK(FirstOf(lock)["reservation"].is_null());
     CHECK(Unreserve("ci", lock) == Exited(75));
-    CHECK(RunZklock({"try", "--reserve", "ci", lock}).exit == Exited(75));
+    RunZklock({"try", "--reserve", "ci", lock}, Exited(75));
   }
   SECTION("a persistent one of another name or without sound data is nobody's") {
     const auto [name, text] = GENERATE_COPY(table<std::string, std::string>(
@@ -594,17 +535,15 @@ TEST_CASE("what only looks like a reservation is none") {
          {"reserve-lock-0000000000", "\xff\xfe{"}}));
     tree.Create(lock + "/web1-" + uuid + "-" + name, ZnodeKind::kPersistent, text);
     CHECK(Unreserve("ci", lock) == Exited(75));
-    CHECK(RunZklock({"try", "--reserve", "ci", lock}).exit == Exited(78));
-    CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
+    RunZklock({"try", "--reserve", "ci", lock}, Exited(78));
+    RunZklock({"inspect", "-q", lock}, Exited(0));
   }
 }
 
 TEST_CASE("a reservation made with credentials is released with them only") {
   const std::string lock = Tree().Create(NewLock("reserve")) + "/lock";
   const auto as = [](const std::string& user, const Words& words) {
-    ChildOptions options = Zklock(words);
-    options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
-    return Run(options);
+    return Run(With(Zklock(words), {"ZKLOCK_AUTH=digest:" + user}));
   };
   const std::string alice = "alice:tulip";
   CHECK(as(alice, ReserveWords("ci", lock, {"--for", "1s"})).exit == Exited(0));
@@ -628,16 +567,15 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
                           std::regex(lock + " +reserved: freeze: incident 4711, until ")));
   CHECK_THAT(RunZklock({"inspect", "--dot", lock}).out,
              Catch::Contains("1 reserved exclusive\\nfreeze: incident 4711, until "));
-  CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(75));
+  RunZklock({"inspect", "-q", lock}, Exited(75));
 
   const Finished finished = RunZklock({"inspect", "--json", lock});
   ChildOptions schema;
   schema.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
                  SourcePath("man/zklock-inspect.1")};
   schema.stdin_text = finished.out;
-  const Finished checked = Run(schema);
-  CAPTURE(checked.out, finished.out);
-  CHECK(checked.exit == Exited(0));
+  CAPTURE(finished.out);
+  Run(schema, Exited(0));
   const json contender = FirstOf(lock);
   CHECK(contender["session"].is_null());
   CHECK(contender["sinceExact"] == true);
@@ -653,8 +591,7 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
 }
 
 TEST_CASE("a child that looks like an expired reservation lets nobody pass the holder") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Child holder = StartHolder(lock);
   tree.Create(lock + "/x-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lock-0000000001",
               ZnodeKind::kPersistent, R"({"reservation":{"id":"x","for":1500,"token":1}})");
@@ -667,8 +604,7 @@ TEST_CASE("a child that looks like an expired reservation lets nobody pass the h
     CHECK(reader.out().empty());
   }
   CHECK(tree.Get(lock)->data == "zklock/1");
-  holder.CloseInput();
-  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(Finish(holder) == Exited(0));
   for (Child& reader : readers) CHECK(reader.ReadLine() == "held");
 }
 
@@ -676,9 +612,7 @@ TEST_CASE("a waiter is told what it waits for") {
   const std::string lock = NewLock("reserve");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   // The last one ahead is named: here the reservation.
-  const Finished finished = RunZklock({"try", lock, "--", "true"});
-  CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err,
+  CHECK_THAT(RunZklock({"try", lock, "--", "true"}, Exited(75)).err,
              Catch::Contains(lock + " is reserved for freeze: incident 4711, until ") &&
                  Catch::Contains("; the command was not run"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
@@ -690,9 +624,8 @@ TEST_CASE("the events of a reservation say whether it is new") {
   const std::string lock = NewLock("reserve");
   const TemporaryDirectory directory;
   const auto run = [&](const Words& more) {
-    Words words = {"--events", directory.Path("events")};
-    words.insert(words.end(), more.begin(), more.end());
-    CHECK(RunZklock(ReserveWords("freeze", lock, words)).exit == Exited(0));
+    Words words = Words{"--events", directory.Path("events")} + more;
+    RunZklock(ReserveWords("freeze", lock, words), Exited(0));
     std::vector<json> events;
     for (const std::string& line : Lines(directory.Read("events"))) {
       events.push_back(json::parse(line));
@@ -719,8 +652,7 @@ TEST_CASE("completion offers the IDs of reservations") {
   Reserve("freeze", above + "/a");
   Reserve("frozen", above + "/b");
   const auto offers = [&](const Words& words, const std::string& expected) {
-    Words complete = {"--complete", "release"};
-    complete.insert(complete.end(), words.begin(), words.end());
+    Words complete = Words{"--complete", "release"} + words;
     // On a busy machine the servers may take longer than the 300 ms that a completion waits.
     const auto until = std::chrono::steady_clock::now() + kPatience;
     std::string out = RunZklock(complete).out;

@@ -97,8 +97,8 @@ TEST_CASE("--acl open gives everyone all permissions, as a run without credentia
 
 TEST_CASE("--acl creator without credentials, or an unknown --acl, is a usage error") {
   for (const char* acl : {"creator", "", "all"}) {
-    const Finished finished = RunZklock({"exclusive", "--acl", acl, "/t/x", "--", "true"});
-    CHECK(finished.exit == Exited(64));
+    const Finished finished =
+        RunZklock({"exclusive", "--acl", acl, "/t/x", "--", "true"}, Exited(64));
     CHECK(Lines(finished.err).size() == 2);
   }
 }
@@ -109,8 +109,7 @@ TEST_CASE("credentials come from --auth-file, else $ZKLOCK_AUTH, else $ZKLOCK_AU
   Tree tree;
   const auto owners = [&](const Words& variables, const Words& option) {
     const std::string lock = NewParent("source") + "/lock";
-    Words words = {"exclusive"};
-    words.insert(words.end(), option.begin(), option.end());
+    Words words = Words{"exclusive"} + option;
     ChildOptions options = HolderOptions(words, lock);
     options.also_environment = variables;
     Child holder = Child::Start(std::move(options));
@@ -145,9 +144,7 @@ TEST_CASE("no credential reaches the command, a nested run, or anything that oth
       Zklock({"exclusive", "-v", "--label", "l", lock, "--", "sh", "-c", script});
   options.also_environment = {"ZKLOCK_AUTH=digest:alice:tulip", "ZKLOCK_AUTH_FILE=" + file,
                               "TEST=" + std::to_string(getpid())};
-  const Finished finished = Run(std::move(options));
-  CAPTURE(finished.out, finished.err);
-  CHECK(finished.exit == Exited(0));
+  const Finished finished = Run(std::move(options), Exited(0));
   CHECK_THAT(finished.out, Catch::Contains("ZKLOCK_TOKEN="));
   CHECK(finished.out.find("tulip") == std::string::npos);
   CHECK(finished.err.find("tulip") == std::string::npos);
@@ -168,11 +165,9 @@ TEST_CASE("a credentials file that others can read exits with 77 before any serv
        {Words{"exclusive", "/t/x", "--auth-file", file, "--", "true"},
         Words{"inspect", "--auth-file", file, "/t/x"},
         Words{"release", "--auth-file", file, "/t/x", "--force", "--yes", "--contender", "x"}}) {
-    ChildOptions options = Zklock(words);
-    options.also_environment.push_back("ZKLOCK_SERVERS=" + peer.address());
-    const Finished finished = Run(std::move(options));
-    CAPTURE(words, finished.err);
-    CHECK(finished.exit == Exited(77));
+    ChildOptions options = With(Zklock(words), {"ZKLOCK_SERVERS=" + peer.address()});
+    CAPTURE(words);
+    const Finished finished = Run(std::move(options), Exited(77));
     CHECK(Lines(finished.err).size() == 1);
     CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + file + ": other users can access it"));
   }
@@ -185,8 +180,7 @@ TEST_CASE("malformed credentials exit with 78, naming file and line but not the 
   const auto refuse = [](const Words& words, const Words& variables) {
     ChildOptions options = Zklock(words);
     options.also_environment = variables;
-    const Finished finished = Run(std::move(options));
-    CHECK(finished.exit == Exited(78));
+    const Finished finished = Run(std::move(options), Exited(78));
     CHECK(Lines(finished.err).size() == 1);
     CHECK(finished.err.find("tulip") == std::string::npos);
     return finished.err;
@@ -207,17 +201,15 @@ TEST_CASE("malformed credentials exit with 78, naming file and line but not the 
 }
 
 TEST_CASE("credentials that the servers reject exit with 77 at once and leave nothing behind") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("refused"));
+  auto [tree, lock] = MadeLock("refused");
   for (const Words& words :
        {Words{"exclusive", lock, "--", "true"}, Words{"try", lock, "--", "true"},
         Words{"inspect", lock},
         Words{"release", lock, "--force", "--yes", "--contender", "x-lock-0000000000"}}) {
     ChildOptions options = Zklock(words);
     options.also_environment = {"ZKLOCK_AUTH=digest_us_tulip:tulip"};
-    const Finished finished = Run(std::move(options));
     CAPTURE(words);
-    CHECK(finished.exit == Exited(77));
+    const Finished finished = Run(std::move(options), Exited(77));
     CHECK(finished.err ==
           "zklock: the servers rejected the credentials (ZKLOCK_AUTH:1: they may not know its "
           "scheme); see --auth-file\n");
@@ -249,8 +241,7 @@ TEST_CASE(
     CHECK_THAT(release.err, Catch::Contains("DELETE on " + lock + " is missing"));
   }
   CHECK(tree.Children(lock) == Words{contender});
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
 }
 
 TEST_CASE("a user may create LOCKs below parents that another user's run has created") {
@@ -261,8 +252,7 @@ TEST_CASE("a user may create LOCKs below parents that another user's run has cre
 }
 
 TEST_CASE("a LOCK that its ACL leaves open is reported to those who have credentials, once") {
-  Tree tree;
-  const std::string lock = tree.Create(NewLock("unprotected"));
+  auto [tree, lock] = MadeLock("unprotected");
   const std::string open =
       "zklock: " + lock + " is not protected by the credentials: its ACL gives everyone ";
   const std::string where = "; see zklock-protocol(7), Access\n";
@@ -308,8 +298,7 @@ TEST_CASE("two users share a LOCK made by an administrator, who alone may delete
   CHECK(RunAs(kOperator, release).exit == Exited(0));
   CHECK(bob.ReadLine() == "held");
   CHECK(alice.Wait() == Exited(76));
-  bob.CloseInput();
-  CHECK(bob.Wait() == Exited(0));
+  CHECK(Finish(bob) == Exited(0));
   // Releasing needs no permission to delete.
   CHECK(chief.Children(lock).empty());
 }
@@ -334,8 +323,7 @@ TEST_CASE("an unreadable predecessor is awaited through the children of its LOCK
   as_alice.SetAcl(lock + "/" + OnlyChild(chief, lock), {{kAlice, kAll}});
   Child bob = WaitAs(kBob, lock);
   CHECK(RunAs(kBob, {"inspect", lock}).exit == Exited(0));
-  alice.CloseInput();
-  CHECK(alice.Wait() == Exited(0));
+  CHECK(Finish(alice) == Exited(0));
   CHECK(bob.ReadLine() == "held");
 }
 
@@ -359,17 +347,14 @@ TEST_CASE("holder and waiter authenticate again after each reconnect") {
   proxy.Cut();
   holder.ReadErrUntil("confirmed, still held");
   waiter.ReadErrUntil("waiting for " + lock);
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   CHECK(waiter.ReadLine() == "held");
 }
 
 TEST_CASE("servers that require credentials answer 77 without them and work with them") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   const auto run = [&](const std::string& user, const Words& words) {
-    ChildOptions options = As(user, Zklock(words));
-    options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
-    return Run(std::move(options));
+    return Run(With(As(user, Zklock(words)), {"ZKLOCK_SERVERS=" + server.address()}));
   };
   for (const Words& words : {Words{"exclusive", "/x", "--", "true"}, Words{"inspect", "/x"},
                              Words{"try", "/x", "--", "true"}}) {
@@ -383,9 +368,9 @@ TEST_CASE("servers that require credentials answer 77 without them and work with
 
 TEST_CASE("the guard can close the session on servers that require credentials") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
-  ChildOptions options = As(kAlice, HolderOptions({"exclusive", "--session-timeout", "40s"}, "/x"));
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
-  Child holder = Child::Start(std::move(options));
+  Child holder =
+      Child::Start(With(As(kAlice, HolderOptions({"exclusive", "--session-timeout", "40s"}, "/x")),
+                        {"ZKLOCK_SERVERS=" + server.address()}));
   REQUIRE(holder.ReadLine() == "held");
   Tree tree(kAlice, server.address());
   holder.Signal(SIGKILL);
@@ -398,11 +383,10 @@ TEST_CASE("credentials that cannot own znodes exit with 77, naming the ACL that 
   const std::string lock = NewParent("ip") + "/lock";
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
   options.also_environment = {"ZKLOCK_AUTH=ip:me"};
-  const Finished finished = Run(options);
-  CHECK(finished.exit == Exited(77));
-  CHECK_THAT(finished.err, Catch::Contains("the servers rejected the ACL; see --acl"));
+  CHECK_THAT(Run(options, Exited(77)).err,
+             Catch::Contains("the servers rejected the ACL; see --acl"));
   options.argv.insert(options.argv.begin() + 2, {"--acl", "open"});
-  CHECK(Run(std::move(options)).exit == Exited(0));
+  Run(std::move(options), Exited(0));
 }
 
 TEST_CASE("TLS options whose files cannot be read exit with 78 and open no connection") {
@@ -411,9 +395,8 @@ TEST_CASE("TLS options whose files cannot be read exit with 78 and open no conne
     ChildOptions options = Zklock(words);
     options.also_environment = {"ZKLOCK_SERVERS=" + peer.address()};
     if (!variable.empty()) options.also_environment.push_back(variable);
-    const Finished finished = Run(std::move(options));
     CAPTURE(words, variable);
-    CHECK(finished.exit == Exited(78));
+    const Finished finished = Run(std::move(options), Exited(78));
     CHECK(Lines(finished.err).size() == 1);
     const std::string file = words.size() > 2 && words[2].empty() ? "''" : "/no/such.pem";
     CHECK(finished.err ==

@@ -40,25 +40,20 @@ const std::vector<Configuration>& Configurations() {
 
 void RunAndHandOver(const std::string& servers) {
   const std::string lock = "/t/new/lock";
-  const Finished run = Run(ZklockAt(servers, {"exclusive", lock, "--", "echo", "ran"}));
-  CAPTURE(run.err);
-  CHECK(run.exit == Exited(0));
-  CHECK(run.out == "ran\n");
+  CHECK(Run(ZklockAt(servers, {"exclusive", lock, "--", "echo", "ran"}), Exited(0)).out == "ran\n");
 
   Child holder = StartHolder({"exclusive", "-z", servers}, lock);
-  CHECK(Run(ZklockAt(servers, {"try", lock, "--", "true"})).exit == Exited(75));
+  Run(ZklockAt(servers, {"try", lock, "--", "true"}), Exited(75));
   Child waiter = StartWaiter({"exclusive", "-z", servers}, lock);
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   CHECK(waiter.ReadLine() == "held");
-  waiter.CloseInput();
-  CHECK(waiter.Wait() == Exited(0));
+  CHECK(Finish(waiter) == Exited(0));
 }
 
 void LoseLock(const std::string& servers) {
   const std::string lock = "/t/lost";
   Child holder = StartHolder({"exclusive", "-z", servers}, lock);
-  CHECK(Run(ZklockAt(servers, {"release", "--all", "--force", "--yes", lock})).exit == Exited(0));
+  Run(ZklockAt(servers, {"release", "--all", "--force", "--yes", lock}), Exited(0));
   CHECK(holder.Wait() == Exited(76));
 }
 
@@ -112,10 +107,7 @@ TEST_CASE("the last run of a job is found on servers that throttle requests") {
   const OwnServer server(Configurations().front().settings);
   const Words job = {"exclusive", "--min-interval", "1h", "/t/job", "--", "echo", "ran"};
   CHECK(Run(ZklockAt(server.address(), job)).out == "ran\n");
-  const Finished again = Run(ZklockAt(server.address(), job));
-  CAPTURE(again.err);
-  CHECK(again.exit == Exited(75));
-  CHECK(again.out.empty());
+  CHECK(Run(ZklockAt(server.address(), job), Exited(75)).out.empty());
 }
 
 TEST_CASE("a server that closes the connection on a large request is an error, not a conflict") {
@@ -140,9 +132,8 @@ TEST_CASE("servers that enforce authentication keep no session of a client witho
   for (const std::string credentials : {"", "nosuchscheme:x"}) {
     ChildOptions options = ZklockAt(server.address(), {"exclusive", "/t/lock", "--", "true"});
     if (!credentials.empty()) options.also_environment.push_back("ZKLOCK_AUTH=" + credentials);
-    const Finished finished = Run(options);
-    CAPTURE(credentials, finished.err);
-    CHECK(finished.exit == Exited(77));
+    CAPTURE(credentials);
+    const Finished finished = Run(options, Exited(77));
     CHECK_THAT(finished.err, Catch::Contains("--auth-file"));
     CHECK_THAT(Ask(server.address(), "dump"),
                Catch::Contains("Session Sets") && !Catch::Contains("\t0x"));

@@ -27,9 +27,10 @@ TEST_CASE("a resolver that does not answer delays neither --connect-timeout nor 
   const std::string lock = NewLock("resolver");
   SECTION("the timeout") {
     const auto before = SteadyClock::now();
-    const Finished finished = Run(names.Use(Zklock(
-        {"exclusive", "-z", "slow:2181", "--connect-timeout", "300ms", lock, "--", "true"})));
-    CHECK(finished.exit == Exited(69));
+    const Finished finished =
+        Run(names.Use(Zklock({"exclusive", "-z", "slow:2181", "--connect-timeout", "300ms", lock,
+                              "--", "true"})),
+            Exited(69));
     CHECK(SteadyClock::now() - before < 20s);
     CHECK_THAT(finished.err, Catch::Contains("slow:2181 (its name is still being looked up: "));
   }

@@ -46,11 +46,10 @@ TEST_CASE("runs, inspect and release reach the servers through a proxy command")
   const Mark mark;
   const std::string lock = NewLock("proxy");
   const Child holder = StartProxiedHolder(mark, kSocat, lock);
-  const Finished shown = Run(mark.On(Proxied(kSocat, {"inspect", lock})));
-  CHECK(shown.exit == Exited(0));
-  CHECK_THAT(shown.out, Catch::Contains("held"));
+  CHECK_THAT(Run(mark.On(Proxied(kSocat, {"inspect", lock})), Exited(0)).out,
+             Catch::Contains("held"));
   Child waiter = Child::Start(mark.On(Proxied(kSocat, {"exclusive", lock, "--", "echo", "after"})));
-  CHECK(Run(mark.On(Proxied(kSocat, {"release", lock, "--holders", "--yes"}))).exit == Exited(0));
+  Run(mark.On(Proxied(kSocat, {"release", lock, "--holders", "--yes"})), Exited(0));
   CHECK(waiter.Wait() == Exited(0));
   CHECK(waiter.out() == "after\n");
 }
@@ -67,9 +66,7 @@ TEST_CASE("--hold and its release go through the proxy command, which ends with 
                   Binary(),
                   kSocat,
                   lock};
-  const Finished finished = Run(mark.On(std::move(options)));
-  CAPTURE(finished.out, finished.err);
-  CHECK(finished.exit == Exited(0));
+  Run(mark.On(std::move(options)), Exited(0));
   mark.WaitForEnd();
 }
 
@@ -77,17 +74,16 @@ TEST_CASE("the proxy command gets host and port as written, and looks names up i
   const TemporaryDirectory directory;
   const std::string line =
       "echo %h %p %% >>" + directory.Path("calls") + "; exec socat - TCP:" + TestServers();
-  const Finished finished = Run(Proxied(
-      line, {"try", "-z", "only-the-bastion-knows.invalid:2182", "/t/proxy-names", "--", "true"}));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+  Run(Proxied(line,
+              {"try", "-z", "only-the-bastion-knows.invalid:2182", "/t/proxy-names", "--", "true"}),
+      Exited(0));
   CHECK(Lines(directory.Read("calls")).front() == "only-the-bastion-knows.invalid 2182 %");
 }
 
 TEST_CASE("'none' in place of a proxy command overrides a configured one") {
-  ChildOptions options = Proxied("none", {"try", NewLock("proxy-none"), "--", "true"});
-  options.also_environment.push_back("ZKLOCK_PROXY_COMMAND=false");
-  CHECK(Run(std::move(options)).exit == Exited(0));
+  Run(With(Proxied("none", {"try", NewLock("proxy-none"), "--", "true"}),
+           {"ZKLOCK_PROXY_COMMAND=false"}),
+      Exited(0));
 }
 
 TEST_CASE("a proxy command gets a session of its own and no descriptor or credential of zklock's") {
@@ -95,9 +91,9 @@ TEST_CASE("a proxy command gets a session of its own and no descriptor or creden
   const std::string line = "ls /proc/self/fd >" + directory.Path("descriptors") + "; env >" +
                            directory.Path("environment") + "; pwd >" + directory.Path("place") +
                            "; ps -o tty= $$ >" + directory.Path("terminal") + "; " + kSocat;
-  ChildOptions options = Proxied(line, {"try", NewLock("proxy-clean"), "--", "true"});
-  options.also_environment.push_back("ZKLOCK_AUTH=digest:alice:tulip");
-  Child run = Child::StartOnTerminal(std::move(options));
+  Child run =
+      Child::StartOnTerminal(With(Proxied(line, {"try", NewLock("proxy-clean"), "--", "true"}),
+                                  {"ZKLOCK_AUTH=digest:alice:tulip"}));
   CHECK(run.Wait() == Exited(0));
   // ls opens the directory itself.
   CHECK(Lines(directory.Read("descriptors")).size() == 4);
@@ -130,12 +126,11 @@ TEST_CASE("what a failing proxy command writes last is the reason that zklock re
 TEST_CASE("a server that stalls behind the proxy command does not keep zklock from the next one") {
   const Mark mark;
   const Peer silent(Peer::Manner::kSaysNothing);
-  const Finished finished = Run(mark.On(Proxied(
-      kSocat, {"try", "--session-timeout", "12s", "-z", silent.address() + "," + TestServers(),
-               NewLock("proxy-stall"), "--", "echo", "ran"})));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
-  CHECK(finished.out == "ran\n");
+  CHECK(Run(mark.On(Proxied(kSocat, {"try", "--session-timeout", "12s", "-z",
+                                     silent.address() + "," + TestServers(), NewLock("proxy-stall"),
+                                     "--", "echo", "ran"})),
+            Exited(0))
+            .out == "ran\n");
   mark.WaitForEnd();
 }
 
@@ -157,8 +152,7 @@ class HeldThroughHelper {
     const std::vector<pid_t> now = mark_.Processes("socat");
     CHECK(std::any_of(now.begin(), now.end(), [&](pid_t pid) { return pid != helper_; }));
     CHECK_FALSE(holder_.HasEnded());
-    holder_.CloseInput();
-    CHECK(holder_.Wait() == Exited(0));
+    CHECK(Finish(holder_) == Exited(0));
     mark_.WaitForEnd();
   }
 
@@ -225,8 +219,7 @@ TEST_CASE("Ctrl-C and a hangup of the terminal do not cut the connection before 
 TEST_CASE("helpers that ignore HUP or leave children are ended with zklock all the same") {
   const Mark mark;
   const std::string line = "trap '' HUP TERM; sleep 1000 & socat - TCP:%h:%p; sleep 1000";
-  CHECK(Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"}))).exit ==
-        Exited(0));
+  Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"})), Exited(0));
   mark.WaitForEnd();
 }
 
@@ -239,9 +232,7 @@ TEST_CASE("what a proxy command's shell runs has ended before zklock does") {
       directory.Path("pid") +
       "\", \"w\").write(str(os.getpid())); "
       "subprocess.run([\"socat\", \"-\", \"TCP:%h:%p\"])'; true";
-  const Finished finished = Run(Proxied(line, {"try", NewLock("proxy-slow"), "--", "true"}));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+  Run(Proxied(line, {"try", NewLock("proxy-slow"), "--", "true"}), Exited(0));
   const auto stat = process::ReadProcessStat(std::stoi(directory.Read("pid")));
   CHECK((!stat || stat->is_dead));
 }
@@ -287,9 +278,8 @@ END
   const std::string ssh = "ssh -F " + directory.Path("ssh_config") + " -W %h:%p bastion";
   const std::string lock = NewLock("ssh");
   Child holder = StartProxiedHolder(mark, ssh, lock, {"exclusive", "--verbose"});
-  CHECK(Run(mark.On(Proxied(ssh, {"try", lock, "--", "true"}))).exit == Exited(75));
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  Run(mark.On(Proxied(ssh, {"try", lock, "--", "true"})), Exited(75));
+  CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
 
   // Side by side, because each of them takes all of its time.
@@ -298,9 +288,9 @@ END
     words.insert(words.begin(), "inspect");
     return Child::Start(Proxied(line, std::move(words)));
   };
-  CHECK(Run({.argv = {"sh", "-c", "sed 's,/user$,/nobody,' ssh_config >keyless_config"},
-             .directory = directory.path()})
-            .exit == Exited(0));
+  Run({.argv = {"sh", "-c", "sed 's,/user$,/nobody,' ssh_config >keyless_config"},
+       .directory = directory.path()},
+      Exited(0));
   Child refused = inspect(ssh, {"-z", "127.0.0.1:1"});
   Child denied = inspect("ssh -F " + directory.Path("keyless_config") + " -W %h:%p bastion", {});
   CHECK(refused.Wait() == Exited(69));

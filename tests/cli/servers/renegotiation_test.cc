@@ -67,9 +67,8 @@ TEST_CASE("the command is dead before a timeout shortened by another server is o
   const std::string both = servers.address();
   const std::size_t comma = both.find(',');
   Proxy proxy(both.substr(0, comma));
-  const std::string lock = NewLock("shortened");
-  Child holder =
-      StartHolder({"exclusive", "-v", "--session-timeout", "30s", "-z", proxy.address()}, lock);
+  auto [lock, holder] = HoldNewLock(
+      "shortened", {"exclusive", "-v", "--session-timeout", "30s", "-z", proxy.address()});
   proxy.Redirect(both.substr(comma + 1));
   proxy.Cut();
   holder.ReadErrUntil("session timeout 12s: this server shortened it from 30s\n");
@@ -109,8 +108,7 @@ TEST_CASE("a waiter whose session is too short for another server queues again w
 // The waiter's first session ends when the lock is free, and another contender is next by then.
 TEST_CASE("a --wait counts for a session that is too short and the longer one after it") {
   constexpr auto kWait = 15s;
-  const std::string lock = NewLock("lengthened");
-  Child holder = StartHolder(lock);
+  auto [lock, holder] = HoldNewLock("lengthened");
   Regranted regranted(TestServers(), {4'000, 12'000});
   Child waiter = StartWaiter(
       {"exclusive", "--wait", "15s", "--session-timeout", "4s", "-z", regranted.proxy().address()},
@@ -140,9 +138,9 @@ TEST_CASE("a lock is held under a shortened timeout, and released") {
 TEST_CASE("the owner of a lock is signalled before a shortened timeout is over") {
   Shortener shortener;
   ChildOptions options =
-      Script(NewLock("shortened"),
-             "$Z exclusive --hold --session-timeout 30s $L || exit; echo held; read x");
-  options.also_environment.push_back("ZKLOCK_SERVERS=" + shortener.proxy().address());
+      With(Script(NewLock("shortened"),
+                  "$Z exclusive --hold --session-timeout 30s $L || exit; echo held; read x"),
+           {"ZKLOCK_SERVERS=" + shortener.proxy().address()});
   Child script = Child::Start(std::move(options));
   REQUIRE(script.ReadLine() == "held");
   shortener.Shorten();

@@ -21,9 +21,7 @@ namespace {
 /// The only line of a run that is refused.
 std::string RefusalOf(ChildOptions options) {
   const Mark mark;
-  const Finished finished = Run(mark.On(std::move(options)));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(77));
+  const Finished finished = Run(mark.On(std::move(options)), Exited(77));
   CHECK(Lines(finished.err).size() == 1);
   mark.WaitForEnd();
   return finished.err;
@@ -110,11 +108,11 @@ TEST_CASE("zklock authenticates by DIGEST-MD5, and what it creates belongs to th
   REQUIRE(holder.ReadLine() == "held");
   CHECK(Tree("", server.address()).GetAcl("/t/held") == Words{"sasl:alice 31", "world:anyone 1"});
   // No argument and no variable has the password.
-  CHECK(Run({.argv = {"sh", "-c",
-                      "! tr '\\0' '\\n' </proc/$1/environ | grep tulip && "
-                      "! tr '\\0' '\\n' </proc/$1/cmdline | grep tulip",
-                      "sh", std::to_string(mark.One("zklock-transpor"))}})
-            .exit == Exited(0));
+  Run({.argv = {"sh", "-c",
+                "! tr '\\0' '\\n' </proc/$1/environ | grep tulip && "
+                "! tr '\\0' '\\n' </proc/$1/cmdline | grep tulip",
+                "sh", std::to_string(mark.One("zklock-transpor"))}},
+      Exited(0));
   // After KILL the guard authenticates too, and closes the session.
   Child next =
       Child::Start(AsAlice({"exclusive", "-z", server.address(), "/t/held", "--", "true"}));
@@ -122,7 +120,7 @@ TEST_CASE("zklock authenticates by DIGEST-MD5, and what it creates belongs to th
   CHECK(next.Wait(std::chrono::seconds(20)) == Exited(0));
   mark.WaitForEnd();
 
-  CHECK(Run(AsAlice({"try", "-z", strict.address(), "/t/x", "--", "true"})).exit == Exited(0));
+  Run(AsAlice({"try", "-z", strict.address(), "/t/x", "--", "true"}), Exited(0));
   CHECK_THAT(RefusalOf(AsAlice({"try", "-z", strict.address(), "/t/x", "--", "true"}, "rose")),
              Catch::Contains("SASL failed at " + strict.address() + " (the server rejects") &&
                  Catch::Contains("-Dzookeeper.fips-mode=false, or use gssapi or TLS"));
@@ -155,14 +153,12 @@ TEST_CASE("zklock authenticates by Kerberos, with a ticket or a keytab, and not 
                           "--java", "-Djava.security.krb5.conf=" + kdc.Path("krb5.conf")});
   const std::string port = server.address().substr(server.address().rfind(':'));
   const auto run = [&](const Words& more = {}) {
-    Words words = {"try", "--sasl", "gssapi", "-z", "localhost" + port};
-    words.insert(words.end(), more.begin(), more.end());
-    words.insert(words.end(), {"/t/x", "--", "echo", "locked"});
+    Words words = Words{"try", "--sasl", "gssapi", "-z", "localhost" + port} + more +
+                  Words{"/t/x", "--", "echo", "locked"};
     return kdc.Use(Zklock(words));
   };
   const auto kinit = [&](const Words& options) {
-    Words words = {"kinit", "-k", "-t", kdc.Path("alice.keytab")};
-    words.insert(words.end(), options.begin(), options.end());
+    Words words = Words{"kinit", "-k", "-t", kdc.Path("alice.keytab")} + options;
     words.emplace_back("alice");
     const Finished finished = Run(kdc.Use({.argv = words}));
     CAPTURE(finished.err);
@@ -171,16 +167,13 @@ TEST_CASE("zklock authenticates by Kerberos, with a ticket or a keytab, and not 
   CHECK_THAT(RefusalOf(run()), Catch::Contains("GSSAPI: No Kerberos credentials available") &&
                                    Catch::Contains("; run kinit"));
 
-  ChildOptions by_keytab = run();
-  by_keytab.also_environment.push_back("KRB5_CLIENT_KTNAME=" + kdc.Path("alice.keytab"));
-  by_keytab.also_environment.push_back("KRB5CCNAME=FILE:" + kdc.Path("other-cache"));
-  const Finished locked = Run(std::move(by_keytab));
-  CAPTURE(locked.err);
-  CHECK(locked.exit == Exited(0));
+  const Finished locked = Run(With(run(), {"KRB5_CLIENT_KTNAME=" + kdc.Path("alice.keytab"),
+                                           "KRB5CCNAME=FILE:" + kdc.Path("other-cache")}),
+                              Exited(0));
   CHECK(locked.out == "locked\n");
 
   kinit({});
-  CHECK(Run(run()).exit == Exited(0));
+  Run(run(), Exited(0));
   CHECK_THAT(RefusalOf(run({"--sasl-service", "other"})),
              Catch::Contains("not found") && Catch::Contains("; see --sasl-service"));
   kinit({"-l", "1s"});

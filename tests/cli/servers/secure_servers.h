@@ -13,10 +13,7 @@
 
 namespace zklock::test {
 
-inline Words Joined(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
+inline Words Joined(const Words& first, const Words& second) { return first + second; }
 
 /// A directory with two authorities (ca.pem, other-ca.pem) and keys with certificates, NAME.key,
 /// NAME.crt, and both as NAME.pem: server (for localhost and 127.0.0.1), host, named (for zk1 and
@@ -58,7 +55,7 @@ class Certificates {
   /// Options of zklock.
   [[nodiscard]] Words Ca() const { return {"--tls-ca", directory_.Path("ca.pem")}; }
   [[nodiscard]] Words Client(const std::string& name) const {
-    return Joined(Ca(), {"--tls-cert", directory_.Path(name + ".pem")});
+    return Ca() + Words{"--tls-cert", directory_.Path(name + ".pem")};
   }
 
  private:
@@ -72,14 +69,13 @@ class TlsServer {
   TlsServer(const Certificates& certificates, const std::string& client_auth,
             const Words& settings = {}, const Words& options = {})
       : server_(
-            Joined(
-                {"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-                 "secureClientPort=" + secure_.number(), "secureClientPortAddress=127.0.0.1",
-                 "ssl.keyStore.location=" + certificates("server.pem"),
-                 "ssl.trustStore.location=" + certificates("ca.pem"),
-                 "ssl.clientAuth=" + client_auth,
-                 "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider"},
-                settings),
+            Words{"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+                  "secureClientPort=" + secure_.number(), "secureClientPortAddress=127.0.0.1",
+                  "ssl.keyStore.location=" + certificates("server.pem"),
+                  "ssl.trustStore.location=" + certificates("ca.pem"),
+                  "ssl.clientAuth=" + client_auth,
+                  "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider"} +
+                settings,
             1, options) {}
   [[nodiscard]] std::string address() const { return secure_.address(); }
   /// By name, so that the certificate's name counts.

@@ -41,17 +41,17 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
 
   // The key in the certificate's file, and in one of its own.
   const Words apart =
-      Joined(ca, {"--tls-cert", certificates("host.crt"), "--tls-key", certificates("host.key")});
+      ca + Words{"--tls-cert", certificates("host.crt"), "--tls-key", certificates("host.key")};
   for (const auto& [server, options] :
        std::vector<std::pair<std::string, Words>>{{open.named(), ca},
                                                   {open.address(), ca},
                                                   {mutual.named(), own},
                                                   {mutual.named(), apart}}) {
     const Mark mark;
-    const Finished finished = Run(mark.On(
-        Zklock(Joined({"try", "-z", server}, Joined(options, {"/x", "--", "echo", "locked"})))));
-    CAPTURE(server, finished.err);
-    CHECK(finished.exit == Exited(0));
+    CAPTURE(server);
+    const Finished finished = Run(
+        mark.On(Zklock(Words{"try", "-z", server} + options + Words{"/x", "--", "echo", "locked"})),
+        Exited(0));
     CHECK(finished.out == "locked\n");
     mark.WaitForEnd();
   }
@@ -59,8 +59,8 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   Unreached stranger(mutual.named(), certificates.Client("stranger"));
   // The port without TLS, with TLS; and the other way round.
   Unreached tls(open.plain(), ca);
-  CHECK(Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}))
-            .exit == Exited(69));
+  Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}),
+      Exited(69));
   CHECK_THAT(anonymous.Reason(), Catch::Contains("requires a client certificate"));
   CHECK_THAT(stranger.Reason(), Catch::StartsWith("rejects the client certificate"));
   CHECK_THAT(tls.Reason(), Catch::Contains("a port without TLS"));
@@ -71,7 +71,7 @@ TEST_CASE("zklock-transport can get no privileges, execute no program and leave 
   const TlsServer server(certificates, "none");
   const Mark mark;
   Child holder = Child::Start(mark.On(
-      HolderOptions(Joined({"exclusive", "-z", server.named()}, certificates.Ca()), "/limited")));
+      HolderOptions(Words{"exclusive", "-z", server.named()} + certificates.Ca(), "/limited")));
   REQUIRE(holder.ReadLine() == "held");
   const std::string process = "/proc/" + std::to_string(mark.One("zklock-transpor"));
   const std::string status = ReadFile(process + "/status").value_or("");
@@ -80,8 +80,7 @@ TEST_CASE("zklock-transport can get no privileges, execute no program and leave 
   for (std::string line; std::getline(limits, line);) {
     if (line.starts_with("Max core file size")) CHECK_THAT(line, Catch::Contains(" 0  "));
   }
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
 }
 
 TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
@@ -89,7 +88,7 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   const TlsServer server(certificates, "none");
   const Mark mark;
   const auto at = [&](const std::string& subcommand, const Words& more = {}) {
-    return Joined({subcommand, "-z", server.named()}, Joined(certificates.Ca(), more));
+    return Words{subcommand, "-z", server.named()} + certificates.Ca() + more;
   };
   Child holder = Child::Start(mark.On(HolderOptions(at("exclusive"), "/killed")));
   REQUIRE(holder.ReadLine() == "held");
@@ -104,8 +103,7 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   // The helper dies: the command lives on.
   kill(mark.One("zklock-transpor"), SIGKILL);
   next.ReadErrUntil("confirmed");
-  next.CloseInput();
-  CHECK(next.Wait() == Exited(0));
+  CHECK(Finish(next) == Exited(0));
   mark.WaitForEnd();
 }
 
@@ -125,7 +123,7 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
 
   Trial named(certificates, "named", ca);
   // Without a check of the name the handshake succeeds, and no session follows.
-  Trial unchecked(certificates, "named", Joined(ca, {"--tls-verify", "ca"}));
+  Trial unchecked(certificates, "named", ca + Words{"--tls-verify", "ca"});
   const OpenSslServer old_server({"-cert", certificates("server.crt"), "-key",
                                   certificates("server.key"), "-tls1_1", "-cipher",
                                   "DEFAULT:@SECLEVEL=0"});
@@ -167,11 +165,8 @@ TEST_CASE("a server's name may end in a dot, which its certificate does not have
   const std::string port = server.address().substr(server.address().rfind(':'));
   // Looked up by nobody: not every resolver knows it with the dot.
   const Words options =
-      Joined(certificates.Ca(), {"--proxy-command", "socat - TCP:127.0.0.1:%p", "/x"});
-  const Finished finished =
-      Run(Zklock(Joined(Joined({"try", "-z", "localhost." + port}, options), {"--", "true"})));
-  CAPTURE(finished.err);
-  CHECK(finished.exit == Exited(0));
+      certificates.Ca() + Words{"--proxy-command", "socat - TCP:127.0.0.1:%p", "/x"};
+  Run(Zklock(Words{"try", "-z", "localhost." + port} + options + Words{"--", "true"}), Exited(0));
 }
 
 TEST_CASE("the mode of a key is checked again for each connection") {
@@ -180,11 +175,12 @@ TEST_CASE("the mode of a key is checked again for each connection") {
   const std::string key = certificates("host.key");
   REQUIRE(chmod(key.c_str(), 0640) == 0);
   const std::string program = Binary().substr(0, Binary().rfind('/')) + "/zklock-transport";
-  const Finished finished = Run(
-      {.argv = {program, server.address(), server.address(), "--tls", "--tls-ca",
-                certificates("ca.pem"), "--tls-cert", certificates("host.crt"), "--tls-key", key}});
-  CHECK(finished.exit == Exited(1));
-  CHECK_THAT(finished.err, Catch::Contains(key + ": other users can access it"));
+  CHECK_THAT(Run({.argv = {program, server.address(), server.address(), "--tls", "--tls-ca",
+                           certificates("ca.pem"), "--tls-cert", certificates("host.crt"),
+                           "--tls-key", key}},
+                 Exited(1))
+                 .err,
+             Catch::Contains(key + ": other users can access it"));
 }
 
 TEST_CASE("a server whose name cannot be checked is not used") {
@@ -194,16 +190,16 @@ TEST_CASE("a server whose name cannot be checked is not used") {
   // Its name is not looked up by zklock, and is too long to be asked for in TLS.
   const std::string name(256, 'x');
   CHECK_THAT(Unreached(name + port,
-                       Joined(certificates.Ca(), {"--proxy-command", "socat - TCP:127.0.0.1:%p"}))
+                       certificates.Ca() + Words{"--proxy-command", "socat - TCP:127.0.0.1:%p"})
                  .Reason(),
              Catch::Contains("is not a name that a certificate can have"));
   // What zklock refuses in --servers, zklock-transport refuses too.
   const std::string program = Binary().substr(0, Binary().rfind('/')) + "/zklock-transport";
   for (const std::string bad : {"", "[::g]"}) {
+    CAPTURE(bad);
     const Finished finished = Run({.argv = {program, server.address(), bad + port, "--tls",
-                                            "--tls-ca", certificates("ca.pem")}});
-    CAPTURE(bad, finished.err);
-    CHECK(finished.exit == Exited(1));
+                                            "--tls-ca", certificates("ca.pem")}},
+                                  Exited(1));
     CHECK_THAT(finished.err, Catch::Contains("is not a name that a certificate can have"));
   }
 }
@@ -240,8 +236,8 @@ TEST_CASE("a certificate's names cannot make a line of their own in a reason") {
 TEST_CASE("files of TLS that cannot be used are named") {
   const Certificates certificates;
   const auto run = [&](const Words& options) {
-    return Run(Zklock(
-        Joined({"try", "--connect-timeout", "1s"}, Joined(options, {"/t/x", "--", "true"}))));
+    return Run(
+        Zklock(Words{"try", "--connect-timeout", "1s"} + options + Words{"/t/x", "--", "true"}));
   };
   const std::string key = certificates("host.key");
   const std::string cert = certificates("host.crt");
@@ -304,8 +300,7 @@ TEST_CASE("without zklock-transport the options of TLS name the package that has
   REQUIRE(Run({.argv = {"cp", Binary(), alone}}).exit == Exited(0));
   ChildOptions options = Zklock({"try", "--tls", "/t/x", "--", "true"});
   options.argv.front() = alone;
-  const Finished finished = Run(std::move(options));
-  CHECK(finished.exit == Exited(78));
+  const Finished finished = Run(std::move(options), Exited(78));
   CHECK(Lines(finished.err).size() == 1);
   CHECK_THAT(finished.err, Catch::Contains("zklock-transport"));
   CHECK_THAT(Run({.argv = {alone, "--version"}}).out,
@@ -317,9 +312,8 @@ TEST_CASE("without zklock-transport the options of TLS name the package that has
   REQUIRE(chmod(directory.Write("zklock-transport", "not a program").c_str(), 0755) == 0);
   ChildOptions broken = Zklock({"inspect", "--tls", "--connect-timeout", "2s", "/t/x"});
   broken.argv.front() = alone;
-  const Finished tried = Run(std::move(broken));
-  CHECK(tried.exit == Exited(69));
-  CHECK_THAT(tried.err, Catch::Contains("zklock-transport cannot be executed"));
+  CHECK_THAT(Run(std::move(broken), Exited(69)).err,
+             Catch::Contains("zklock-transport cannot be executed"));
 }
 
 }  // namespace zklock::test

@@ -20,17 +20,14 @@ const Words kSocat = {"--proxy-command", "exec socat - TCP:%h:%p"};
 /// server.
 void CheckAlice(const Words& way, const std::string& plain) {
   const Mark mark;
-  Child holder = Child::Start(mark.On(AsAlice(HolderOptions(Joined({"exclusive"}, way), "/held"))));
+  Child holder = Child::Start(mark.On(AsAlice(HolderOptions(Words{"exclusive"} + way, "/held"))));
   REQUIRE(holder.ReadLine() == "held");
   CHECK(Tree("", plain).GetAcl("/held") == Words{"sasl:alice 31", "world:anyone 1"});
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
-  const Finished refused =
-      Run(AsAlice(Joined({"try"}, Joined(way, {"/held", "--", "true"})), "rose"));
-  CAPTURE(refused.err);
-  CHECK(refused.exit == Exited(77));
-  CHECK_THAT(refused.err, Catch::Contains("SASL failed at"));
+  CHECK_THAT(
+      Run(AsAlice(Words{"try"} + way + Words{"/held", "--", "true"}, "rose"), Exited(77)).err,
+      Catch::Contains("SASL failed at"));
 }
 
 /// Holds a lock through a server that cuts its connection, so that the next in the list is tried,
@@ -46,8 +43,7 @@ void CheckStallBetween(const std::string& real, const std::string& stalling,
   REQUIRE(holder.ReadLine() == "held");
   proxy.Cut();
   holder.ReadErrUntil("confirmed");
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
+  CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
 }
 
@@ -58,23 +54,20 @@ TEST_CASE("what a client certificate creates belongs to it, and another one may 
   const TlsServer server(certificates, "need");
   const auto run = [&](const std::string& subcommand, const std::string& certificate,
                        const Words& words) {
-    return Zklock(Joined({subcommand, "-z", server.named()},
-                         Joined(certificates.Client(certificate), words)));
+    return Zklock(Words{subcommand, "-z", server.named()} + certificates.Client(certificate) +
+                  words);
   };
-  CHECK(Run(run("try", "host", {"--acl", "creator", "/owned/lock", "--", "true"})).exit ==
-        Exited(0));
+  Run(run("try", "host", {"--acl", "creator", "/owned/lock", "--", "true"}), Exited(0));
   CHECK(Tree("", server.plain()).GetAcl("/owned/lock") ==
         Words{"world:anyone 1", "x509:CN=host 31"});
 
-  const Finished other = Run(run("try", "named", {"/owned/lock", "--", "true"}));
-  CAPTURE(other.err);
-  CHECK(other.exit == Exited(77));
+  const Finished other = Run(run("try", "named", {"/owned/lock", "--", "true"}), Exited(77));
   CHECK(Lines(other.err).size() == 1);
   CHECK_THAT(other.err, Catch::Contains("not authorised: CREATE on /owned/lock is missing for "
                                         "the client certificate;"));
-  CHECK(Run(run("try", "named", {"/owned/new", "--", "true"})).exit == Exited(0));
-  CHECK(Run(run("inspect", "named", {"/owned/lock"})).exit == Exited(0));
-  CHECK(Run(run("try", "host", {"/owned/new", "--", "true"})).exit == Exited(0));
+  Run(run("try", "named", {"/owned/new", "--", "true"}), Exited(0));
+  Run(run("inspect", "named", {"/owned/lock"}), Exited(0));
+  Run(run("try", "host", {"/owned/new", "--", "true"}), Exited(0));
 }
 
 TEST_CASE("SASL works over TLS, and both work through a proxy command") {
@@ -82,16 +75,14 @@ TEST_CASE("SASL works over TLS, and both work through a proxy command") {
   const SaslUsers users;
   const TlsServer server(certificates, "none", kSaslSettings, users.Options());
   const Words plain = {"-z", server.plain()};
-  const Words secure = Joined({"-z", server.named()}, certificates.Ca());
+  const Words secure = Words{"-z", server.named()} + certificates.Ca();
   SECTION("SASL over TLS") { CheckAlice(secure, server.plain()); }
-  SECTION("SASL through a proxy command") { CheckAlice(Joined(plain, kSocat), server.plain()); }
-  SECTION("SASL over TLS through a proxy command") {
-    CheckAlice(Joined(secure, kSocat), server.plain());
-  }
+  SECTION("SASL through a proxy command") { CheckAlice(plain + kSocat, server.plain()); }
+  SECTION("SASL over TLS through a proxy command") { CheckAlice(secure + kSocat, server.plain()); }
   SECTION("TLS through a proxy command") {
     const Mark mark;
-    const Words words = Joined(secure, Joined(kSocat, {"/x", "--", "echo", "locked"}));
-    CHECK(Run(mark.On(Zklock(Joined({"try"}, words)))).out == "locked\n");
+    const Words words = secure + kSocat + Words{"/x", "--", "echo", "locked"};
+    CHECK(Run(mark.On(Zklock(Words{"try"} + words))).out == "locked\n");
     mark.WaitForEnd();
   }
 }
@@ -99,11 +90,12 @@ TEST_CASE("SASL works over TLS, and both work through a proxy command") {
 TEST_CASE(
     "through a proxy command, the reason has what both the command and zklock-transport report") {
   const Certificates certificates;
-  const Finished finished = Run(Zklock(
-      Joined({"inspect", "--connect-timeout", "5s", "--proxy-command", "echo no way >&2; exit 1"},
-             Joined(certificates.Ca(), {"/t/x"}))));
-  CHECK(finished.exit == Exited(69));
-  CHECK_THAT(finished.err, Catch::Contains("(no way; closes the connection in the TLS handshake"));
+  CHECK_THAT(Run(Zklock(Words{"inspect", "--connect-timeout", "5s", "--proxy-command",
+                              "echo no way >&2; exit 1"} +
+                        certificates.Ca() + Words{"/t/x"}),
+                 Exited(69))
+                 .err,
+             Catch::Contains("(no way; closes the connection in the TLS handshake"));
 }
 
 TEST_CASE("a server that stalls in TLS does not keep a holder from the next one in time") {
@@ -160,10 +152,11 @@ TEST_CASE("a server that stalls in the exchange of SASL is given up with that re
     return request == "connect" ? std::optional(std::move(reply)) : std::nullopt;
   });
   const Mark mark;
-  const Finished finished = Run(
-      mark.On(AsAlice({"inspect", "-z", stalling.address(), "--connect-timeout", "5s", "/t/x"})));
-  CHECK(finished.exit == Exited(69));
-  CHECK_THAT(finished.err, Catch::Contains("does not complete SASL"));
+  CHECK_THAT(Run(mark.On(AsAlice(
+                     {"inspect", "-z", stalling.address(), "--connect-timeout", "5s", "/t/x"})),
+                 Exited(69))
+                 .err,
+             Catch::Contains("does not complete SASL"));
   mark.WaitForEnd();
 }
 
