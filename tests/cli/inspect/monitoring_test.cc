@@ -21,6 +21,7 @@
 #include "support/own_server.h"
 #include "support/peer.h"
 #include "support/temporary.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 namespace {
@@ -111,7 +112,9 @@ TEST_CASE("a check reports a last run that failed or was lost, until the next on
   CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
 
   Child holder = StartHolder({"exclusive", "--history", "8"}, lock);
-  tree.WaitForChildren(lock, 2);
+  WaitUntil([&] {
+    return RunZklock({"inspect", "--history", lock}).out.find("running") != std::string::npos;
+  });
   CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
   holder.Signal(SIGKILL);
   (void)holder.Wait();
