@@ -94,7 +94,7 @@ TEST_CASE("a check has four states") {
   std::this_thread::sleep_for(5ms);
   CHECK_THAT(Check({"--max-wait", "1ms:1h", lock}, 1), Catch::Contains(": one has waited for "));
   CHECK_THAT(Check({"--max-held", "1ms", lock}, 2),
-             Catch::Contains(":" + std::to_string(holder.pid()) + " (more than "));
+             Catch::Contains(" by pid " + std::to_string(holder.pid()) + " on "));
 }
 
 TEST_CASE("a check reports a last run that failed or was lost, until the next one succeeds") {

@@ -390,7 +390,7 @@ TEST_CASE("without a history there is none to show") {
   const std::string lock = NewLock("history");
   const Finished none = RunZklock({"inspect", "--history", lock});
   CHECK(none.exit == Exited(0));
-  CHECK(none.out == lock + ": no run in its history\n");
+  CHECK(none.out == lock + ": no run in its history (it does not exist)\n");
   CHECK(HistoryOf(lock)["runs"].empty());
   CHECK(RunZklock({"inspect", "--history"}).exit == Exited(64));
   CHECK(RunZklock({"inspect", "--runs", "5", lock}).exit == Exited(64));
