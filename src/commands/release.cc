@@ -411,7 +411,8 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
     return ReleaseAll(options, FindTargets(options, signals, report), signals, report);
   }
   if (!options.yes && !CanAsk()) {
-    report.Error(message::kNoTerminal);
+    report.Error(message::kNoTerminal,
+                 options.target == Target::kPosition ? message::kInPlaceOfPosition : "");
     return kExitUsage;
   }
   const Targets targets = FindTargets(options, signals, report);

@@ -163,8 +163,10 @@ std::string RefusedText(const lock::Refused& refused, const std::string& identit
     case Error::kInvalidAcl:
       return fmt::format(message::kAclRefused, refused.operation, refused.path);
     default:
-      return fmt::format(message::kNotAuthorised, refused.operation, refused.path, refused.right,
-                         refused.right_path, identity);
+      return fmt::format(
+          message::kNotAuthorised, refused.operation, refused.path, refused.right,
+          refused.right_path, identity,
+          identity.find("digest:") != std::string::npos ? message::kOrWrongPassword : "");
   }
 }
 

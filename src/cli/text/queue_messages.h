@@ -52,9 +52,8 @@ inline constexpr char kNamedReservation[] = "the reservation {}";
 inline constexpr char kNamed[] = "contender {}";
 inline constexpr char kFor[] = "for {}";
 inline constexpr char kWaitingFor[] = "waiting for {}";
-inline constexpr char kNoTerminal[] =
-    "nothing was released: no terminal to ask on; use --yes, with --contender in place of "
-    "--position";
+inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes{}";
+inline constexpr char kInPlaceOfPosition[] = ", with --contender in place of --position";
 inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
 inline constexpr char kChildNotContender[] =

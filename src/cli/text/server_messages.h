@@ -56,7 +56,9 @@ inline constexpr char kOtherSchemeRequired[] =
     "the servers require credentials of another scheme, such as SASL; see --sasl";
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
-    "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL";
+    "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL{}";
+/// The servers accept any password with the scheme digest.
+inline constexpr char kOrWrongPassword[] = ", or is the password wrong?";
 inline constexpr char kNoIdentity[] = "a caller without credentials";
 inline constexpr char kByKerberos[] = "the Kerberos principal";
 inline constexpr char kByLine[] = "the credentials in {}";

@@ -142,6 +142,10 @@ Provocations ReleaseProvocations() {
          return AskedAndDenied(asked, {"--holders", "--force"});
        }},
       {{"kNoTerminal"}, [] { return ReleaseNobody({"--all"}, 64); }},
+      {{"kNoTerminal", Part("kInPlaceOfPosition")},
+       [] {
+         return ReleaseNobody({"--position", "1"}, 64);
+       }},
       {{"kNotThere"},
        [] {
          return ReleaseNobody({"--yes", "--contender", "x"}, 75);

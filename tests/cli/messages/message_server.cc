@@ -206,6 +206,13 @@ std::string NotAuthorised() {
   return SaidBy({"exclusive", lock, "--", "true"}, 77);
 }
 
+/// The servers take any password for digest: only what it may do shows that it is wrong.
+std::string PerhapsWrongPassword() {
+  auto [tree, lock] = MadeLock("said");
+  tree.SetAcl(lock, kRead | kAdmin);
+  return WithCredentials("digest:me:secret", {"exclusive", lock, "--", "true"});
+}
+
 std::string InterruptedBySignal() {
   const Peer peer(Peer::Manner::kSaysNothing);
   Child child = Child::Start(ZklockAt(peer.address(), {"inspect", "/t/said"}));
@@ -275,6 +282,7 @@ Provocations ServerProvocations() {
       {{Part("kClosesOnRequest")}, ClosesOnRequest},
       {{"kAclRefused"}, AclRefused},
       {{"kNotAuthorised", Part("kNoIdentity", "a caller without credentials")}, NotAuthorised},
+      {{"kNotAuthorised", Part("kOrWrongPassword")}, PerhapsWrongPassword},
       {{"kInterruptedBy", Part("kSignal", "SIGTERM")}, InterruptedBySignal},
   };
 }
