@@ -167,6 +167,12 @@ std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
                      FormatDuration(kLongestSessionTimeout));
 }
 
+std::string MaxRun(const OptionValue& value, OptionFields& fields) {
+  // For a run without the limit that a configuration file sets.
+  if (value.text == "none") return "";
+  return DurationValue<&RunOptions::max_run, kNotZero>(value, fields);
+}
+
 std::string ReservationId(const OptionValue& value, std::string& field) {
   if (!value.WasGiven()) return "";
   field = value.text;
@@ -649,10 +655,10 @@ constexpr OptionSpec kTable[] = {
      .help = "time from the stop signal to KILL",
      .section = Section::kCommand, .is_common = true,
      .subcommands = kRuns, .in_file = true, .store = DurationValue<&RunOptions::kill_after, kMayBeZero>},
-    {.name = "max-run", .metavar = "DURATION",
+    {.name = "max-run", .metavar = "DURATION|none",
      .help = "end a longer run, with status 124",
      .section = Section::kCommand,
-     .subcommands = kRuns, .in_file = true, .store = DurationValue<&RunOptions::max_run, kNotZero>},
+     .subcommands = kRuns, .in_file = true, .store = MaxRun},
     {.name = "stop-signal", .metavar = "SIGNAL", .fallback = "TERM",
      .help = "what ends the command first",
      .section = Section::kCommand,

@@ -139,7 +139,7 @@ void CheckHistory(const OptionReader& reader, RunOptions& options) {
 void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
   if (!options.max_run || options.on_lost != OnLost::kWarn) return;
   if (reader.IsArgument("--max-run")) {
-    throw reader.Error(fmt::format(message::kExclude, "--max-run", "--on-lost warn"));
+    reader.Reject("--on-lost", fmt::format(message::kExclude, "--max-run", "--on-lost warn"));
   }
   options.max_run.reset();
 }

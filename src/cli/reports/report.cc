@@ -121,8 +121,13 @@ void Report::LeftBehind(const process::Survivor& process) {
   Say(message::kLeftBehind, process.pid, Printable(process.name));
 }
 
-void Report::Suspending(const std::string& lock, Duration lease_left) {
-  Error(message::kSuspending, lock, FormatDuration(lease_left));
+void Report::Suspending(const std::string& lock, Duration lease_left, Duration run_left) {
+  const std::string held = FormatDuration(lease_left);
+  if (run_left < lease_left) {
+    Error(message::kSuspendingLimited, lock, held, FormatDuration(run_left));
+  } else {
+    Error(message::kSuspending, lock, held);
+  }
 }
 
 std::string DroppedLine() { return fmt::format("zklock: {}", message::kDropped); }

@@ -66,7 +66,8 @@ class Report final : public EventListener {
   // While it runs, and after.
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
-  void Suspending(const std::string& lock, Duration lease_left);
+  /// `run_left`: of --max-run, until the command is ended.
+  void Suspending(const std::string& lock, Duration lease_left, Duration run_left);
 
   /// --history (--verbose only): why there is none.
   void NoHistory(const lock::HistoryWriter::Unkept& unkept);

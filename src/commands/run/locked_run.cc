@@ -206,7 +206,9 @@ class LockedRun {
   }
 
   void ReportSuspension() {
-    context_.report.Suspending(display_path_, hold_.lease_end() - context_.clock.Now());
+    const TimePoint now = context_.clock.Now();
+    context_.report.Suspending(display_path_, hold_.lease_end() - now,
+                               command_->supervisor().run_end() - now);
   }
 
   [[nodiscard]] protocol::NestingLease NestingLease() {

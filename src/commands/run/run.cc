@@ -59,8 +59,9 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     running.PublishProgress();
     running.PassSignals([&] {
       if (ancestors.empty()) return;  // no lease can run out meanwhile
-      context.report.Suspending(ancestors.DisplayPath(),
-                                ancestors.lease_end() - context.clock.Now());
+      const TimePoint now = context.clock.Now();
+      context.report.Suspending(ancestors.DisplayPath(), ancestors.lease_end() - now,
+                                supervisor.run_end() - now);
     });
   }
   context.loop.Remove(supervisor);

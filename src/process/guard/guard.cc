@@ -224,6 +224,7 @@ void Guard::ReadExecResult() {
   // A command that had to be ended before this was known may have been killed before its execve.
   if (phase_ >= Phase::kEnding) return;
   is_executed_ = true;
+  duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 
@@ -244,7 +245,6 @@ void Guard::ReadMessages() {
 void Guard::BeginCommand() {
   if (phase_ != Phase::kReady) return;  // the order to end it was faster
   phase_ = Phase::kRunning;
-  duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
   if (BootClock::now() < duty_.page.lease.StopTime()) {
     LetCommandRun(link_);
     LockMemory();  // the command does not wait for it, and is a process of its own already
@@ -304,8 +304,11 @@ TimePoint Guard::StopTime() const {
 
 std::optional<EndCause> Guard::WhatIsOver(TimePoint now) const {
   if (now >= StopTime()) return EndCause::kLeaseRanOut;
-  if (now >= duty_.page.run_end.Get()) return EndCause::kRunTooLong;
-  return std::nullopt;
+  if (now < duty_.page.run_end.Get() || phase_ == Phase::kReported) return std::nullopt;
+  // A command that has ended by itself, and leaves nothing that has to end, was quick enough.
+  const bool is_done =
+      command_status_ && (duty_.spec.descendants == Descendants::kLeave || !HasProcesses());
+  return is_done ? std::nullopt : std::optional(EndCause::kRunTooLong);
 }
 
 TimePoint Guard::KillTime() const {
@@ -321,9 +324,9 @@ TimePoint Guard::NextLook() const {
     case Phase::kRunning:
       // Of what is only in the cgroup, no signal tells the end.
       if (command_status_ && !has_children_) return BootClock::now() + kStopPause;
-      [[fallthrough]];
-    case Phase::kReported:
       return std::min(StopTime(), duty_.page.run_end.Get());
+    case Phase::kReported:
+      return StopTime();
     case Phase::kEnding:
       return std::min(BootClock::now() + kStopPause, KillTime());
     case Phase::kKilling:
@@ -396,6 +399,7 @@ void Guard::BeginEnding(TimePoint now) {
   // A shell continues the jobs that it knows to be stopped, and then shows that they have ended.
   // After a STOP of the command alone, nobody would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
+  duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
 }
 

@@ -18,8 +18,8 @@ namespace zklock::process {
 struct GuardPage {
   /// D and the grace. Written by zklock, before kBegin. It may move back: kWake follows then.
   SharedLease lease;
-  /// Written by the guard when the command begins: when the tree has to end, however long the lease
-  /// lasts.
+  /// Written by the guard once the command is executed: when the tree has to end, however long the
+  /// lease lasts.
   SharedMoment run_end{kNever};
   /// Written by the guard: it has seen the lease and the order, and will look (and move this) again
   /// at this moment at the latest. A guard that is later hangs.
@@ -28,6 +28,7 @@ struct GuardPage {
   SharedCause cause;
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: KILL at once
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
+  std::atomic<bool> had_ended{false};  ///< written before that: only descendants were left
   /// Written by the guard: it has sent the stop signal, or KILL, to what was left of the tree.
   std::atomic<bool> sent_stop{false};
   std::atomic<bool> sent_kill{false};

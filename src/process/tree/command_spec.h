@@ -21,7 +21,7 @@ struct CommandSpec {
   std::vector<std::string> arguments;  ///< argv; the first is the name as the user typed it
   int stop_signal = 15;                ///< what the tree gets first when it must end
   Duration kill_after{};               ///< between the stop signal and KILL, until SetLease()
-  Duration max_run = Duration::max();  ///< from its begin until the tree has to end
+  Duration max_run = Duration::max();  ///< from its execution until the tree has to end
   Descendants descendants = Descendants::kLeave;
   bool outlives_lease = false;  ///< once executed, the command is not ended with the lease
   /// The directory of the cgroup below which the command gets its own; empty: it gets none.

@@ -26,6 +26,7 @@ struct Ended {
   // If it had to end (EndCause):
   bool got_stop = false;  ///< the tree was sent the stop signal
   bool got_kill = false;  ///< and KILL
+  bool outlived = false;  ///< the command had ended by itself: only its descendants were sent these
 };
 
 /// A wait status as shells show it: the exit status, or 128+N for signal N.

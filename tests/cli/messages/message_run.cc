@@ -134,10 +134,10 @@ std::string GrantedLess() {
   return said;
 }
 
-std::string Stops() {
-  Child holder = StartHolder(NewLock("said"));
+std::string Stops(const Words& options, const std::string& end) {
+  Child holder = StartHolder(options, NewLock("said"));
   holder.Signal(SIGTSTP);
-  holder.ReadErrUntil("then the command is ended");
+  holder.ReadErrUntil(end);
   holder.WaitUntilStopped();
   holder.Signal(SIGCONT);
   holder.Write("0\n");
@@ -261,7 +261,11 @@ Provocations RunProvocations() {
       {{"kNotConfirmed"}, NotConfirmed},
       {{"kShortSession"}, ShortSession},
       {{"kGrantedLess"}, GrantedLess},
-      {{"kSuspending"}, Stops},
+      {{"kSuspending"}, [] { return Stops({"exclusive"}, "then the command is ended"); }},
+      {{"kSuspendingLimited"},
+       [] {
+         return Stops({"exclusive", "--max-run", "20s"}, "(--max-run)");
+       }},
       {{"kLeftBehind"}, LeftBehind},
       {{"kGuardFailed"}, GuardFailed},
 #ifndef ZKLOCK_SANITIZED
