@@ -15,8 +15,10 @@
 
 #include "cli/hold/hold_script.h"
 #include "cli/messages/provocation.h"
+#include "process/tree/process_tree.h"
 #include "support/peer.h"
 #include "support/temporary.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 namespace {
@@ -75,9 +77,14 @@ std::string Killed(const std::string& kill_after) {
   return holder.err();
 }
 
-/// zklock is stopped until the servers end its session.
+/// zklock is stopped until the servers end its session. It sees the pause only if it was asleep
+/// then.
 std::string Paused() {
   auto [lock, holder] = HoldNewLock("said", kShortLease);
+  WaitUntil([pid = holder.pid()] {
+    const auto stat = process::ReadProcessStat(pid);
+    return stat && stat->state == 'S';
+  });
   holder.Signal(SIGSTOP);
   holder.WaitUntilStopped();
   Tree().WaitForChildren(lock, 0);
