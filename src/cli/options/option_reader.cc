@@ -322,7 +322,7 @@ void OptionReader::CheckRule(const OptionRule& rule, std::string_view option) co
     const bool is_on = other != option && IsOn(other);
     if (excludes && is_on) {
       const std::string why = rule.why.empty() ? "" : ": " + std::string(rule.why);
-      // A file or a variable that nobody thinks of is named; an argument needs no hint.
+      // Names the file or variable of a setting that the user may not have in mind.
       const bool is_stronger = Value(option).origin > Value(other).origin;
       Reject(is_stronger ? other : option, fmt::format(message::kExclude, option, other) + why);
     }

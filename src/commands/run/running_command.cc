@@ -107,7 +107,7 @@ std::string RunningCommand::FateOfCommand(cli::Fate fate) const {
 cli::Fate RunningCommand::FateAtEnd() const {
   if (!supervisor_.has_started()) return cli::Fate::kNotBegun;
   const process::Ended& ended = *supervisor_.ended();
-  if (ended.outlived) return cli::Fate::kHadEnded;
+  if (ended.had_ended) return cli::Fate::kHadEnded;
   if (ended.got_kill) return ended.got_stop ? cli::Fate::kKilledAfter : cli::Fate::kKilled;
   return ended.got_stop ? cli::Fate::kStopped : cli::Fate::kHadEnded;
 }

@@ -201,7 +201,7 @@ void Supervisor::State::TreeEnded(int wait_status) {
                       .survivors = std::move(std::get<Guarded>(phase).survivors),
                       .got_stop = had_to_end && page.sent_stop,
                       .got_kill = had_to_end && page.sent_kill,
-                      .outlived = page.had_ended});
+                      .had_ended = page.had_ended});
 }
 
 /// The guard has nothing left to do but to close the session, if this process dies.
