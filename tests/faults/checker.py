@@ -11,7 +11,9 @@ import signal
 _TOLERANCE = 0.002
 # The exit status of recorder.c after a TERM.
 TERMINATED = 40
-_CONFLICT, _UNAVAILABLE, _LOST = 75, 69, 76
+_CONFLICT, _UNAVAILABLE, _LOST, _RAN_TOO_LONG = 75, 69, 76, 124
+# A command has ended so long after its --max-run and --kill-after, however busy this machine is.
+OVERRUN = 2.0
 
 
 @dataclasses.dataclass
@@ -43,6 +45,8 @@ class Run:
     lasts: int | None = None  # milliseconds: it only reserves, and does not release
     permits: int = 1  # so many commands may run at the same time
     min_interval: float | None = None  # seconds
+    max_run: float | None = None  # seconds
+    kill_after: float = 10.0  # seconds
     is_set: bool = False  # of several LOCKs
     label: str = ""  # of its contenders; a nested run may have none
     signals: list = dataclasses.field(default_factory=list)
@@ -168,6 +172,17 @@ def unended(runs):
             for run in runs if run.status is None]
 
 
+def overrun(runs):
+    """Commands that went on after their --max-run, although nothing kept the guard from ending
+    them."""
+    return [Violation("overrun", f"{_name(run)} ran for {run.last() - run.begin():.3f} s with"
+                      f" --max-run {run.max_run:.3f}s and --kill-after {run.kill_after:.3f}s",
+                      run.last(), (run,))
+            for run in runs if run.max_run is not None and run.record is not None
+            and not run.was_sent("guard")
+            and run.last() - run.begin() > run.max_run + run.kill_after + OVERRUN]
+
+
 def unnoticed(runs):
     """A holder that was forced out must end while its lease lasts, and report it."""
     return [Violation("unnoticed", f"{_name(run)} was forced out, was alive until"
@@ -196,6 +211,8 @@ def _allowed_statuses(run, had_trouble):
         return
     if not run.reserves:
         yield _LOST
+    if run.max_run is not None and run.ended - run.spawned >= run.max_run:
+        yield _RAN_TOO_LONG
     if run.record.lives[0].ended is not None:
         yield run.planned_status
         if run.was_sent("zklock", signal.SIGTERM) or run.was_sent("guard"):
@@ -484,7 +501,7 @@ def ghosts(history):
 
 def check(runs, history, had_trouble):
     """All checks."""
-    return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
+    return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs) + overrun(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + reservations(runs, history) + closed_early(runs, history) + ghosts(history)
             + idle(runs, history, had_trouble) + intervals(runs, history)

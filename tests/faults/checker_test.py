@@ -230,6 +230,16 @@ class ForcedOut(unittest.TestCase):
         self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
 
 
+class Limits(unittest.TestCase):
+    def test_a_command_that_goes_on_after_its_limit_is_found(self):
+        def found(last, **more):
+            return kinds(checker.overrun([run(1, 10, last, 1, max_run=1, kill_after=0.5, **more)]))
+        self.assertEqual([], found(13.4))
+        self.assertEqual(["overrun"], found(13.6))
+        self.assertEqual([], found(20, signals=[Sent(11, "guard", signal.SIGSTOP)]))
+        self.assertEqual(["overrun"], found(20, signals=[Sent(11, "zklock", signal.SIGSTOP)]))
+
+
 class Tokens(unittest.TestCase):
     def test_a_decreasing_token_is_found(self):
         self.assertEqual(["token"],
@@ -299,6 +309,11 @@ class Statuses(unittest.TestCase):
     def test_a_shell_is_not_killed(self):
         for status in (-15, 143):
             self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=status, held=True)))
+
+    def test_124_needs_a_limit_that_has_passed(self):
+        self.assertTrue(self.forbidden(run(1, 10, 12, 1, status=124, ended=False)))
+        self.assertFalse(self.forbidden(run(1, 10, 12, 1, status=124, ended=False, max_run=1)))
+        self.assertTrue(self.forbidden(run(1, 10, 12, 1, status=124, ended=False, max_run=9)))
 
     def test_statuses_of_defects_are_never_allowed(self):
         for status in (64, 70, 71, 77, 78, -6, -11):

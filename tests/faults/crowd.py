@@ -98,6 +98,7 @@ class Plan:
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
     permits: int = 1
     min_interval: int | None = None  # milliseconds
+    max_run: int | None = None  # milliseconds
     others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
     program: list = dataclasses.field(default_factory=list)  # another program, in place of zklock
 
@@ -143,6 +144,8 @@ def draw_plan(numbers, locks, timeouts):
     elif not plan.held and plan.keeps_history() and numbers.random() < 0.1:
         plan.min_interval = numbers.randint(50, 1000)
         plan.may_conflict = True
+    if not plan.nested and not plan.held and numbers.random() < 0.15:
+        plan.max_run = numbers.randint(300, 1500)
     return plan
 
 
@@ -150,7 +153,7 @@ def draw_reserving_plan(numbers, locks, timeouts):
     """On a LOCK of which many contenders make reservations."""
     plan = draw_plan(numbers, locks, timeouts)
     plan.keeper_struck = plan.held = False
-    plan.min_interval = None
+    plan.min_interval = plan.max_run = None
     if plan.word != "try" and numbers.random() < 0.6:
         plan.nested = False
         plan.reserves = True
@@ -182,6 +185,7 @@ class Contender:
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
             permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000,
+            max_run=plan.max_run and plan.max_run / 1000, kill_after=seconds_of(plan.kill_after),
             is_set=bool(plan.others), label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
@@ -286,6 +290,13 @@ class Contender:
     def read_record(self):
         """Processes that zklock left behind may have lived longer than it did."""
         self.run.record = self.file.read()
+
+
+def seconds_of(duration):
+    """Of an option's value such as "500ms" or "5s"; 10, zklock's default, for None."""
+    if duration is None:
+        return 10.0
+    return float(duration[:-2]) / 1000 if duration.endswith("ms") else float(duration[:-1])
 
 
 def name_of(pid):
@@ -445,6 +456,8 @@ class Crowd:
             outer += ["--history", str(_MOST_RUNS)]
         if plan.min_interval is not None:
             outer += ["--min-interval", f"{plan.min_interval}ms"]
+        if plan.max_run is not None:
+            outer += ["--max-run", f"{plan.max_run}ms"]
         recorder = [self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner]
         if plan.program:
             return [*plan.program, self._servers_of(host), plan.lock, *recorder]
@@ -511,6 +524,7 @@ class Crowd:
             # Nobody knows how long a reservation keeps a victim's successor waiting.
             candidates = [contender for contender, record in self.running()
                           if not contender.run.signals and is_right(contender)
+                          and contender.plan.max_run is None
                           and contender.plan.lock != self.reserved_lock]
             if candidates:
                 contender = numbers.choice(candidates)

@@ -109,7 +109,7 @@ class Faults:
         """All contenders whose command is running (on that host), kept running for `seconds`."""
         # A command under a reservation does not end with a lease.
         found = [contender for contender, _ in self._crowd.running(host)
-                 if not contender.plan.reserves]
+                 if not contender.plan.reserves and contender.plan.max_run is None]
         for contender in found:
             contender.file.hold_until(histories.now() + seconds)
         return found
@@ -327,6 +327,30 @@ class Faults:
             victim.send("zklock", signal.SIGCONT)
             time.sleep(1)
         self._allow_to_end([victim])
+
+    def _do_stop_zklock_before_max_run(self):
+        # The guard ends the command alone, and zklock learns of it later.
+        self._strike_before_max_run("zklock stopped before --max-run", "zklock", 0)
+
+    def _do_stop_guard_before_max_run(self):
+        # zklock suspects its guard for three seconds, and then ends the command itself.
+        self._strike_before_max_run("guard stopped before --max-run", "guard", 3)
+
+    def _strike_before_max_run(self, name, target, patience):
+        # The lease lasts too long to end the command in place of the limit.
+        victim = self._start_lasting(
+            30.0, max_run=self._numbers.randint(500, 2000), kill_after="500ms", descendants="kill",
+            manner=self._numbers.choice([["tree", "daemon"], ["tree", "daemon", "stubborn"]]))
+        if victim is None:
+            return
+        run = victim.run
+        with self._fault(name, [victim]):
+            victim.send(target, signal.SIGSTOP)
+            at_most = run.max_run + run.kill_after + patience + checker.OVERRUN
+            self._expect(lambda: self._is_dead(victim), at_most,
+                         f"run {run.number} went on after its --max-run")
+            victim.send(target, signal.SIGCONT)
+            self._wait(lambda: not victim.is_alive(), 5)
 
     def _do_kill_guard(self):
         victim = self._victim()
