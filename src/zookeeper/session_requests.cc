@@ -74,7 +74,7 @@ int CreateMode(NodeKind kind) {
   return ZOO_EPHEMERAL_SEQUENTIAL;
 }
 
-/// None for what is no change of a znode.
+/// None if the event does not change a znode.
 std::optional<Change> ToChange(int type) {
   if (type == ZOO_CREATED_EVENT) return Change::kCreated;
   if (type == ZOO_DELETED_EVENT) return Change::kDeleted;

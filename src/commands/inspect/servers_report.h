@@ -7,8 +7,9 @@
 namespace zklock::commands {
 
 /// `inspect --servers-report`: asks each server by itself whether it is fit for locks, prints what
-/// was found, and returns the exit status: 0, or 1 if something should be fixed; as ever if no
-/// server was reached. All servers together get --connect-timeout. Nothing is left on them.
+/// was found, and returns the exit status: 0, 1 if something should be fixed, or that of any
+/// subcommand if no server was reached. All servers together get --connect-timeout. Nothing is left
+/// on them.
 [[nodiscard]] int ReportServers(const cli::InspectOptions& options, process::Signals& signals,
                                 cli::Report& report);
 

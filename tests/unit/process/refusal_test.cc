@@ -114,8 +114,8 @@ TEST_CASE("a command that cannot be forked is an exception that names the operat
   CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
 }
 
-// Not under the sanitizers: UBSan looks into objects through a pipe, and takes one for broken when
-// it can have none. The other builds run these.
+// Not under the sanitizers: UBSan probes memory by writing it to a pipe, and reports sound objects
+// where it can open none. The other builds run these.
 #ifndef ZKLOCK_SANITIZED
 TEST_CASE("a guard that can open no more files still ends the tree") {
   StubbornTree command({.kill_after = milliseconds(200)});
