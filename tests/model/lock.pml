@@ -1,13 +1,13 @@
-// A model of the queue and the lock for spin, checked by `scripts/model`. It follows
-// src/lock/acquire/acquire_join.cc and acquire_wait.cc, and those parts of src/lock/hold/hold.cc and
-// src/commands/run/run.cc that others can observe (protocol, sections 3, 4 and 6). How long a lease is
-// valid is the subject of lease.pml; here it is assumed.
+// A model of the queue and the lock for spin, checked by `scripts/model`. It follows the parts of
+// lock::Acquire (src/lock/acquire/acquire.h), and what others can observe of src/lock/hold/hold.cc
+// and src/commands/run/run.cc (protocol, sections 3, 4 and 6). How long a lease is valid is the
+// subject of lease.pml; here it is assumed.
 //
 // ELEMENTS
 //
-//   Contender   One run of zklock: Acquire, Hold, the release. Its steps are named after Acquire's
-//               functions; Run() begins the hold and the command, Release() belongs to the command
-//               file.
+//   Contender   One run of zklock: Acquire, Hold, the release. Its steps are named after functions
+//               of Acquire's parts; Run() begins the hold and the command, Release() belongs to the
+//               command file.
 //   init        The servers: a leader, which commits, and one follower, which applies the commits
 //               in order, up to LAG of them late, and answers reads from its own state.
 //   FAULT       Everything that goes wrong, at any moment: a connection is lost, before the create

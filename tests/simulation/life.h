@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "simulation/checks.h"
 #include "simulation/ensemble.h"
 #include "simulation/network.h"

@@ -13,7 +13,7 @@
 #include "base/end_cause.h"
 #include "cli/options/options.h"
 #include "cli/reports/end_reason.h"
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
 #include "protocol/queue.h"

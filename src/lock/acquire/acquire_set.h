@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lock/acquire/acquire.h"
+#include "lock/ahead/holder_search.h"
 
 namespace zklock::lock {
 

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
 #include "lock/data/outcome.h"
 #include "protocol/queue.h"

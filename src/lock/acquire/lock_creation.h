@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
 #include "lock/data/outcome.h"
 #include "zookeeper/store.h"

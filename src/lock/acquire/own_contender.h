@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
 #include "lock/data/ticket.h"
 #include "protocol/children.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/outcome.h"
 #include "protocol/queue.h"
 #include "zookeeper/store.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 
 namespace zklock::lock {
 

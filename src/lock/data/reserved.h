@@ -59,7 +59,7 @@ struct Reserved {
 /// and releases reservations has the rights in LOCK for it.
 [[nodiscard]] std::string StampPath(const std::string& lock);
 
-/// The data of the reservation that a contender with data `contender`, which is our own, becomes.
+/// The data of the reservation that our contender, whose data is `contender`, becomes.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,
                                             const protocol::ReservationRequest& request,
                                             std::int64_t token);

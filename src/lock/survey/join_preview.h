@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
 #include "lock/hold/success_record.h"

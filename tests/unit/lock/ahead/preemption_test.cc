@@ -1,6 +1,6 @@
 // --preempt: contenders before ours are asked to leave.
 
-#include "lock/acquire/preemption.h"
+#include "lock/ahead/preemption.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "lock/acquire/reservation_search.h"
+#include "lock/ahead/reservation_search.h"
 
 #include <algorithm>
 #include <memory>

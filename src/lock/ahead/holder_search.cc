@@ -1,4 +1,4 @@
-#include "lock/acquire/holder_search.h"
+#include "lock/ahead/holder_search.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
 #include "lock/data/outcome.h"
 #include "protocol/queue.h"

@@ -1,6 +1,6 @@
 // A wait for a lock that --hold holds for the waiter itself is found out over its own session.
 
-#include "lock/acquire/holder_search.h"
+#include "lock/ahead/holder_search.h"
 
 #include <fmt/core.h>
 

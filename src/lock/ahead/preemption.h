@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/acquire/acquire_request.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
 #include "zookeeper/store.h"
 

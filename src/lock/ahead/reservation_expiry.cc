@@ -1,4 +1,4 @@
-#include "lock/acquire/reservation_expiry.h"
+#include "lock/ahead/reservation_expiry.h"
 
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"

@@ -1,4 +1,4 @@
-#include "lock/acquire/preemption.h"
+#include "lock/ahead/preemption.h"
 
 #include <optional>
 #include <utility>

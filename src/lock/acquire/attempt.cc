@@ -1,0 +1,139 @@
+#include "lock/acquire/attempt.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lock/acquire/lock_creation.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+
+using namespace std::chrono_literals;
+using zookeeper::Error;
+
+Attempt::Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
+                 std::function<std::string()> make_uuid, AcquireObserver& its_observer,
+                 AcquireSteps& its_next)
+    : store(its_store),
+      clock(its_clock),
+      request(std::move(its_request)),
+      observer(its_observer),
+      next(its_next),
+      contender(store, clock, request, std::move(make_uuid)),
+      compatibility(store, request, observer),
+      reservations(store, request),
+      permit_number(store, request),
+      unserved_since(clock.Now()) {}
+
+void Attempt::Enter(AcquirePart& part) {
+  Stop();
+  at_work_ = &part;
+  answer_deadline = clock.Now() + AnswerTime();
+}
+
+void Attempt::Stop() {
+  if (at_work_ != nullptr) at_work_->Leave();
+  at_work_ = nullptr;
+  state_scope_ = CallbackScope();
+  answer_deadline = kNever;
+}
+
+Duration Attempt::AnswerTime() const { return std::max<Duration>(2s, store.lease().timeout() / 3); }
+
+void Attempt::ExpectAnswer() {
+  answer_deadline = std::min(answer_deadline, clock.Now() + AnswerTime());
+}
+
+void Attempt::Finish(AcquireOutcome its_outcome) {
+  Stop();
+  outcome = std::move(its_outcome);
+}
+
+void Attempt::FinishQuota() {
+  Stop();
+  ExpectAnswer();
+  FindQuota(store, request, InState([this](const std::string& limited) {
+              const LockName& lock = request.lock;
+              Finish(QuotaExceeded{lock.display_path(), lock.DisplayPath(limited)});
+            }));
+}
+
+void Attempt::OnUnexpected(const std::string& operation, Error error, const char* right,
+                           const std::string& path) {
+  if (IsLost(error)) return;
+  if (error == Error::kQuotaExceeded) return FinishQuota();
+  const LockName& lock = request.lock;
+  if (IsRefusal(error)) {
+    return Finish(Refused{operation, lock.display_path(), error, right,
+                          lock.DisplayPath(path.empty() ? lock.path : path)});
+  }
+  Finish(Defect{Defect::What::kAnswer, lock.display_path(), operation, error});
+}
+
+bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
+  if (!found.IsInForce() || HasEnded(*found.reserved)) return false;
+  // Other LOCKs may have to be waited for yet.
+  if (const auto& ticket = contender.ticket()) {
+    store.Delete(ticket->path, zookeeper::kAnyVersion, [](const zookeeper::Reply&) {});
+  }
+  if (found.reserved->mode == request.mode) {
+    Finish(ReservedLock{request.lock, protocol::ChildPath(request.ReservationsPath(), found.name),
+                        *found.reserved});
+  } else {
+    Finish(Unusable{.why = Unusable::Why::kReservedInOtherMode,
+                    .child = found.name,
+                    .reserved_mode = found.reserved->mode});
+  }
+  return true;
+}
+
+bool Attempt::FinishIfSuperseded(const protocol::Contenders& contenders) {
+  if (!request.supersede || !protocol::IsSuperseded(contenders, contender.name())) return false;
+  FinishBusy(Busy::Why::kSuperseded);
+  return true;
+}
+
+bool Attempt::AcceptOrFinish(const Compatibility& found) {
+  if (const auto* unusable = std::get_if<Unusable>(&found)) Finish(*unusable);
+  if (const auto* failed = std::get_if<CheckFailed>(&found)) {
+    OnUnexpected(failed->operation, failed->error, "READ", failed->path);
+  }
+  return std::holds_alternative<Compatible>(found);
+}
+
+void Attempt::IfCompatible(const protocol::Children& children,
+                           std::function<void(const QueueList&)> then) {
+  const protocol::Contenders contenders(children);
+  compatibility.Check(
+      {children, contenders}, contender.name(),
+      InState([this, then = std::move(then)](const Compatibility& found, const QueueList& list) {
+        if (AcceptOrFinish(found)) then(list);
+      }));
+}
+
+bool Attempt::HasEnded(const Reserved& reserved) const {
+  return reserved.until && contender.ticket() &&
+         LatestServerTimeAt(clock.Now(), reserved, *contender.ticket()) >= *reserved.until;
+}
+
+std::optional<protocol::ReleaseRecord> Attempt::TakeLockData(const zookeeper::GetReply& reply) {
+  if (request.permits) {
+    permit_number.Take(reply);
+    if (reply.error != Error::kNone && reply.error != Error::kNoNode) {  // the list tells that
+      OnUnexpected("read", reply.error, "READ", request.QueuePath());
+    }
+  }
+  std::optional<protocol::LockData> data;
+  if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
+  contender.SetLockVersion(data ? std::optional(reply.stat.version) : std::nullopt);
+  // The record of a reservation shows nothing: whoever deleted it believed its data, and it may
+  // never have held.
+  if (!data || !data->last_release || data->last_release->is_reservation) return std::nullopt;
+  return data->last_release;
+}
+
+std::string Attempt::ChildPath(std::string_view child) const {
+  return protocol::ChildPath(request.QueuePath(), child);
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "lock/acquire/compatibility_check.h"
+#include "lock/acquire/own_contender.h"
+#include "lock/acquire/permit_number.h"
+#include "lock/ahead/reservation_search.h"
+#include "lock/data/acquire_request.h"
+#include "lock/data/callback_scope.h"
+#include "lock/data/outcome.h"
+#include "protocol/children.h"
+#include "protocol/queue.h"
+#include "protocol/queue_ahead.h"
+#include "protocol/release_record.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// What shows that our contender still exists, once all before it are gone.
+enum class Proof {
+  kNone,         ///< nothing yet
+  kCommit,       ///< the create that was sent together with a list, or a heartbeat
+  kLeaseInHand,  ///< see SessionProof::HasLeaseInHand()
+};
+
+/// A part of an acquisition. At most one of them is at work, in a state of its own.
+class AcquirePart {
+ public:
+  virtual ~AcquirePart() = default;
+  /// Another part begins its work, or none does: forgets the state.
+  virtual void Leave() {}
+  /// It waits for other contenders, or for time to pass, and not for an answer.
+  [[nodiscard]] virtual bool IsWaiting() const { return false; }
+};
+
+/// The part that waits for other contenders: WaitInQueue, or WaitForZnode in Dialect::kSimple.
+class AcquireWait : public AcquirePart {
+ public:
+  // As those of AcquireSteps.
+  virtual void LookIfFree() = 0;
+  virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
+  virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
+  [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
+
+  /// While IsWaiting(): a watch has fired that is not that of our own contender.
+  virtual void OnWatch(const std::string& path, zookeeper::Change change) = 0;
+  /// Finishes because of the contender in the way.
+  virtual void FinishBlocked(Busy::Why why) = 0;
+  /// When the wait is over; kNever while it is open whether the lock is free.
+  [[nodiscard]] virtual TimePoint end() const = 0;
+  /// When OnDue() has something to do.
+  [[nodiscard]] virtual TimePoint due() const { return kNever; }
+  virtual void OnDue() {}
+  virtual void OnDisconnected() {}
+  /// The session has expired, and our place in the queue is lost.
+  virtual void OnPlaceLost() {}
+};
+
+/// Where an acquisition goes on when one of its parts is done. Each of these begins a state of
+/// another part, or of the same one, so that a caller only returns.
+class AcquireSteps {
+ public:
+  virtual ~AcquireSteps() = default;
+  /// Creates our contender and lists the queue with it.
+  virtual void Join() = 0;
+  /// The child `name` belongs to our session: takes it as our contender.
+  virtual void Adopt(const std::string& name, const zookeeper::GetReply& reply) = 0;
+  /// `try`: joins if the lock is free, else leaves. Nothing has been created yet.
+  virtual void LookIfFree() = 0;
+  /// Lists the queue and decides.
+  virtual void ListAgain() = 0;
+  /// ListAgain() if our contender exists, else it is over.
+  virtual void CheckOwn() = 0;
+  /// Decides by the list that it asks for now, within the caller's state. `proof`: what has shown
+  /// that our contender exists once the list is there.
+  virtual void DecideByNextList(Proof proof) = 0;
+  /// Decides by a list of the queue that shows nothing before our contender but what may hold
+  /// beside it, or another predecessor than the one that we wait for.
+  virtual void Decide(const protocol::Children& children) = 0;
+  /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
+  /// our contender, but has our ID (--reserve).
+  virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
+  /// All contenders before ours are gone, if LOCK's data has the record of `record_of`; by the list
+  /// alone if that is empty. Proves our contender, and holds.
+  virtual void Confirm(const std::string& record_of) = 0;
+  /// Our contender is the first and is proven: holds, as soon as the lease suffices.
+  virtual void TakeTurn() = 0;
+  /// While we wait: the answer to a read of LOCK's data.
+  virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
+  /// What the waiter knows of the contenders before its own.
+  [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
+};
+
+/// What the parts of an acquisition share.
+class Attempt {
+ public:
+  Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
+          std::function<std::string()> make_uuid, AcquireObserver& its_observer,
+          AcquireSteps& its_next);
+
+  /// A state of `part` begins: the one before ends, and the answers that it waited for are dropped.
+  /// The server has AnswerTime() for those that are asked for now.
+  void Enter(AcquirePart& part);
+  /// No part is at work.
+  void Stop();
+  [[nodiscard]] bool IsAtWork(const AcquirePart& part) const { return at_work_ == &part; }
+  /// The part at work waits, and not for an answer.
+  [[nodiscard]] bool IsWaiting() const { return at_work_ != nullptr && at_work_->IsWaiting(); }
+  /// A callback that runs only within the current state.
+  template <typename F>
+  auto InState(F f) const {
+    return state_scope_.Wrap(std::move(f));
+  }
+
+  /// How long a server that has accepted the session may take for an answer.
+  [[nodiscard]] Duration AnswerTime() const;
+  /// An answer is awaited: gives the server up after AnswerTime(), or earlier.
+  void ExpectAnswer();
+
+  [[nodiscard]] bool IsOver() const { return outcome.has_value(); }
+  void Finish(AcquireOutcome its_outcome);
+  void FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
+  void FinishQuota();
+  /// For an error that no branch expects; after a lost reply OnDisconnected() follows. `right` on
+  /// `path`, LOCK if empty, is what an ACL has to grant.
+  void OnUnexpected(const std::string& operation, zookeeper::Error error,
+                    const char* right = "READ", const std::string& path = "");
+  /// True if the lock is reserved for our ID: then it is over.
+  [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
+  /// --supersede: true if a newer contender supersedes ours: then it is over.
+  [[nodiscard]] bool FinishIfSuperseded(const protocol::Contenders& contenders);
+  /// Whether every user of LOCK can see our contender; if not, finishes.
+  [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);
+  /// Calls `then` with the list if every user of LOCK can see our contender, else finishes.
+  void IfCompatible(const protocol::Children& children, std::function<void(const QueueList&)> then);
+
+  /// Whether a reservation has ended by the servers' clock, as far as we know it.
+  [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
+  /// Takes a reply that has LOCK's data: returns the record in it, if zklock wrote it, and notes
+  /// whether we may leave a record.
+  std::optional<protocol::ReleaseRecord> TakeLockData(const zookeeper::GetReply& reply);
+  [[nodiscard]] std::string ChildPath(std::string_view child) const;
+
+  zookeeper::Store& store;
+  const Clock& clock;
+  const AcquireRequest request;
+  AcquireObserver& observer;
+  AcquireSteps& next;
+
+  OwnContender contender;
+  CompatibilityCheck compatibility;
+  ReservationSearch reservations;
+  PermitNumber permit_number;
+
+  std::optional<AcquireOutcome> outcome;
+  bool has_queued = false;                  ///< our contender has been in the queue
+  bool is_first = false;                    ///< the observer knows that only the lease is missing
+  std::optional<TimePoint> unserved_since;  ///< since when no server has done anything for us
+  TimePoint answer_deadline = kNever;       ///< then the server is given up
+  TimePoint wait_deadline = kNever;         ///< when the wait is over
+
+ private:
+  AcquirePart* at_work_ = nullptr;
+  CallbackScope state_scope_;
+};
+
+}  // namespace zklock::lock

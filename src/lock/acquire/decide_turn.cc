@@ -1,0 +1,151 @@
+#include "lock/acquire/decide_turn.h"
+
+#include <utility>
+
+#include "protocol/contender_name.h"
+
+namespace zklock::lock {
+namespace {
+
+using protocol::Children;
+using protocol::Contenders;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+constexpr int kMostMissing = 8;
+
+}  // namespace
+
+protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
+                                std::string_view own_name) {
+  if (request.is_simple()) {
+    if (list.children.Has(own_name)) return protocol::MayHold{};
+    return protocol::OwnMissing{};
+  }
+  return request.permits ? protocol::DecidePermit(list.contenders, own_name, *request.permits)
+                         : protocol::Decide(list.contenders, own_name);
+}
+
+void DecideTurn::ListAgain() {
+  attempt_.Enter(*this);
+  DecideByNextList(Proof::kNone);
+}
+
+void DecideTurn::CheckOwn() {
+  attempt_.Enter(*this);
+  attempt_.contender.Check(attempt_.InState([this](const Reply& reply) {
+    if (reply.error == Error::kNone) return ListAgain();
+    if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
+    attempt_.OnUnexpected("check our own contender in", reply.error, "READ",
+                          attempt_.contender.ticket()->path);
+  }));
+}
+
+/// Asks what LOCK is used for, unless that is known. The request is sent together with the list
+/// that decides, ahead of it.
+void DecideTurn::ReadUse() {
+  const AcquireRequest& request = attempt_.request;
+  const bool is_number_known = !request.permits || attempt_.permit_number.is_known();
+  if (is_number_known && attempt_.compatibility.has_accepted()) return;
+  attempt_.store.Get(request.QueuePath(), Watch::kNo,
+                     attempt_.InState([this](const GetReply& reply) {
+                       if (attempt_.contender.ticket()) attempt_.TakeLockData(reply);
+                     }));
+  attempt_.compatibility.ReadLock();
+}
+
+void DecideTurn::DecideByNextList(Proof proof) {
+  ReadUse();
+  const std::string path = attempt_.request.QueuePath();
+  attempt_.store.List(path, Watch::kNo, attempt_.InState([this, proof](const ListReply& reply) {
+    // The create's reply was lost: OnDisconnected() follows.
+    if (!attempt_.contender.ticket()) return;
+    // LOCK was deleted, and our contender before it. The heartbeat says so.
+    if (reply.error == Error::kNoNode && ++missing_ <= kMostMissing) return CheckOwn();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    DecideIfCompatible(reply.children, proof);
+  }));
+}
+
+void DecideTurn::DecideIfCompatible(const Children& children, Proof proof) {
+  attempt_.unserved_since.reset();
+  attempt_.IfCompatible(children, [this, proof](const QueueList& list) { FindRival(list, proof); });
+}
+
+/// With --reserve: the lock may be reserved for our ID by now, or another contender with our ID may
+/// be about to reserve it. We wait for that one even if both only read.
+void DecideTurn::FindRival(const QueueList& list, Proof proof) {
+  const AcquireRequest& request = attempt_.request;
+  if (!request.reserve || request.is_for_turnstile()) return DecideBy(list, proof, "");
+  // The list is long, and copied only for the few that reserve.
+  attempt_.reservations.Search(list.contenders, attempt_.contender.name(),
+                               attempt_.InState([this, proof, children = list.children](
+                                                    const ReservationSearch::Found& found) {
+                                 if (attempt_.FinishIfReserved(found)) return;
+                                 DecideBy({children, Contenders(children)}, proof, found.name);
+                               }));
+}
+
+/// `rival`: the contender that FindRival() has found, or a reservation of our ID that has ended.
+void DecideTurn::DecideBy(const QueueList& list, Proof proof, const std::string& rival) {
+  proof_.Schedule();
+  OwnContender& contender = attempt_.contender;
+  contender.DeleteStrays(list.children);
+  if (attempt_.FinishIfSuperseded(list.contenders)) return;
+  if (attempt_.request.permits && !AgreeOnPermits(list.contenders)) return;
+  const protocol::Decision decision = MakeDecision(attempt_.request, list, contender.name());
+  if (std::holds_alternative<protocol::MayHold>(decision) && !rival.empty()) {
+    attempt_.next.WaitFor(rival, list, true);
+  } else if (std::holds_alternative<protocol::MayHold>(decision)) {
+    // The create proves the session, but not what is held in other LOCKs.
+    const bool is_proven = proof == Proof::kCommit && attempt_.request.held.empty();
+    if (is_proven) return attempt_.next.TakeTurn();
+    if (proof_.HasLeaseInHand()) {
+      contender.GuessLockVersion(0);
+      return attempt_.next.TakeTurn();
+    }
+    attempt_.next.Confirm("");
+  } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
+    attempt_.next.WaitFor(wait->predecessor, list, false);
+  } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
+    if (++missing_ <= kMostMissing) return CheckOwn();
+    attempt_.Finish(Defect{Defect::What::kNotListed, attempt_.request.lock.display_path()});
+  } else {
+    attempt_.Finish(Unusable{Unusable::Why::kNumbersUsedUp});
+  }
+}
+
+/// False: it is over, or our number is being written and the permits will be listed again.
+bool DecideTurn::AgreeOnPermits(const Contenders& permits) {
+  using Agreement = PermitNumber::Agreement;
+  PermitNumber& number = attempt_.permit_number;
+  switch (number.Compare(permits, attempt_.contender.name())) {
+    case Agreement::kAgreed:
+      return true;
+    case Agreement::kUnread:
+      ListAgain();
+      break;
+    case Agreement::kOtherNumber:
+      attempt_.Finish(Unusable{.why = Unusable::Why::kOtherPermits, .permits = *number.written()});
+      break;
+    case Agreement::kUnknownNumber:
+      attempt_.Finish(Unusable{.why = Unusable::Why::kUnknownPermits});
+      break;
+    case Agreement::kOpen:
+      attempt_.Enter(*this);
+      number.Write(attempt_.InState([this](const Reply& reply) {
+        // Whether our number is written now or another's: read it again.
+        if (reply.error == Error::kNone || reply.error == Error::kBadVersion) return ListAgain();
+        if (reply.error == Error::kNoNode) return CheckOwn();
+        attempt_.OnUnexpected("write the number of permits of", reply.error, "WRITE",
+                              attempt_.request.QueuePath());
+      }));
+      break;
+  }
+  return false;
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "lock/acquire/attempt.h"
+#include "lock/acquire/session_proof.h"
+#include "protocol/queue.h"
+
+namespace zklock::lock {
+
+/// Whether `own_name` may hold by `list`, and if not, what it waits for.
+[[nodiscard]] protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
+                                              std::string_view own_name);
+
+/// Decides by a list of the queue, once all that the decision depends on is known: what LOCK is
+/// used for, the number of permits, contenders with our ID.
+class DecideTurn final : public AcquirePart {
+ public:
+  DecideTurn(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
+
+  // As those of AcquireSteps.
+  void ListAgain();
+  void CheckOwn();
+  void DecideByNextList(Proof proof);
+  void Decide(const protocol::Children& children) { DecideIfCompatible(children, Proof::kNone); }
+
+ private:
+  void ReadUse();
+  void DecideIfCompatible(const protocol::Children& children, Proof proof);
+  void FindRival(const QueueList& list, Proof proof);
+  void DecideBy(const QueueList& list, Proof proof, const std::string& rival);
+  [[nodiscard]] bool AgreeOnPermits(const protocol::Contenders& permits);
+
+  Attempt& attempt_;
+  SessionProof& proof_;
+  int missing_ = 0;  ///< how often the list lacked our znode, which exists
+};
+
+}  // namespace zklock::lock

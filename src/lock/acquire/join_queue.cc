@@ -1,0 +1,159 @@
+#include "lock/acquire/join_queue.h"
+
+#include <utility>
+
+#include "protocol/contender_name.h"
+
+namespace zklock::lock {
+
+using zookeeper::CreateReply;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+void JoinQueue::Begin() { attempt_.request.reserve ? FindReservationOfOurs() : Queue(); }
+
+/// With --reserve: before there is a contender, so that a reservation of ours is found even where
+/// no contender can be created any more.
+void JoinQueue::FindReservationOfOurs() {
+  attempt_.Enter(*this);
+  const std::string path = attempt_.request.ReservationsPath();
+  // The job that made it may have ended a moment ago: sync first.
+  attempt_.store.Sync(path, [](const Reply&) {});
+  attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
+    if (reply.error == Error::kNoNode) return Queue();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    attempt_.reservations.Search(reply.children, "",
+                                 attempt_.InState([this](const ReservationSearch::Found& found) {
+                                   // Whether it has ended is shown by our contender, once that
+                                   // exists.
+                                   if (found.reserved && found.reserved->until) return Join();
+                                   if (!attempt_.FinishIfReserved(found)) Queue();
+                                 }));
+  }));
+}
+
+void JoinQueue::Queue() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
+
+void JoinQueue::Join() {
+  attempt_.Enter(*this);
+  is_creating_ = true;
+  attempt_.observer.OnJoining(attempt_.request.lock, attempt_.request.QueuePath());
+  if (attempt_.wait_deadline == kNever && attempt_.request.wait) {
+    attempt_.wait_deadline = After(attempt_.clock.Now(), *attempt_.request.wait);
+  }
+  attempt_.compatibility.Restart();
+  attempt_.permit_number.Forget();
+  attempt_.contender.Create(
+      attempt_.InState([this](const CreateReply& reply) { OnCreated(reply); }));
+  // Sent with the create, without waiting for its reply. Replies keep the order: the use of LOCK is
+  // known when the list arrives, and our contender is in the list.
+  attempt_.next.DecideByNextList(Proof::kCommit);
+}
+
+void JoinQueue::OnCreated(const CreateReply& reply) {
+  switch (reply.error) {
+    case Error::kNone:
+      attempt_.has_queued = true;
+      return attempt_.observer.OnQueued(*attempt_.contender.ticket());
+    case Error::kNoNode:
+      return CreateLock();
+    case Error::kNodeExists:
+      if (attempt_.request.is_simple()) return OnOtherZnode();
+      return attempt_.OnUnexpected("queue in", reply.error, "CREATE");
+    case Error::kNoChildrenForEphemerals:
+      return attempt_.Finish(Unusable{Unusable::Why::kEphemeral});
+    case Error::kLocalSession:
+      return attempt_.Finish(Unusable{Unusable::Why::kLocalSessions});
+    case Error::kUnimplemented:
+      return attempt_.Finish(Unusable{Unusable::Why::kOldServers});
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+    case Error::kInvalidAcl:
+    case Error::kQuotaExceeded:
+    case Error::kNotEmpty:
+    case Error::kBadVersion:
+    case Error::kThrottled:
+    case Error::kConnectionLoss:
+    case Error::kSessionExpired:
+    case Error::kOther:
+      attempt_.OnUnexpected("queue in", reply.error, "CREATE");
+  }
+}
+
+/// Dialect::kSimple: another has created the znode.
+void JoinQueue::OnOtherZnode() {
+  creation_.OnUsed();
+  attempt_.has_queued = true;
+  const protocol::Children only{protocol::kSimpleName};
+  attempt_.next.WaitFor(std::string(protocol::kSimpleName), {only, {}}, false);
+}
+
+void JoinQueue::CreateLock() {
+  const auto create = [this] {
+    const auto failure = creation_.failure();
+    if (!failure) {
+      creation_.Send();
+      return Join();
+    }
+    std::holds_alternative<QuotaExceeded>(*failure) ? attempt_.FinishQuota()
+                                                    : attempt_.Finish(*failure);
+  };
+  if (attempt_.request.below.empty()) return create();
+  // LOCK may be in use without permits. Then our znodes would count as permits in kazoo's
+  // Semaphore: check before creating any.
+  attempt_.Enter(*this);
+  attempt_.compatibility.CheckLock(attempt_.InState([this, create](const Compatibility& found) {
+    if (attempt_.AcceptOrFinish(found)) create();
+  }));
+}
+
+void JoinQueue::Rejoin() {
+  attempt_.Enter(*this);
+  if (!attempt_.contender.may_exist()) return Begin();
+  // The new connection's server may lag behind what we have seen. Only what follows a sync is
+  // evidence, and an answered heartbeat if there is a contender to check.
+  attempt_.store.Sync(attempt_.request.QueuePath(), [](const Reply&) {});
+  if (!attempt_.contender.ticket()) return FindLostCreate();
+  attempt_.contender.Check(attempt_.InState([this](const Reply& reply) {
+    if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
+    if (reply.error != Error::kNone) {
+      attempt_.OnUnexpected("check", reply.error, "READ", attempt_.contender.ticket()->path);
+    }
+  }));
+  attempt_.next.DecideByNextList(Proof::kNone);
+}
+
+void JoinQueue::FindLostCreate() {
+  const std::string path = attempt_.request.QueuePath();
+  attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
+    if (reply.error == Error::kNoNode) return Join();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    const std::string name = attempt_.contender.FindCreated(reply.children);
+    // Not created. It may appear later if this server leads, and has proposed it for the one we
+    // left: a leader answers a sync at once. The next create keeps the UUID, so DeleteStrays()
+    // finds the first one.
+    if (name.empty()) return Join();
+    attempt_.store.Get(attempt_.ChildPath(name), Watch::kNo,
+                       attempt_.InState([this, name](const GetReply& got) { Adopt(name, got); }));
+  }));
+}
+
+void JoinQueue::Adopt(const std::string& name, const GetReply& reply) {
+  if (reply.error == Error::kNoNode) {
+    // A name with our UUID was ours. The one znode may have been anybody's.
+    return attempt_.request.is_simple() ? Join() : attempt_.FinishBusy(Busy::Why::kRemoved);
+  }
+  if (reply.error != Error::kNone) {
+    return attempt_.OnUnexpected("read our own contender in", reply.error);
+  }
+  if (!attempt_.contender.Adopt(name, reply)) return Join();
+  attempt_.has_queued = true;
+  attempt_.observer.OnQueued(*attempt_.contender.ticket());
+  attempt_.next.CheckOwn();  // a read proves nothing: a committed answer does
+}
+
+}  // namespace zklock::lock

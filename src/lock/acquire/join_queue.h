@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "lock/acquire/attempt.h"
+#include "lock/acquire/lock_creation.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// The way into the queue: creates our contender, and finds it again if the reply was lost.
+class JoinQueue final : public AcquirePart {
+ public:
+  explicit JoinQueue(Attempt& attempt)
+      : attempt_(attempt), creation_(attempt.store, attempt.request) {}
+
+  /// Over a connection of a new session.
+  void Begin();
+  /// Over another connection of the same session: does our contender still exist, or did the create
+  /// succeed?
+  void Rejoin();
+  // As those of AcquireSteps.
+  void Join();
+  void Adopt(const std::string& name, const zookeeper::GetReply& reply);
+
+  /// The create of our contender is under way.
+  [[nodiscard]] bool IsCreating() const { return is_creating_ && attempt_.contender.may_exist(); }
+
+  void Leave() override { is_creating_ = false; }
+
+ private:
+  void FindReservationOfOurs();
+  void Queue();
+  void OnCreated(const zookeeper::CreateReply& reply);
+  void OnOtherZnode();
+  void CreateLock();
+  void FindLostCreate();
+
+  Attempt& attempt_;
+  LockCreation creation_;
+  bool is_creating_ = false;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,346 @@
+#include "lock/acquire/look_ahead.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::ContenderNameView;
+using protocol::Contenders;
+using std::chrono::milliseconds;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::Watch;
+
+// Reservations are at the head of a queue. If many wait to reserve, only the first ones are read;
+// the next list shows others.
+constexpr std::size_t kMostRead = 16;
+// A contender that is converted later is seen with the next list.
+constexpr Duration kListPause = 10min;
+// The servers' clock may be set forward while we wait.
+constexpr milliseconds kLongestPause = 1h;
+// It may also stand still, or be set back a little.
+constexpr Duration kLeastPause = 50ms;
+// The contenders that wait for one overdue reservation delete it one after the other, until one
+// succeeds: longer than the list and the delete of one take.
+constexpr Duration kDelayOfEach = 1s;
+// After a delete was refused: the ACL may have been changed.
+constexpr Duration kRefusalPause = 10min;
+
+std::optional<Reserved> ReservationIn(const std::string& name, const GetReply& reply) {
+  if (reply.error != Error::kNone) return std::nullopt;
+  return FindReservation(name, reply.data, reply.stat);
+}
+
+/// The contenders before `own` with `-reserve` in their names, in queue order. Without `own` all.
+std::vector<ContenderNameView> ReservingBefore(const ContenderNameView* own,
+                                               const Contenders& contenders) {
+  std::vector<ContenderNameView> found;
+  for (const ContenderNameView& one : contenders) {
+    const bool counts = own == nullptr || protocol::IsBefore(one, *own);
+    if (counts && one.reserves()) found.push_back(one);
+  }
+  std::sort(found.begin(), found.end(), protocol::IsBefore);
+  return found;
+}
+
+/// How many names of zklock are between `after` and `own_name`; before `own_name`, if `after` is
+/// null.
+std::size_t CountZklocks(const Contenders& contenders, const ContenderNameView* after,
+                         std::string_view own_name) {
+  const ContenderNameView* const own = contenders.Find(own_name);
+  if (own == nullptr) return 0;
+  return static_cast<std::size_t>(
+      std::count_if(contenders.begin(), contenders.end(), [&](const ContenderNameView& one) {
+        return one.program() == protocol::Program::kZklock && protocol::IsBefore(one, *own) &&
+               (after == nullptr || protocol::IsBefore(*after, one));
+      }));
+}
+
+/// Cuts `found` to what is read of a queue; true if it was longer.
+bool KeepFirst(std::vector<ContenderNameView>& found) {
+  if (found.size() <= kMostRead) return false;
+  found.erase(found.begin() + kMostRead, found.end());
+  return true;
+}
+
+}  // namespace
+
+void LookAhead::Begin(For purpose, std::string predecessor, bool leaves) {
+  State& state = state_.emplace();
+  state.purpose = purpose;
+  state.predecessor = std::move(predecessor);
+  state.leaves = leaves;
+}
+
+void LookAhead::End() { state_.reset(); }
+
+void LookAhead::OnPlaceLost() {
+  searched_ = false;
+  listed_again_.clear();
+  refused_.clear();
+  not_ended_.clear();
+}
+
+void LookAhead::Take() {
+  if (--state_->unread == 0) PlanExpiries();
+}
+
+bool LookAhead::IsOver() const {
+  if (state_->search || state_->unread > 0 || expiry_) return false;
+  // Those of a contender that leaves are due now or never.
+  const Reserving* const next = NextExpiry();
+  return next == nullptr || next->due == kNever;
+}
+
+bool LookAhead::MayDeleteOneBy(TimePoint moment) const {
+  const auto& reserving = state_->reserving;
+  return expiry_ || state_->unread > 0 ||
+         std::any_of(reserving.begin(), reserving.end(),
+                     [&](const auto& one) { return one.due <= moment; });
+}
+
+// ---- a holder that holds for us --------------------------------------------------------------
+
+void LookAhead::SearchHolders(const protocol::Children& children, const std::string& awaited) {
+  const AcquireRequest& request = attempt_.request;
+  if (!state_ || searched_ || !request.holds_for_us) return;
+  std::optional<HolderSearch>& search = state_->search;
+  search.emplace(attempt_.store, request.QueuePath(), children, request.host, request.holds_for_us,
+                 [this] { OnSearchProgress(); });
+  search->Begin(awaited);
+  if (!search->IsOver()) return;
+  searched_ = true;
+  search.reset();
+}
+
+void LookAhead::OnSearchProgress() {
+  std::optional<HolderSearch>& search = state_->search;
+  if (search->IsOver()) {
+    searched_ = true;
+    if (const auto held = search->found()) return attempt_.Finish(*held);
+    search.reset();
+  }
+  on_progress_();
+}
+
+// ---- reservations ----------------------------------------------------------------------------
+
+void LookAhead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
+  // If that is none, the lock is taken whatever has ended.
+  const ContenderNameView* const first = contenders.Find(blocker);
+  if (first == nullptr || !first->reserves()) return;
+  std::vector<ContenderNameView> reserving = ReservingBefore(nullptr, contenders);
+  KeepFirst(reserving);
+  for (const ContenderNameView& one : reserving) {
+    if (one.full == blocker) continue;
+    attempt_.store.Get(
+        attempt_.ChildPath(one.full), Watch::kNo,
+        attempt_.InState([this, name = std::string(one.full)](const GetReply& reply) {
+          const auto reserved = ReservationIn(name, reply);
+          if (reserved && reserved->until) attempt_.next.Join();
+        }));
+  }
+}
+
+void LookAhead::FindReserving(const Contenders& contenders, bool reads_predecessor) {
+  const std::string_view own_name = attempt_.contender.name();
+  std::vector<ContenderNameView> found =
+      ReservingBefore(is_ordered() ? contenders.Find(own_name) : nullptr, contenders);
+  if (is_ordered()) state_->has_more = KeepFirst(found);
+  for (const ContenderNameView& one : found) {
+    if (one.full == own_name) continue;
+    if (const Reserving* const known = Find(one.full)) {
+      if (known->reserved) continue;
+    } else {
+      Reserving& added = state_->reserving.emplace_back(Reserving{.name = std::string(one.full)});
+      if (is_ordered()) {
+        added.between = CountZklocks(contenders, &one, own_name);
+        added.was_first = contenders.First()->full == one.full;
+      }
+    }
+    if (!reads_predecessor || one.full != state_->predecessor) {
+      ReadReserving(std::string(one.full));
+    } else if (!std::exchange(state_->reads_predecessor, true)) {
+      Expect();
+    }
+  }
+  if (state_->unread == 0) PlanExpiries();
+}
+
+void LookAhead::ReadReserving(const std::string& name) {
+  Expect();
+  attempt_.store.Get(ReservationPath(name), Watch::kNo,
+                     attempt_.InState([this, name](const GetReply& reply) {
+                       if (IsLost(reply.error)) return;
+                       --state_->unread;
+                       TakeReserving(name, ReservationIn(name, reply));
+                       on_progress_();
+                     }));
+}
+
+void LookAhead::TakePredecessor(const GetReply& reply, const std::optional<Reserved>& reserved) {
+  if (reserved && attempt_.contender.ticket()) TakeReserving(state_->predecessor, reserved);
+  if (std::exchange(state_->reads_predecessor, false)) Take();
+  if (state_->search) state_->search->Take(state_->predecessor, reply);
+}
+
+void LookAhead::TakeReserving(const std::string& name, const std::optional<Reserved>& reserved) {
+  if (Reserving* const found = Find(name)) found->reserved = reserved;
+  if (state_->unread == 0) PlanExpiries();
+}
+
+void LookAhead::CountZklocksBefore(const Contenders& contenders) {
+  state_->zklocks_before = CountZklocks(contenders, nullptr, attempt_.contender.name());
+}
+
+/// All contenders that may be reservations have been read: decides when to act on each.
+void LookAhead::PlanExpiries() {
+  const bool waits = state_->purpose == For::kWait;
+  bool may_be_converted = state_->has_more || attempt_.request.is_for_turnstile();
+  std::size_t reservations_between = 0;
+  for (auto one = state_->reserving.rbegin(); one != state_->reserving.rend(); ++one) {
+    // The predecessor is watched.
+    if (!one->reserved && one->name != state_->predecessor) may_be_converted = true;
+    if (!one->reserved) continue;
+    const bool in_turnstile = attempt_.request.is_for_turnstile() && waits;
+    one->position = in_turnstile ? state_->zklocks_before : one->between;
+    if (is_ordered()) one->position -= reservations_between++;
+    PlanExpiry(*one);
+  }
+  if (may_be_converted && waits && state_->list_at == kNever) {
+    state_->list_at = attempt_.clock.Now() + kListPause;
+  }
+}
+
+/// What the servers' clock shows now, at most.
+milliseconds LookAhead::LatestServerTime(const Reserving& one) const {
+  const TimePoint now = attempt_.clock.Now();
+  const auto asked = not_ended_.find(one.name);
+  if (asked == not_ended_.end()) {
+    return LatestServerTimeAt(now, *one.reserved, *attempt_.contender.ticket());
+  }
+  return asked->second.shown + std::chrono::ceil<milliseconds>(now - asked->second.asked);
+}
+
+void LookAhead::PlanExpiry(Reserving& one) {
+  one.due = kNever;
+  const bool is_running = expiry_ && expiry_->name() == one.name;
+  if (!one.reserved->until || is_running) return;
+  const TimePoint now = attempt_.clock.Now();
+  const Ticket& own = *attempt_.contender.ticket();
+  const auto refused = refused_.find(one.name);
+  const bool had_ended = HadEnded(*one.reserved, own);
+  if (state_->leaves || attempt_.request.reserve) {
+    if (had_ended && refused == refused_.end()) {
+      one.due = now;
+      one.lists_first = false;
+      return;
+    }
+    if (state_->leaves) return;  // without waiting for the end
+  }
+  const milliseconds since_created = own.LatestServerTimeAt(now) - own.created;
+  milliseconds left = std::max(*one.reserved->until - LatestServerTime(one), -since_created);
+  if (one.position == 0) left = std::min(left, kLongestPause);
+  const Duration delay = kDelayOfEach * static_cast<Duration::rep>(one.position);
+  one.due = After(now, Duration(left) + delay);
+  if (refused != refused_.end()) {
+    one.due = std::max(one.due, After(refused->second, kRefusalPause + delay));
+  }
+  one.lists_first = one.position > 0 || refused != refused_.end();
+  if (one.due > now) {
+    listed_again_.erase(one.name);  // it was given more time
+  } else if (listed_again_.count(one.name) != 0) {
+    one.lists_first = false;
+  }
+}
+
+/// The one that is due first; null if there is none, or one is being deleted.
+const LookAhead::Reserving* LookAhead::NextExpiry() const {
+  if (!state_ || state_->reserving.empty() || expiry_) return nullptr;
+  const auto& reserving = state_->reserving;
+  return &*std::min_element(reserving.begin(), reserving.end(),
+                            [](const auto& a, const auto& b) { return a.due < b.due; });
+}
+
+TimePoint LookAhead::expiry_due() const {
+  const Reserving* const next = NextExpiry();
+  return next == nullptr ? kNever : next->due;
+}
+
+void LookAhead::OnExpiryDue() {
+  Reserving& one = *Find(NextExpiry()->name);
+  one.due = kNever;
+  if (one.lists_first) return ReadBeforeList(one);
+  listed_again_.erase(one.name);
+  expiry_ = std::make_unique<ReservationExpiry>(attempt_.store, attempt_.request.ReservationsPath(),
+                                                one.name, *one.reserved, one.was_first,
+                                                *attempt_.contender.ticket());
+  attempt_.ExpectAnswer();
+  expiry_->Run(scope_.Wrap([this](const ReservationExpiry::Result& result) { OnExpiry(result); }));
+}
+
+/// Most often another contender has deleted it by now: then the queue need not be listed.
+void LookAhead::ReadBeforeList(Reserving& one) {
+  attempt_.store.Get(ReservationPath(one.name), Watch::kNo,
+                     attempt_.InState([this, name = one.name](const GetReply& reply) {
+                       if (IsLost(reply.error)) return;
+                       if (reply.error == Error::kNoNode) {
+                         std::erase_if(state_->reserving,
+                                       [&](const Reserving& other) { return other.name == name; });
+                         return;
+                       }
+                       listed_again_.insert(name);
+                       attempt_.next.ListAgain();
+                     }));
+}
+
+void LookAhead::OnExpiry(ReservationExpiry::Result result) {
+  using Result = ReservationExpiry::Result;
+  const auto expiry = std::move(expiry_);
+  if (attempt_.IsOver()) return;
+  const LockName& lock = attempt_.request.lock;
+  if (result == Result::kDeleted) attempt_.observer.OnReservationExpired(lock, expiry->reserved());
+  if (result == Result::kNotYet) {
+    not_ended_.insert_or_assign(expiry->name(), expiry->servers_time());
+  }
+  if (result == Result::kMayNot) {
+    refused_.insert_or_assign(expiry->name(), attempt_.clock.Now());
+    if (expiry->lacks_right()) {
+      attempt_.observer.OnReservationOverdue(lock, ReservationPath(expiry->name()),
+                                             expiry->reserved());
+    }
+  }
+  if (!state_) return;  // an event has come first
+  if (result == Result::kDeleted || result == Result::kChanged) return attempt_.next.ListAgain();
+  attempt_.answer_deadline = kNever;
+  Reserving* const found = Find(expiry->name());
+  if (found != nullptr && found->reserved) {
+    PlanExpiry(*found);
+    if (found->due != kNever) {
+      found->due = std::max(found->due, attempt_.clock.Now() + kLeastPause);
+    }
+  }
+  on_progress_();
+}
+
+LookAhead::Reserving* LookAhead::Find(std::string_view name) {
+  const auto found = std::find_if(state_->reserving.begin(), state_->reserving.end(),
+                                  [&](const Reserving& one) { return one.name == name; });
+  return found == state_->reserving.end() ? nullptr : &*found;
+}
+
+/// In a queue; of the permits of a semaphore any may be released.
+bool LookAhead::is_ordered() const {
+  return !attempt_.request.permits && !attempt_.request.is_for_turnstile();
+}
+
+std::string LookAhead::ReservationPath(std::string_view name) const {
+  return protocol::ChildPath(attempt_.request.ReservationsPath(), name);
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/acquire/attempt.h"
+#include "lock/ahead/holder_search.h"
+#include "lock/ahead/reservation_expiry.h"
+#include "lock/data/callback_scope.h"
+#include "protocol/queue.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Beside the wait for one contender, looks at others before our own: does one of them hold the
+/// lock for us, and which are reservations, to be deleted at their end?
+class LookAhead {
+ public:
+  /// What a state of the wait looks ahead for.
+  enum class For {
+    kDecision,  ///< whether to join, or to leave a full queue: not for longer than it takes
+    kWait,
+  };
+
+  /// `on_progress`: an answer has come, and IsOver() may be true now.
+  LookAhead(Attempt& attempt, std::function<void()> on_progress)
+      : attempt_(attempt), on_progress_(std::move(on_progress)) {}
+
+  /// A state of the wait begins. `predecessor`: the contender that it waits for; empty if it waits
+  /// for none. `leaves`: it does not wait for the end of a reservation.
+  void Begin(For purpose, std::string predecessor, bool leaves);
+  /// The state ends, and all that it has looked up.
+  void End();
+  /// The connection is lost.
+  void OnDisconnected() { expiry_.reset(); }
+  /// Our place in the queue is lost.
+  void OnPlaceLost();
+
+  /// Searches the holders for one that holds for us. `awaited`: as HolderSearch::Begin takes it.
+  void SearchHolders(const protocol::Children& children, const std::string& awaited);
+  /// Reads the contenders that may be reservations: in our queue those before our contender; of a
+  /// semaphore any permit. `reads_predecessor`: that one is read for the wait.
+  void FindReserving(const protocol::Contenders& contenders, bool reads_predecessor);
+  /// The predecessor was read; `reserved` if it is a reservation.
+  void TakePredecessor(const zookeeper::GetReply& reply, const std::optional<Reserved>& reserved);
+  /// For a `try` that has created nothing yet, behind `blocker`, which is read after this: joins if
+  /// a reservation has an end, which only a contender of ours can show.
+  void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
+  /// In a turnstile: zklock's contenders before our own may delete an overdue permit before us.
+  void CountZklocksBefore(const protocol::Contenders& contenders);
+
+  /// Another answer belongs to it: Take() is called with it.
+  void Expect() { ++state_->unread; }
+  void Take();
+
+  /// Nothing is left to wait for before leaving.
+  [[nodiscard]] bool IsOver() const;
+  /// A reservation may be deleted until `moment`, or it is not known whether one may be.
+  [[nodiscard]] bool MayDeleteOneBy(TimePoint moment) const;
+
+  /// When the next reservation is due.
+  [[nodiscard]] TimePoint expiry_due() const;
+  void OnExpiryDue();
+  /// When to look for new reservations.
+  [[nodiscard]] TimePoint list_due() const { return state_ ? state_->list_at : kNever; }
+  void OnListed() { state_->list_at = kNever; }
+
+ private:
+  /// A contender in the list with `-reserve` in its name, which may be a reservation.
+  struct Reserving {
+    std::string name;
+    std::size_t between = 0;             ///< zklock's names between it and our contender
+    bool was_first = false;              ///< in the list
+    std::optional<Reserved> reserved{};  ///< none: it was no reservation when it was read
+    std::size_t position = 0;            ///< of our contender among those that may delete it
+    /// When to delete it, or to list the queue before that; kNever while it is being deleted.
+    TimePoint due = kNever;
+    bool lists_first = false;
+  };
+  struct State {
+    For purpose = For::kDecision;
+    std::string predecessor;
+    bool leaves = false;
+    std::optional<HolderSearch> search{};
+    std::vector<Reserving> reserving{};  ///< in queue order
+    std::size_t unread = 0;              ///< answers that are awaited
+    bool reads_predecessor = false;      ///< which is in `reserving`
+    bool has_more = false;               ///< too many for `reserving`
+    TimePoint list_at = kNever;
+    std::size_t zklocks_before = 0;  ///< in a turnstile: zklock's contenders before our own
+  };
+
+  void OnSearchProgress();
+  void ReadReserving(const std::string& name);
+  void TakeReserving(const std::string& name, const std::optional<Reserved>& reserved);
+  void PlanExpiries();
+  void PlanExpiry(Reserving& one);
+  [[nodiscard]] std::chrono::milliseconds LatestServerTime(const Reserving& one) const;
+  void ReadBeforeList(Reserving& one);
+  void OnExpiry(ReservationExpiry::Result result);
+  [[nodiscard]] const Reserving* NextExpiry() const;
+  [[nodiscard]] Reserving* Find(std::string_view name);
+  [[nodiscard]] bool is_ordered() const;
+  [[nodiscard]] std::string ReservationPath(std::string_view name) const;
+
+  Attempt& attempt_;
+  const std::function<void()> on_progress_;
+  std::optional<State> state_;
+
+  bool searched_ = false;  ///< the search for a holder that holds for us is over
+  /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
+  std::set<std::string> listed_again_;
+  std::map<std::string, TimePoint> refused_;
+  /// Reservations that had not ended when the servers' clock was asked last.
+  std::map<std::string, ServersTime> not_ended_;
+  /// The one that runs. Not in State: the deletion ends that before its reply arrives.
+  std::unique_ptr<ReservationExpiry> expiry_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "lock/acquire/attempt.h"
+#include "lock/acquire/session_proof.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// The last step: proves that our contender exists now that all before it are gone, and that the
+/// lease suffices to start a command.
+class ProveTurn final : public AcquirePart {
+ public:
+  ProveTurn(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
+
+  // As those of AcquireSteps.
+  void Confirm(const std::string& record_of);
+  void TakeTurn();
+
+  /// When to confirm again, with a longer lease; kNever while none is awaited.
+  [[nodiscard]] TimePoint due() const;
+  void ConfirmAgain();
+
+  void Leave() override { state_ = NotAtWork{}; }
+  [[nodiscard]] bool IsWaiting() const override {
+    return std::holds_alternative<AwaitingLease>(state_);
+  }
+
+ private:
+  struct NotAtWork {};
+  /// A read of LOCK's data is under way, and the proof of the session unless the lease in hand will
+  /// do.
+  struct Confirming {
+    std::string record_of{};
+    Proof proof = Proof::kNone;
+    /// When it began, after AwaitingLease; kNever after any other state.
+    TimePoint round_began = kNever;
+  };
+  /// It is our turn, but the lease is too short to start anything.
+  struct AwaitingLease {
+    TimePoint confirm_at;
+  };
+
+  void OnConfirmed(const zookeeper::GetReply& reply);
+  void CheckForNewer();
+
+  Attempt& attempt_;
+  SessionProof& proof_;
+  std::variant<NotAtWork, Confirming, AwaitingLease> state_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,85 @@
+#include "lock/acquire/session_proof.h"
+
+#include <utility>
+#include <vector>
+
+#include "lock/data/contender_check.h"
+#include "protocol/lease.h"
+
+namespace zklock::lock {
+
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+void SessionProof::WatchOwn() {
+  const std::vector<ContenderId> all = attempt_.contender.All();
+  watches_ = CallbackScope();
+  unwatched_ = all.size();
+  for (const ContenderId& one : all) {
+    attempt_.store.Get(one.path, Watch::kYes, watches_.Wrap([this, one](const GetReply& reply) {
+      if (attempt_.IsOver()) return;
+      if (IsGone(one, reply)) return attempt_.FinishBusy(Busy::Why::kRemoved);
+      if (reply.error != Error::kNone) return;
+      --*unwatched_;
+      attempt_.observer.OnOwnData(reply.data);
+    }));
+  }
+}
+
+bool SessionProof::HasLeaseInHand() const {
+  return !attempt_.request.permits && unwatched_ == std::size_t{0} &&
+         attempt_.store.lease().IsInHand(attempt_.clock.Now());
+}
+
+void SessionProof::Schedule() {
+  if (pending_ || due_ != kNever) return;
+  due_ = attempt_.clock.Now() + attempt_.store.lease().PingSpan();
+}
+
+void SessionProof::Prove() {
+  due_ = kNever;
+  if (pending_ || !HasPlace()) return;
+  pending_ = true;
+  attempt_.ExpectAnswer();
+  attempt_.next.ahead().IsNextInLine() ? SendHeartbeat() : ReadLock();
+}
+
+bool SessionProof::HasPlace() const {
+  return attempt_.contender.ticket() || (attempt_.request.is_simple() && attempt_.has_queued);
+}
+
+void SessionProof::SendHeartbeat() {
+  attempt_.contender.Check(scope_.Wrap([this](const Reply& reply) {
+    OnProof(reply.error);
+    if (attempt_.IsOver() || reply.error == Error::kNone) return;
+    if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
+    attempt_.OnUnexpected("check our own contender in", reply.error, "READ",
+                          attempt_.contender.ticket()->path);
+  }));
+}
+
+void SessionProof::ReadLock() {
+  const std::string path = attempt_.request.QueuePath();
+  attempt_.store.Get(path, Watch::kNo, scope_.Wrap([this](const GetReply& reply) {
+    OnProof(reply.error);
+    if (!attempt_.IsOver()) attempt_.next.OnLockData(reply);
+  }));
+}
+
+void SessionProof::OnProof(Error error) {
+  pending_ = false;
+  if (attempt_.IsOver() || IsLost(error)) return;
+  Schedule();
+  if (attempt_.IsWaiting()) attempt_.answer_deadline = kNever;
+}
+
+void SessionProof::Forget() {
+  unwatched_.reset();
+  watches_ = CallbackScope();
+  pending_ = false;
+  due_ = kNever;
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "base/clock.h"
+#include "lock/acquire/attempt.h"
+#include "lock/data/callback_scope.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// While we wait: shows that our contenders and the session still exist, and whether the server
+/// still answers.
+class SessionProof {
+ public:
+  explicit SessionProof(Attempt& attempt) : attempt_(attempt) {}
+
+  /// Watches and reads our contenders, each of which may have been written to or deleted.
+  void WatchOwn();
+  [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
+  /// Our contenders exist without a commit to prove it: the servers cannot have ended the session,
+  /// and if one of them had been deleted by force before what the server has just shown us, its
+  /// watch would have fired before. Permits need a commit for their number.
+  [[nodiscard]] bool HasLeaseInHand() const;
+
+  /// The next proof is due after a while, unless one is under way or due already.
+  void Schedule();
+  /// Proves it now: the next in line sends a heartbeat, so that it has a lease in hand at its turn.
+  /// For all others the answer to a small read will do, from which the next commit makes a lease;
+  /// they read LOCK's data, and so learn when they are next.
+  void Prove();
+  /// When Prove() is due.
+  [[nodiscard]] TimePoint due() const { return due_; }
+
+  /// The connection is lost, and with it all watches.
+  void Forget();
+
+ private:
+  [[nodiscard]] bool HasPlace() const;
+  void SendHeartbeat();
+  void ReadLock();
+  void OnProof(zookeeper::Error error);
+
+  Attempt& attempt_;
+  /// How many of our contenders have no watch that is known to be set. None: not begun.
+  std::optional<std::size_t> unwatched_;
+  CallbackScope watches_;
+  bool pending_ = false;
+  TimePoint due_ = kNever;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,138 @@
+#include "lock/acquire/wait_for_znode.h"
+
+#include <string_view>
+
+#include "protocol/contender_name.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Change;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+constexpr std::string_view kZnode = protocol::kSimpleName;
+
+}  // namespace
+
+void WaitForZnode::LookIfFree() {
+  attempt_.Enter(*this);
+  const std::string path = attempt_.request.QueuePath();
+  // A script that has just released the lock may ask a server that has not heard of it: sync first.
+  attempt_.store.Sync(path, [](const Reply&) {});
+  attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
+    if (reply.error == Error::kNoNode) return attempt_.next.Join();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    attempt_.IfCompatible(reply.children, [this](const QueueList& list) {
+      if (!list.children.Has(kZnode)) return attempt_.next.Join();
+      readable_ = true;
+      Read();
+      SearchHolders(list.children);
+    });
+  }));
+}
+
+void WaitForZnode::WaitFor(const std::string& predecessor, const QueueList& list,
+                           bool /*is_rival*/) {
+  attempt_.unserved_since.reset();
+  proof_.Schedule();
+  attempt_.observer.OnWaiting(attempt_.request.lock, predecessor,
+                              {.contenders = 1, .waiting = std::nullopt});
+  attempt_.Enter(*this);
+  is_waiting_ = true;
+  if (!proof_.HasBegunToWatch() && !attempt_.request.try_only) proof_.WatchOwn();
+  readable_ ? Read() : WatchChildren();
+  SearchHolders(list.children);
+}
+
+void WaitForZnode::Leave() {
+  is_waiting_ = false;
+  search_.reset();
+}
+
+void WaitForZnode::Read() {
+  attempt_.ExpectAnswer();
+  // A get, not an exists: exists would leave a watch on a znode that is gone.
+  attempt_.store.Get(attempt_.ChildPath(kZnode),
+                     attempt_.request.try_only ? Watch::kNo : Watch::kYes,
+                     attempt_.InState([this](const GetReply& reply) { OnRead(reply); }));
+}
+
+void WaitForZnode::OnRead(const GetReply& reply) {
+  switch (reply.error) {
+    case Error::kNone:
+      if (reply.stat.ephemeral_owner == 0) {
+        return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, std::string(kZnode)});
+      }
+      // Our own create, whose reply was lost: a wait for it would never end.
+      if (reply.stat.ephemeral_owner == attempt_.store.session_id()) {
+        return attempt_.next.Adopt(std::string(kZnode), reply);
+      }
+      // Anyone may have written a megabyte there.
+      data_ = reply.data.substr(0, kMostContenderData);
+      break;
+    case Error::kNoNode:
+      return attempt_.next.Join();
+    case Error::kNoAuth:
+      readable_ = false;
+      break;
+    default:
+      return attempt_.OnUnexpected("read a contender of", reply.error);
+  }
+  if (search_) search_->Take(std::string(kZnode), reply);
+  if (attempt_.request.try_only) return LeaveIfSearched();
+  attempt_.answer_deadline = kNever;
+  if (!readable_) WatchChildren();
+}
+
+/// For a znode that we may not read.
+void WaitForZnode::WatchChildren() {
+  const std::string path = attempt_.request.QueuePath();
+  attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
+    if (reply.error == Error::kNoNode) return attempt_.next.Join();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    attempt_.answer_deadline = kNever;
+    if (!reply.children.Has(kZnode)) attempt_.next.Join();
+  }));
+}
+
+void WaitForZnode::SearchHolders(const protocol::Children& children) {
+  const AcquireRequest& request = attempt_.request;
+  if (searched_ || !request.holds_for_us) return;
+  search_.emplace(attempt_.store, request.QueuePath(), children, request.host, request.holds_for_us,
+                  [this] {
+                    if (search_->IsOver()) {
+                      searched_ = true;
+                      if (const auto held = search_->found()) return attempt_.Finish(*held);
+                      search_.reset();
+                    }
+                    if (attempt_.request.try_only) LeaveIfSearched();
+                  });
+  search_->Begin(readable_ ? std::string(kZnode) : "");
+  if (!search_->IsOver()) return;
+  searched_ = true;
+  search_.reset();
+}
+
+/// A `try`: leaves, unless it is not known yet whether the znode holds the lock for us.
+void WaitForZnode::LeaveIfSearched() {
+  if (attempt_.IsOver()) return;
+  if (!search_) return FinishBlocked(Busy::Why::kTaken);
+  attempt_.answer_deadline = attempt_.clock.Now() + attempt_.AnswerTime();
+}
+
+void WaitForZnode::FinishBlocked(Busy::Why why) {
+  attempt_.Finish(Busy{why, std::string(kZnode), data_, std::nullopt, true});
+}
+
+void WaitForZnode::OnWatch(const std::string& path, Change change) {
+  const bool is_there = path == attempt_.ChildPath(kZnode) && change != Change::kDeleted;
+  is_there ? Read() : attempt_.next.Join();
+}
+
+TimePoint WaitForZnode::end() const { return is_waiting_ ? attempt_.wait_deadline : kNever; }
+
+}  // namespace zklock::lock

@@ -1,0 +1,449 @@
+#include "lock/acquire/wait_in_queue.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lock/acquire/decide_turn.h"
+#include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::lock {
+namespace {
+
+using protocol::Contenders;
+using zookeeper::Change;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+/// The first contender that `request` would have to wait for; empty if the lock is free.
+std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
+  if (request.permits && list.contenders.size() < *request.permits) return "";
+  const auto* const blocker = protocol::FirstConflict(list.contenders, request.mode);
+  return blocker == nullptr ? "" : std::string(blocker->full);
+}
+
+bool HasReservation(const Contenders& contenders) {
+  return std::any_of(contenders.begin(), contenders.end(),
+                     [](const auto& one) { return one.reserves(); });
+}
+
+/// How many contenders wait before ours.
+std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
+  if (request.permits) return 0;                      // only our contender is past the turnstile
+  if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
+  // The contenders that our contender supersedes will leave: do not count them.
+  return request.supersede ? rank.waiting - rank.superseding : rank.waiting;
+}
+
+}  // namespace
+
+WaitInQueue::WaitInQueue(Attempt& attempt, SessionProof& proof)
+    : attempt_(attempt), proof_(proof), look_ahead_(attempt, [this] {
+        if (LeavesAtOnce()) LeaveIfLookedAhead();
+      }) {}
+
+void WaitInQueue::Enter(State state, const std::string& predecessor) {
+  attempt_.Enter(*this);
+  state_ = state;
+  const AcquireRequest& request = attempt_.request;
+  const bool waits = state == State::kWaiting;
+  look_ahead_.Begin(waits ? LookAhead::For::kWait : LookAhead::For::kDecision, predecessor,
+                    !waits || request.try_only || request.permit_limit);
+}
+
+void WaitInQueue::Leave() {
+  state_ = State::kNotAtWork;
+  permits_are_taken_ = false;
+  look_ahead_.End();
+}
+
+void WaitInQueue::OnDisconnected() {
+  preemption_.reset();
+  look_ahead_.OnDisconnected();
+}
+
+void WaitInQueue::OnPlaceLost() {
+  ranked_ = preempted_ = watches_permits_ = false;
+  look_ahead_.OnPlaceLost();
+}
+
+// ---- a look before a `try` joins -------------------------------------------------------------
+
+void WaitInQueue::LookIfFree() {
+  Enter(State::kLooking, "");
+  const std::string path = attempt_.request.QueuePath();
+  // A script that has just released the lock may ask a server that has not heard of it: sync first.
+  attempt_.store.Sync(path, [](const Reply&) {});
+  attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
+    if (reply.error == Error::kNoNode) return attempt_.next.Join();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    attempt_.IfCompatible(reply.children, [this](const QueueList& list) { JoinOrLeave(list); });
+  }));
+}
+
+void WaitInQueue::JoinOrLeave(const QueueList& list) {
+  const AcquireRequest& request = attempt_.request;
+  const std::string blocker = FindBlocker(request, list);
+  if (blocker.empty()) return attempt_.next.Join();
+  // One of the permits may be a reservation that has ended, which only our contender can show.
+  if (request.permits && HasReservation(list.contenders)) return attempt_.next.Join();
+  predecessor_ = {.name = blocker, .holds = Holds(list, blocker)};
+  look_ahead_.Begin(LookAhead::For::kDecision, blocker, true);
+  look_ahead_.JoinIfReservationEnds(list.contenders, blocker);
+  if (request.permits) {
+    // We have passed the turnstile, as the holders of these permits have.
+    attempt_.store.Get(
+        request.QueuePath(), Watch::kNo,
+        attempt_.InState([this, holders = list.contenders.size()](const GetReply& reply) {
+          const auto other = FindOtherNumber(reply, holders, *attempt_.request.permits);
+          if (other) attempt_.Finish(*other);
+        }));
+  }
+  attempt_.store.Get(attempt_.ChildPath(blocker), Watch::kNo,
+                     attempt_.InState([this](const GetReply& reply) {
+                       // It was deleted meanwhile: the queue decides.
+                       reply.error == Error::kNoNode ? attempt_.next.Join() : OnPredecessor(reply);
+                     }));
+  look_ahead_.SearchHolders(list.children, blocker);
+}
+
+// ---- the wait --------------------------------------------------------------------------------
+
+/// Whether a contender in the list that is in our way holds the lock. False: not known.
+bool WaitInQueue::Holds(const QueueList& list, std::string_view contender) const {
+  if (attempt_.request.permits) return true;
+  const protocol::ContenderNameView* const first = list.contenders.First();
+  return !attempt_.request.is_for_turnstile() && first != nullptr && first->full == contender;
+}
+
+void WaitInQueue::WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) {
+  const AcquireRequest& request = attempt_.request;
+  const std::string_view own_name = attempt_.contender.name();
+  const protocol::Rank rank = protocol::RankOf(list.contenders, own_name);
+  const std::size_t waiting = CountWaiting(request, rank);
+  if (!ranked_ && request.max_queue && waiting >= *request.max_queue) {
+    Enter(State::kLeavingFull, "");
+    request.is_for_turnstile() ? ListPermits() : look_ahead_.FindReserving(list.contenders, false);
+    look_ahead_.SearchHolders(list.children, "");
+    return LeaveIfLookedAhead();
+  }
+  ranked_ = true;
+  attempt_.is_first = false;
+  attempt_.observer.OnWaiting(request.lock, predecessor, {rank.ahead, waiting});
+  WatchPredecessor(predecessor);
+  predecessor_.is_rival = is_rival;
+  predecessor_.holds = Holds(list, predecessor);
+  BeginPreemption(list);
+  if (request.is_for_turnstile()) {
+    look_ahead_.CountZklocksBefore(list.contenders);
+    request.permit_limit ? CountPermits(rank.ahead) : ListPermits();
+  } else {
+    look_ahead_.FindReserving(list.contenders, predecessor_.readable);
+  }
+  look_ahead_.SearchHolders(list.children, predecessor_.readable ? predecessor : "");
+  if (request.permits || request.try_only) return;
+  predecessor_.ahead = protocol::QueueAhead(list.contenders, own_name, predecessor);
+  const bool is_in_hand = attempt_.store.lease().IsInHand(attempt_.clock.Now());
+  if (predecessor_.ahead.IsNextInLine() && !is_in_hand) proof_.Prove();
+}
+
+/// Those that come later are behind us: once for each place in the queue.
+void WaitInQueue::BeginPreemption(const QueueList& list) {
+  const AcquireRequest& request = attempt_.request;
+  if (!request.preempt || preempted_ || preemption_) return;
+  const protocol::ContenderNameView* const own = list.contenders.Find(attempt_.contender.name());
+  const auto holding = protocol::HoldersIn(list.children);
+  const auto holds = [&](const protocol::ContenderNameView& one) {
+    // In a turnstile nobody holds; all others that have a permit do.
+    if (request.is_for_turnstile()) return false;
+    return request.permits || std::any_of(holding.begin(), holding.end(), [&](const auto& holder) {
+             return holder.full == one.full;
+           });
+  };
+  std::vector<protocol::ContenderNameView> before;
+  for (const protocol::ContenderNameView& one : list.contenders) {
+    const bool is_before = request.permits ? &one != own : protocol::IsBefore(one, *own);
+    if (is_before && (request.preempt->holders || !holds(one))) before.push_back(one);
+  }
+  std::sort(before.begin(), before.end(), protocol::IsBefore);
+  std::vector<std::string> names;
+  names.reserve(before.size());
+  for (const protocol::ContenderNameView& one : before) names.emplace_back(one.full);
+  preemption_ =
+      std::make_unique<Preemption>(attempt_.store, request, request.QueuePath(), std::move(names),
+                                   [this](const Preempted& result) {
+                                     preempted_ = true;
+                                     attempt_.observer.OnPreempted(attempt_.request.lock, result);
+                                   });
+  preemption_->Begin();
+}
+
+void WaitInQueue::WatchPredecessor(const std::string& name) {
+  Enter(State::kWaiting, name);
+  if (name != predecessor_.name) predecessor_ = {.name = name};
+  if (!proof_.HasBegunToWatch() && !attempt_.request.try_only) proof_.WatchOwn();
+  predecessor_.readable ? ReadPredecessor() : WatchChildren();
+}
+
+void WaitInQueue::ReadPredecessor() {
+  attempt_.ExpectAnswer();
+  // A get, not an exists: exists would leave a watch on a znode that is gone.
+  attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
+                     attempt_.request.try_only ? Watch::kNo : Watch::kYes,
+                     attempt_.InState([this](const GetReply& reply) { OnPredecessor(reply); }));
+}
+
+void WaitInQueue::OnPredecessor(const GetReply& reply) {
+  std::optional<Reserved> reserved;
+  switch (reply.error) {
+    case Error::kNone:
+      if (reply.stat.ephemeral_owner == 0) {
+        reserved = FindReservation(predecessor_.name, reply.data, reply.stat);
+        if (!reserved) {
+          return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
+        }
+        predecessor_.reserved = reserved;
+        if (!TakeReservation(*reserved)) return;
+      }
+      // Anyone may have written a megabyte there.
+      predecessor_.data = reply.data.substr(0, kMostContenderData);
+      break;
+    case Error::kNoNode:
+      return OnPredecessorGone();
+    case Error::kNoAuth:
+      predecessor_.readable = false;
+      break;
+    default:
+      return attempt_.OnUnexpected("read a contender of", reply.error);
+  }
+  const AcquireRequest& request = attempt_.request;
+  look_ahead_.TakePredecessor(reply, reserved);
+  if (request.try_only) return LeaveIfLookedAhead();
+  attempt_.answer_deadline = kNever;
+  const bool reserves = request.reserve && !request.is_for_turnstile();
+  if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
+}
+
+/// The contender in the way is a reservation. False: the wait for it is over.
+bool WaitInQueue::TakeReservation(const Reserved& reserved) {
+  const AcquireRequest& request = attempt_.request;
+  if (!attempt_.contender.ticket()) {
+    // Only the creation of a contender shows a `try` what time it is for the servers.
+    if (reserved.until) attempt_.next.Join();
+    return !reserved.until;
+  }
+  const bool is_our_id = request.reserve && !request.is_for_turnstile() &&
+                         request.reserve->id == reserved.reservation.id;
+  if (!is_our_id || attempt_.HasEnded(reserved)) return true;
+  if (std::exchange(listed_for_, reserved.created_zxid) == reserved.created_zxid) return true;
+  attempt_.next.ListAgain();
+  return false;
+}
+
+/// For a predecessor that we may not read, for a newer contender that supersedes our contender, for
+/// permits, of which any may be released, and for a reservation of our ID that another contender
+/// makes.
+void WaitInQueue::WatchChildren() {
+  const std::string path = attempt_.request.QueuePath();
+  attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
+    if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
+    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    attempt_.answer_deadline = kNever;
+    const Contenders contenders(reply.children);
+    if (attempt_.FinishIfSuperseded(contenders)) return;
+    const auto decision =
+        MakeDecision(attempt_.request, {reply.children, contenders}, attempt_.contender.name());
+    const bool is_unchanged = predecessor_.is_rival ||
+                              decision == protocol::Decision(protocol::WaitFor{predecessor_.name});
+    if (!is_unchanged) return attempt_.next.Decide(reply.children);
+    if (attempt_.request.reserve) FindReservationIn(contenders);
+  }));
+}
+
+/// The predecessor was deleted. Decides with the least that shows that it is our turn: nothing, if
+/// it is known to have been the first contender; the record in LOCK's data, if it may have been; or
+/// else another list.
+void WaitInQueue::OnPredecessorGone() {
+  const AcquireRequest& request = attempt_.request;
+  if (request.reserve) return attempt_.next.ListAgain();  // for a reservation of our ID
+  const bool in_hand = proof_.HasLeaseInHand();
+  if (request.supersede && in_hand) return attempt_.next.ListAgain();  // for a newer contender
+  OwnContender& contender = attempt_.contender;
+  if (predecessor_.ahead.IsSettledByDeletion()) {
+    if (!in_hand) return attempt_.next.Confirm("");
+    contender.GuessLockVersion(1);  // it held the lock, and left its record
+    return attempt_.next.TakeTurn();
+  }
+  // All contenders that can be before our contender were in our first list, and only leave. If the
+  // predecessor excluded others and released the lock while it held it, those before it are gone,
+  // and between it and us there are none but, for a reader, readers. A reader releases beside other
+  // readers; and in a LOCK that is not zklock's nobody leaves a record.
+  const auto predecessor = protocol::ParseContenderName(predecessor_.name);
+  const bool may_leave_record = predecessor && predecessor->program == protocol::Program::kZklock &&
+                                !predecessor->reads() && !predecessor->reserves;
+  if (may_leave_record && contender.ticket()->lock_version) {
+    return attempt_.next.Confirm(predecessor_.name);
+  }
+  attempt_.next.ListAgain();
+}
+
+void WaitInQueue::OnLockData(const GetReply& reply) {
+  if (!IsWaiting() || !attempt_.contender.ticket()) return;
+  // Deleted, and our contender before it.
+  if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
+  if (reply.error != Error::kNone || attempt_.request.permits) return;
+  if (const auto record = attempt_.TakeLockData(reply)) predecessor_.ahead.Take(*record);
+  if (predecessor_.ahead.IsNextInLine() && !proof_.HasLeaseInHand()) proof_.Prove();
+}
+
+void WaitInQueue::OnWatch(const std::string& path, Change change) {
+  const AcquireRequest& request = attempt_.request;
+  if (request.is_for_turnstile() && path == request.ReservationsPath()) return ListPermits();
+  if (path != attempt_.ChildPath(predecessor_.name)) return attempt_.next.ListAgain();
+  change == Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
+}
+
+/// `wait` limits the wait for other contenders: only while the last answer has shown one before our
+/// contender, and none that is or may be an overdue reservation. In all other states an answer is
+/// under way that may show that the lock is free, or there is no server to ask: other deadlines
+/// limit those.
+TimePoint WaitInQueue::end() const {
+  if (!IsWaiting()) return kNever;
+  const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
+  return look_ahead_.MayDeleteOneBy(latest) ? kNever : attempt_.wait_deadline;
+}
+
+TimePoint WaitInQueue::due() const {
+  return std::min(look_ahead_.expiry_due(), look_ahead_.list_due());
+}
+
+void WaitInQueue::OnDue() {
+  if (attempt_.clock.Now() >= look_ahead_.expiry_due()) return look_ahead_.OnExpiryDue();
+  // Contenders that were not reservations may be some by now.
+  if (!attempt_.request.is_for_turnstile()) return attempt_.next.ListAgain();
+  look_ahead_.OnListed();
+  ListPermits();
+}
+
+// ---- semaphores ------------------------------------------------------------------------------
+
+/// In a turnstile: lists the permits, which may be reserved for our ID, or overdue, and compares
+/// their number.
+void WaitInQueue::ListPermits() {
+  const AcquireRequest& request = attempt_.request;
+  const bool watches = request.reserve || watches_permits_;
+  const auto taken = std::make_shared<std::size_t>(0);
+  look_ahead_.Expect();
+  attempt_.store.List(request.ReservationsPath(), watches ? Watch::kYes : Watch::kNo,
+                      attempt_.InState([this, taken](const ListReply& reply) {
+                        // kNoNode: no permit was ever taken.
+                        if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
+                          return attempt_.OnUnexpected("list", reply.error);
+                        }
+                        const Contenders permits(reply.children);
+                        *taken = permits.size();
+                        look_ahead_.Take();
+                        if (attempt_.request.reserve) FindReservationIn(permits);
+                        if (attempt_.IsOver()) return;
+                        look_ahead_.FindReserving(permits, false);
+                        if (LeavesAtOnce()) LeaveIfLookedAhead();
+                      }));
+  ReadPermitNumber(taken);
+}
+
+/// `contenders` may have a reservation of our ID by now.
+void WaitInQueue::FindReservationIn(const Contenders& contenders) {
+  attempt_.reservations.Search(contenders, attempt_.contender.name(),
+                               attempt_.InState([this](const ReservationSearch::Found& found) {
+                                 (void)attempt_.FinishIfReserved(found);
+                               }));
+}
+
+/// In the turnstile of a `try`, with `ahead` contenders before our own in its last list: leaves if
+/// they take all permits.
+void WaitInQueue::CountPermits(std::size_t ahead) {
+  const AcquireRequest& request = attempt_.request;
+  // Contenders before our own only leave. If the list after that of the permits has as many as the
+  // one before, they are the same ones, and none of them has left with a permit in between: the
+  // three lists show one moment.
+  const auto taken = std::make_shared<std::size_t>(0);
+  attempt_.store.List(protocol::PermitsPath(request.lock.path), Watch::kNo,
+                      attempt_.InState([this, taken](const ListReply& reply) {
+                        if (reply.error != Error::kNone) return;
+                        const Contenders permits(reply.children);
+                        *taken = permits.size();
+                        look_ahead_.FindReserving(permits, false);
+                      }));
+  ReadPermitNumber(taken);
+  attempt_.store.List(request.QueuePath(), Watch::kNo,
+                      attempt_.InState([this, ahead, taken](const ListReply& reply) {
+                        if (reply.error != Error::kNone) return;
+                        const Contenders contenders(reply.children);
+                        const auto still_ahead =
+                            protocol::RankOf(contenders, attempt_.contender.name()).ahead;
+                        // The last of them was our predecessor, and its watch has fired.
+                        if (still_ahead == 0) return;
+                        if (still_ahead != ahead) return CountPermits(still_ahead);
+                        // The first of them may have created its permit. If it has not, one permit
+                        // more will be taken than is counted here. That still leaves one for each
+                        // of them: they leave at once, and the list of permits then says that none
+                        // is left for us.
+                        if (*taken + still_ahead - 1 >= *attempt_.request.permit_limit) {
+                          permits_are_taken_ = true;
+                          LeaveIfLookedAhead();
+                        }
+                      }));
+}
+
+/// In a turnstile, after a list of the permits that sets `taken`: another number is refused now,
+/// not when a permit is left for us.
+void WaitInQueue::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
+  look_ahead_.Expect();
+  const std::string path = protocol::PermitsPath(attempt_.request.lock.path);
+  attempt_.store.Get(path, Watch::kNo, attempt_.InState([this, taken](const GetReply& reply) {
+    if (IsLost(reply.error)) return;
+    const std::size_t most = attempt_.request.most_permits;
+    // There is a contender before ours: one of the permits may be that of the first.
+    const std::size_t holders = *taken - std::min<std::size_t>(*taken, 1);
+    if (const auto other = FindOtherNumber(reply, holders, most)) return attempt_.Finish(*other);
+    look_ahead_.Take();
+    if (LeavesAtOnce()) return LeaveIfLookedAhead();
+    // Whose the only permit is shows when the first creates another, or leaves.
+    const bool may_differ = FindOtherNumber(reply, *taken, most).has_value();
+    const bool watched = std::exchange(watches_permits_, may_differ);
+    if (may_differ && !watched) ListPermits();
+  }));
+}
+
+// ---- leaving ---------------------------------------------------------------------------------
+
+/// Whether we leave now, unless one of the contenders before our own holds for us, or can be
+/// deleted because its reservation has ended.
+bool WaitInQueue::LeavesAtOnce() const {
+  return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;
+}
+
+/// Leaves with the contender in the way, once the look ahead is over.
+void WaitInQueue::LeaveIfLookedAhead() {
+  if (attempt_.IsOver()) return;
+  if (!look_ahead_.IsOver()) {
+    // Each answer is one of a server that answers.
+    attempt_.answer_deadline = attempt_.clock.Now() + attempt_.AnswerTime();
+    return;
+  }
+  if (state_ == State::kLeavingFull) return attempt_.FinishBusy(Busy::Why::kQueueFull);
+  if (attempt_.request.is_for_turnstile()) return attempt_.FinishBusy(Busy::Why::kTaken);
+  FinishBlocked(Busy::Why::kTaken);
+}
+
+void WaitInQueue::FinishBlocked(Busy::Why why) {
+  attempt_.Finish(
+      Busy{why, predecessor_.name, predecessor_.data, predecessor_.reserved, predecessor_.holds});
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "lock/acquire/attempt.h"
+#include "lock/acquire/look_ahead.h"
+#include "lock/acquire/session_proof.h"
+#include "lock/ahead/preemption.h"
+#include "protocol/queue.h"
+#include "protocol/queue_ahead.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Waits in the queue until the predecessor is gone, or leaves it: for a `try`, or because the
+/// queue is full.
+class WaitInQueue final : public AcquireWait {
+ public:
+  WaitInQueue(Attempt& attempt, SessionProof& proof);
+
+  void LookIfFree() override;
+  void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) override;
+  void OnLockData(const zookeeper::GetReply& reply) override;
+  [[nodiscard]] const protocol::QueueAhead& ahead() const override { return predecessor_.ahead; }
+
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
+  void FinishBlocked(Busy::Why why) override;
+  [[nodiscard]] TimePoint end() const override;
+  [[nodiscard]] TimePoint due() const override;
+  void OnDue() override;
+  void OnDisconnected() override;
+  void OnPlaceLost() override;
+
+  void Leave() override;
+  [[nodiscard]] bool IsWaiting() const override { return state_ == State::kWaiting; }
+
+ private:
+  enum class State {
+    kNotAtWork,
+    kLooking,      ///< `try`: is the lock free? Nothing has been created yet
+    kWaiting,      ///< the predecessor is watched
+    kLeavingFull,  ///< as many contenders wait as are allowed to
+  };
+
+  /// The contender that we wait for, or waited for last.
+  struct Predecessor {
+    std::string name;
+    std::string data{};
+    std::optional<Reserved> reserved{};  ///< it is this reservation
+    bool readable = true;
+    protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
+    bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
+    bool holds = false;     ///< it was the first in the list, or has a permit
+  };
+
+  void Enter(State state, const std::string& predecessor);
+  void JoinOrLeave(const QueueList& list);
+  [[nodiscard]] bool Holds(const QueueList& list, std::string_view contender) const;
+  void BeginPreemption(const QueueList& list);
+  void WatchPredecessor(const std::string& name);
+  void ReadPredecessor();
+  void OnPredecessor(const zookeeper::GetReply& reply);
+  [[nodiscard]] bool TakeReservation(const Reserved& reserved);
+  void WatchChildren();
+  void OnPredecessorGone();
+  void ListPermits();
+  void FindReservationIn(const protocol::Contenders& contenders);
+  void CountPermits(std::size_t ahead);
+  void ReadPermitNumber(const std::shared_ptr<std::size_t>& taken);
+  [[nodiscard]] bool LeavesAtOnce() const;
+  void LeaveIfLookedAhead();
+
+  Attempt& attempt_;
+  SessionProof& proof_;
+  State state_ = State::kNotAtWork;
+  Predecessor predecessor_;
+  LookAhead look_ahead_;
+  std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
+
+  // What is done once for a place in the queue.
+  bool ranked_ = false;     // `max_queue` has been applied
+  bool preempted_ = false;  // the contenders before ours were asked to leave
+  // In a turnstile: the permits do not show yet whether another number of them is in use.
+  bool watches_permits_ = false;
+
+  bool permits_are_taken_ = false;  // of a `try` in the turnstile, which leaves
+  // Of a reservation for our ID in the way, for which the queue was listed again. If it is still in
+  // the way, it does not hold.
+  std::int64_t listed_for_ = 0;
+};
+
+}  // namespace zklock::lock
