@@ -56,6 +56,7 @@ void JoinQueue::Join() {
 void JoinQueue::OnCreated(const CreateReply& reply) {
   switch (reply.error) {
     case Error::kNone:
+      creation_.OnUsed();
       attempt_.has_queued = true;
       return attempt_.observer.OnQueued(*attempt_.contender.ticket());
     case Error::kNoNode:

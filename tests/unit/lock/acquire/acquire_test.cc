@@ -333,6 +333,25 @@ TEST_CASE("A second contender with our UUID is deleted") {
   CHECK(world.servers.Has("/l/" + own));
 }
 
+TEST_CASE("A waiter goes on waiting however often its session expires and LOCK is deleted") {
+  World world;
+  std::string other = world.servers.Put("/l/other-lock-", 1, true);
+  Joined self(world);
+  for (int i = 0; i < 10; ++i) {
+    self.store.Expire();
+    world.servers.Remove(other);
+    world.servers.Remove("/l");
+    // The first create finds no LOCK, and before the second another contender joins the new one.
+    self.store.Before("create /l/host-", [&] {
+      self.store.Before("create /l/host-",
+                        [&] { other = world.servers.Put("/l/other-lock-", 1, true); });
+    });
+    REQUIRE(self.RunToWait());
+  }
+  world.servers.Remove(other);
+  CHECK(self.RunToHold());
+}
+
 TEST_CASE("A session that expires in the queue loses the place, which is reported once") {
   auto [world, other, self] = BehindOther();
   const std::string next = world.servers.Put("/l/next-lock-", 2, true);
