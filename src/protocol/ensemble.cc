@@ -179,7 +179,8 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
         {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->offset});
   }
   const bool reached = !Which(facts, [](const auto& server) { return server.reached; }).empty();
-  if (reached &&
+  // Where the chroot is missing, that is the reason, not the lack of a right.
+  if (reached && !facts.lacks_chroot &&
       Which(facts, [](const auto& server) { return server.clock.has_value(); }).empty()) {
     findings.push_back({.kind = Kind::kClockUnknown});
   }
@@ -246,7 +247,7 @@ bool IsOldVersion(std::string_view version) {
   return std::pair(major, minor) < std::pair(3, 5);
 }
 
-bool ShouldBeFixed(Finding::Kind kind) { return kind <= Kind::kFewConnectionsLeft; }
+bool ShouldBeFixed(Finding::Kind kind) { return kind <= Kind::kNoChroot; }
 
 std::vector<Finding> Judge(const EnsembleFacts& facts) {
   std::vector<Finding> findings;
@@ -258,6 +259,7 @@ std::vector<Finding> Judge(const EnsembleFacts& facts) {
   FindClock(facts, findings);
   FindConnections(facts, findings);
   FindWords(facts, findings);
+  if (facts.lacks_chroot) findings.push_back({.kind = Kind::kNoChroot});
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& one, const Finding& other) {
     return ShouldBeFixed(one.kind) && !ShouldBeFixed(other.kind);
   });

@@ -89,6 +89,7 @@ struct EnsembleFacts {
   std::vector<ServerFacts> servers;
   std::optional<Members> members{};  ///< none: not known, or a standalone server
   Duration asked{};                  ///< the session timeout
+  bool lacks_chroot = false;
 };
 
 /// One conclusion.
@@ -107,6 +108,7 @@ struct Finding {
     kEvenMembers,      ///< `count` servers vote
     kClockOff,         ///< the leader's, by `most` at least
     kFewConnectionsLeft,
+    kNoChroot,  ///< the znode that all LOCKs would be below does not exist
     // What is worth knowing.
     kSlow,             ///< as kTooSlow, but more than half of the heartbeats' period
     kShortGrant,       ///< a change of leader may last longer than `least`

@@ -105,6 +105,7 @@ constexpr Row kRows[] = {
     {Kind::kEvenMembers, "evenMembers", message::kEvenMembers},
     {Kind::kClockOff, "clockOff", message::kClockAhead},
     {Kind::kFewConnectionsLeft, "fewConnectionsLeft", message::kFewConnectionsLeft},
+    {Kind::kNoChroot, "noChroot", message::kChrootMissing},
     {Kind::kSlow, "slow", message::kCommitsSlow},
     {Kind::kShortGrant, "shortGrant", message::kBriefGrant},
     {Kind::kGrantBelowAsked, "grantBelowAsked", message::kGrantBelowAsked},
@@ -161,7 +162,7 @@ std::string FindingText(const protocol::Finding& finding, const ServersReport& r
       fmt::arg("uncertainty", FormatDuration(uncertainty)), fmt::arg("count", finding.count),
       fmt::arg("fewer", finding.count - 1), fmt::arg("least_count", finding.least_count),
       fmt::arg("missing", missing.facts), fmt::arg("words", missing.words),
-      fmt::arg("root", Printable(report.root)));
+      fmt::arg("root", Printable(report.root)), fmt::arg("chroot", Printable(report.chroot)));
 }
 
 std::string_view FindingName(Kind kind) { return RowOf(kind).name; }

@@ -21,6 +21,7 @@ struct ServersReport {
   protocol::EnsembleFacts facts;
   std::vector<ServerTexts> texts;  ///< of the same servers
   std::string root;                ///< the path of --root
+  std::string chroot;              ///< of --servers; may be empty
 };
 
 /// One conclusion as a sentence, printable.

@@ -36,6 +36,8 @@ inline constexpr char kClockBehind[] =
 inline constexpr char kFewConnectionsLeft[] =
     "{servers} allows this host {count} connections, and {least_count} are open: raise "
     "maxClientCnxns, or use fewer";
+inline constexpr char kChrootMissing[] =
+    "the chroot {chroot} does not exist: correct --servers, or create it";
 
 // What is worth knowing.
 inline constexpr char kCommitsSlow[] =

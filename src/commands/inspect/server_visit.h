@@ -46,6 +46,7 @@ class ServerVisit {
   [[nodiscard]] bool has_reached() const { return measurement_.has_reached(); }
   /// The servers refused the credentials.
   [[nodiscard]] bool is_refused() const { return measurement_.refusal().has_value(); }
+  [[nodiscard]] bool lacks_chroot() const { return measurement_.lacks_checked(); }
   [[nodiscard]] zookeeper::Session& session() { return session_; }
   [[nodiscard]] const zookeeper::Endpoint& endpoint() const { return endpoint_; }
   [[nodiscard]] const std::optional<std::string>& configuration() const {

@@ -86,11 +86,14 @@ class ServersInspection {
     plan_.request.stamps = {StampPath(plan_.request.checked),
                             StampPath(options.server.root == "/" ? plan_.request.checked
                                                                  : chroot + options.server.root)};
+    // The chroot may not exist.
+    if (!chroot.empty()) plan_.request.stamps.push_back(StampPath("/"));
     // A proxy command may be a login on another host: not twenty times.
     if (!options.server.transport.proxy_command.empty()) plan_.request.connects = 1;
     // The rest of the time is for the comparison of the servers.
     plan_.deadline = After(began_, options.server.connect_timeout / 4 * 3);
     result_.root = options.server.root;
+    result_.chroot = chroot;
     result_.facts.asked = options.server.session_timeout;
   }
 
@@ -214,6 +217,7 @@ class ServersInspection {
     result_.facts.servers.push_back(visit->Facts());
     result_.texts.push_back(visit->Texts());
     is_refused_ = is_refused_ || visit->is_refused();
+    result_.facts.lacks_chroot = result_.facts.lacks_chroot || visit->lacks_chroot();
     if (visit->configuration()) {
       members_[result_.facts.servers.size() - 1] = zookeeper::ParseMembers(*visit->configuration());
     }

@@ -76,6 +76,7 @@ void ServerMeasurement::Commit() {
   store_.Check({request_.checked}, OnReply([this](const zookeeper::Reply& reply) {
                  // A check that fails is committed like one that succeeds: for lack of a right to
                  // read the znode, or because a chroot does not exist yet.
+                 lacks_checked_ = reply.error == Error::kNoNode;
                  commits_.push_back(clock_.Now() - reply.sent);
                  Continue();
                }));

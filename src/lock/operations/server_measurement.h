@@ -50,6 +50,8 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
   /// Of the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
+  /// The znode that is checked does not exist.
+  [[nodiscard]] bool lacks_checked() const { return lacks_checked_; }
   /// The data of /zookeeper/config.
   [[nodiscard]] const std::optional<std::string>& configuration() const { return configuration_; }
 
@@ -87,6 +89,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   std::optional<zookeeper::Error> refusal_;
   std::optional<std::string> configuration_;
   bool has_configuration_ = false;  ///< it was read, or cannot be
+  bool lacks_checked_ = false;
   std::vector<Duration> connects_;
   std::vector<Duration> commits_;
   std::size_t stamps_ = 0;  ///< answered with success

@@ -316,11 +316,22 @@ TEST_CASE("nobody sees a znode of the report, whenever it is killed") {
   CHECK(tree.Children("/") == Words{"zookeeper"});
 }
 
-TEST_CASE("a chroot that does not exist is no fault, and gets no znode") {
+TEST_CASE("a chroot that does not exist should be fixed, and gets no znode") {
   const OwnServer server({});
-  const json report = JsonReport(server.address() + "/no/where", 0);
+  const std::string address = server.address() + "/no/where";
+  const json report = JsonReport(address, 1);
   CHECK(report["servers"][0]["commit"]["count"] == 20);
-  CHECK_FALSE(Tree("", server.address()).Exists("/no"));
+  CHECK(report["findings"][0]["kind"] == "noChroot");
+  // The clock was read in another place, and nothing is said about rights.
+  CHECK(report["servers"][0]["clock"].is_object());
+  CHECK_THAT(report["findings"].dump(), !Catch::Contains("clockUnknown"));
+  CHECK_THAT(Run(Report(address)).out,
+             Catch::Contains("fix: the chroot /no/where does not exist: correct --servers, or "));
+  Tree tree("", server.address());
+  CHECK_FALSE(tree.Exists("/no"));
+  (void)tree.Create("/no");
+  (void)tree.Create("/no/where");
+  CHECK_THAT(JsonReport(address, 0)["findings"].dump(), !Catch::Contains("noChroot"));
 }
 
 TEST_CASE("a four-letter word may be answered late if --connect-timeout leaves time for it") {
