@@ -81,6 +81,21 @@ TEST_CASE("a dry run in a LOCK that exists leaves it as it is") {
   CHECK(tree.Get(lock)->data_zxid == before->data_zxid);
 }
 
+TEST_CASE("a dry run names a chroot that does not exist, and does not create it") {
+  const std::string chroot = NewLock("chroot");
+  const std::string servers = TestServers() + chroot;
+  const Finished finished = DryRun({"exclusive", "-z", servers}, {"/a", "--also-read", "/b"});
+  CheckResult(finished, 0, "would run at once");
+  CHECK_THAT(finished.out,
+             Catch::Contains("\nchroot    " + chroot + " does not exist: a run would create it\n"));
+  CHECK(finished.out.find("\nchroot ") == finished.out.rfind("\nchroot "));  // once
+  const Finished resumed = DryRun({"exclusive", "-z", servers, "--resume", "id"}, {"/a"});
+  CheckResult(resumed, 75, "would not run: /a is not reserved for id (any more)");
+  CHECK_THAT(resumed.out, Catch::Contains("\nchroot    " + chroot +
+                                          " does not exist: no lock in it is reserved\n"));
+  CHECK_FALSE(Tree().Exists(chroot));
+}
+
 TEST_CASE("a dry run names where the list of servers comes from") {
   const auto first_line = [](Words words, const Words& variables) {
     words.insert(words.begin(), "release");

@@ -47,6 +47,8 @@ constexpr char kReservationEnded[] = "deleted the reservation of {} for {}, whic
 constexpr char kOpenLock[] =
     "{} is not protected by the credentials: its ACL gives everyone {}; see zklock-protocol(7), "
     "Access";
+constexpr char kChrootCreated[] =
+    "created the chroot {}, which did not exist; if it is misspelt, correct --servers";
 constexpr char kReservationOverdue[] =
     "cannot delete the reservation of {} for {}, overdue since {}: not authorised: DELETE on {} is "
     "missing; see its ACL";
@@ -182,6 +184,10 @@ std::string ReservationEndedEvent::Text() const {
 }
 
 std::string OpenLockEvent::Text() const { return fmt::format(message::kOpenLock, lock, rights); }
+
+std::string ChrootCreatedEvent::Text() const {
+  return fmt::format(message::kChrootCreated, Printable(chroot));
+}
 
 std::string ReservationOverdueEvent::Text() const {
   return fmt::format(message::kReservationOverdue, lock, id, FormatTime(until_ms), right_path);

@@ -173,6 +173,13 @@ struct OpenLockEvent {
   [[nodiscard]] std::string Text() const;
 };
 
+/// The chroot of --servers did not exist, and was created with the LOCK.
+struct ChrootCreatedEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string chroot;
+  [[nodiscard]] std::string Text() const;
+};
+
 /// With --preempt: the contenders before this run's were asked to leave.
 struct PreemptedEvent {
   static constexpr const char* kName = "preempted";
@@ -266,9 +273,9 @@ struct ReleasedEvent {
 using Event =
     std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,
                  PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent,
-                 ReservationEndedEvent, ReservationOverdueEvent, OpenLockEvent, PreemptedEvent,
-                 AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
-                 ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
+                 ReservationEndedEvent, ReservationOverdueEvent, OpenLockEvent, ChrootCreatedEvent,
+                 PreemptedEvent, AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent,
+                 LostEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

@@ -24,6 +24,7 @@ inline constexpr char kBlocker[] = ": {} is ahead";
 inline constexpr char kBlockerHolds[] = ": it is held by {}";
 inline constexpr char kBlockerReserved[] = ": it is reserved for {}";
 inline constexpr char kButReserved[] = ", but for {}";
+inline constexpr char kMissingChroot[] = ": the chroot {} does not exist";
 inline constexpr char kProcess[] = "{} (pid {} on {})";
 inline constexpr char kLabelledProcess[] = "{} (pid {} on {}, '{}')";
 inline constexpr char kSomeCommand[] = "a command";

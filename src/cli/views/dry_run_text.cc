@@ -131,6 +131,12 @@ DryRunRow ServersRow(const ServerOptions& options) {
   return {"servers", fmt::format("{} ({})", options.servers_text, options.servers_origin)};
 }
 
+DryRunRow MissingChrootRow(const RunOptions& options) {
+  return {"chroot",
+          fmt::format("{} does not exist: {}", options.server.servers.chroot,
+                      options.resumes ? "no lock in it is reserved" : "a run would create it")};
+}
+
 DryRunRow IdentityRow(const ServerOptions& options) {
   const auto& credentials = options.access.credentials;
   const bool has_digest = std::any_of(credentials.begin(), credentials.end(),

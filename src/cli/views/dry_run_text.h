@@ -32,6 +32,8 @@ struct DryRunRow {
 
 /// The servers, and where their list comes from.
 [[nodiscard]] DryRunRow ServersRow(const ServerOptions& options);
+/// The chroot of --servers does not exist.
+[[nodiscard]] DryRunRow MissingChrootRow(const RunOptions& options);
 /// As whom the servers know the caller.
 [[nodiscard]] DryRunRow IdentityRow(const ServerOptions& options);
 /// The command's absolute path.

@@ -364,6 +364,9 @@ int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
   std::vector<Finding> findings;
   for (const cli::WantedLock& one : wanted) {
     ShortSession session(context.options.server, context.signals, context.report);
+    if (&one == &wanted.front() && session.LacksChroot()) {
+      PrintRows(context, {cli::MissingChrootRow(context.options)});
+    }
     try {
       findings.push_back(LockExamination(context, session, one, beneficiary).Run());
       session.Close();

@@ -99,7 +99,7 @@ class Reserver {
         End(lock.display_path(),
             cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kNotReserved,
                                lock.display_path(), context_.options.reserve,
-                               cli::OtherReservationText(other)));
+                               other ? cli::OtherReservationText(other) : MissingChroot()));
       }
       if (found->reserved.mode != wanted.mode) {
         const FailureEnd end(session_driver_, context_.options.server.connect_timeout,
@@ -116,6 +116,16 @@ class Reserver {
   }
 
  private:
+  /// For a message; empty if the chroot exists, or there is none.
+  std::string MissingChroot() {
+    const std::string& chroot = context_.options.server.servers.chroot;
+    if (chroot.empty()) return "";
+    const bool is_missing = Ask(DisplayPathOf(taken_), Signals::kEnd, [&](lock::Calls& calls) {
+      return calls.Repeat([&] { return calls.Get(chroot).error == zookeeper::Error::kNoNode; });
+    });
+    return is_missing ? fmt::format(cli::message::kMissingChroot, cli::Printable(chroot)) : "";
+  }
+
   /// How long its contender was queued, until it was converted.
   [[nodiscard]] std::chrono::milliseconds WaitOf(const lock::Ticket& ticket,
                                                  const lock::ReservedLock& made) const {

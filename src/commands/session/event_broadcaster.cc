@@ -30,12 +30,25 @@ void QueueEvents::OnConnected() { events_.PublishConnected(session_); }
 
 void QueueEvents::OnQueued(const lock::Ticket& ticket) {
   const bool is_requeued = places_lost_.count(ticket.lock.display_path()) != 0;
+  if (std::exchange(*lacks_chroot_, false)) {
+    events_.Publish(cli::ChrootCreatedEvent{ticket.lock.chroot});
+  }
   events_.Publish(cli::QueuedEvent{ticket, is_requeued});
 }
 
 void QueueEvents::OnJoining(const lock::LockName& lock, const std::string& queue) {
   if (on_joining_) on_joining_();
   if (expects_acl_) ReportIfOpen(lock, queue);
+  if (!lock.chroot.empty()) LookForChroot(lock.chroot);
+}
+
+/// A LOCK that does not exist is joined again: only that creates the znodes above it, after this
+/// answer.
+void QueueEvents::LookForChroot(const std::string& chroot) {
+  session_.Get(chroot, zookeeper::Watch::kNo,
+               [lacks = lacks_chroot_](const zookeeper::GetReply& reply) {
+                 if (reply.error == zookeeper::Error::kNoNode) *lacks = true;
+               });
 }
 
 /// Whoever may delete a contender or write LOCK's record can let two holders run. Servers answer in

@@ -70,6 +70,7 @@ class QueueEvents final : public lock::AcquireObserver {
 
  private:
   void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
+  void LookForChroot(const std::string& chroot);
 
   EventBroadcaster& events_;
   zookeeper::Session& session_;
@@ -79,8 +80,9 @@ class QueueEvents final : public lock::AcquireObserver {
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
   std::set<std::string> overdue_;      // paths of reservations
-  // LOCKs. Shared with answers that arrive when this is gone.
+  // Shared with answers that arrive when this is gone: LOCKs, and whether the chroot was missing.
   const std::shared_ptr<std::set<std::string>> open_ = std::make_shared<std::set<std::string>>();
+  const std::shared_ptr<bool> lacks_chroot_ = std::make_shared<bool>(false);
 };
 
 /// Publishes the events while the lock is held, and passes the lease on to the guard.

@@ -59,6 +59,17 @@ Provocations PathProvocations() {
       OfWords({"exclusive", "-x", "/l", "--", "true"}, {"kUnknownOption", "kDoneAlready"}),
       OfWords({"frob", "/l"}, {"kUnknownSubcommand", "kKnownSubcommands"}),
       OfWords({"try", "/l", "--fast"}, {"kUnknownOption", "kCommandsOptions"}),
+      {{"kChrootCreated"},
+       [] {
+         return SaidBy(
+             {"exclusive", "-z", TestServers() + NewLock("chroot"), "/lock", "--", "true"}, 0);
+       }},
+      {{Part("kMissingChroot")},
+       [] {
+         return SaidBy({"exclusive", "-z", TestServers() + "/nowhere", "--resume", "id", "/lock",
+                        "--", "true"},
+                       75);
+       }},
       {{Part("kKnownSettings")},
        [] {
          const TemporaryDirectory directory;

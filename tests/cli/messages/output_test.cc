@@ -199,6 +199,34 @@ TEST_CASE("a missing chroot is created, and the command does not see it") {
   }
 }
 
+TEST_CASE("a chroot that a run creates is named, once and unless --quiet") {
+  const std::string chroot = NewLock("chroot");
+  const auto run = [&](const std::string& below, const Words& words) {
+    const Words at = {"-z", TestServers() + chroot + below, "/lock"};
+    return Run(Zklock(words + at + Words{"--", "true"}), Exited(0)).err;
+  };
+  const std::string created = "zklock: created the chroot " + chroot;
+  const std::string why = ", which did not exist; if it is misspelt, correct --servers\n";
+  CHECK(run("/exclusive", {"exclusive"}) == created + "/exclusive" + why);
+  CHECK(run("/exclusive", {"exclusive"}).empty());
+  CHECK(run("/try", {"try"}) == created + "/try" + why);
+  CHECK(run("/permits", {"try", "--permits", "2"}) == created + "/permits" + why);
+  CHECK(run("/simple", {"exclusive", "--dialect", "simple"}) == created + "/simple" + why);
+  CHECK(run("/two", {"read", "--also-write", "/other"}) == created + "/two" + why);
+  CHECK(run("/reserve", {"exclusive", "--reserve", "id"}) == created + "/reserve" + why);
+  CHECK(run("/quiet", {"exclusive", "--quiet"}).empty());
+}
+
+TEST_CASE("--resume names a chroot that does not exist, and creates nothing") {
+  const std::string chroot = NewLock("chroot");
+  const Finished finished = RunZklock(
+      {"exclusive", "-z", TestServers() + chroot, "--resume", "id", "/lock", "--", "true"},
+      Exited(75));
+  CHECK(finished.err == "zklock: /lock is not reserved for id (any more): the chroot " + chroot +
+                            " does not exist; the command was not run\n");
+  CHECK_FALSE(Tree().Exists(chroot));
+}
+
 TEST_CASE("the environment names the servers, and an argument overrides it") {
   ChildOptions options = Zklock({"exclusive", NewLock("env"), "--", "true"});
   options.also_environment = {"ZKLOCK_SERVERS=127.0.0.1:1", "ZKLOCK_CONNECT_TIMEOUT=100ms"};
