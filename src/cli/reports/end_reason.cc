@@ -220,7 +220,8 @@ std::string FateText(Fate fate, const std::string& command, const std::string& l
 const char* EventName(EndReason reason) { return RowOf(reason).event_name; }
 
 bool WasHeld(EndReason reason) {
-  return reason == kEnded || reason == kLost || reason == kRequested || reason == kNotExecuted;
+  return reason == kEnded || reason == kLost || reason == kRequested || reason == kRunTooLong ||
+         reason == kNotExecuted;
 }
 
 bool IsShownAlways(EndReason reason) { return RowOf(reason).said == Said::kAlways; }

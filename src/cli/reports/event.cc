@@ -73,7 +73,7 @@ constexpr char kNoContenderLeft[] = "{}: no contender of ours is left";
 constexpr char kMayBeLeft[] =
     "no server confirmed that our contender in {} is gone: it may remain until the session ends";
 constexpr char kNotConfirmed[] =
-    "no server confirmed the release of {}: it becomes free when the session ends";
+    "no server confirmed the release of {}: it may stay held until the session ends, for about {}";
 
 }  // namespace
 }  // namespace message
@@ -257,16 +257,23 @@ std::string NestedRunsLeftEvent::Text() const {
 }
 
 EventFields ReleasedEvent::Fields() const {
-  return {{"reason", EventName(reason)}, {"status", status}, {"confirmed", confirmed}};
+  return {{"reason", EventName(reason)}, {"status", status}, {"confirmed", !unconfirmed}};
 }
 
 std::string ReleasedEvent::Text() const {
-  if (WasHeld(reason)) {
-    return fmt::format(fmt::runtime(confirmed ? message::kReleased : message::kNotConfirmed),
-                       locks);
+  if (unconfirmed && WasHeld(reason)) {
+    return fmt::format(message::kNotConfirmed, locks, FormatDuration(*unconfirmed));
   }
-  return fmt::format(fmt::runtime(confirmed ? message::kNoContenderLeft : message::kMayBeLeft),
+  if (unconfirmed) return fmt::format(message::kMayBeLeft, locks);
+  return fmt::format(fmt::runtime(WasHeld(reason) ? message::kReleased : message::kNoContenderLeft),
                      locks);
+}
+
+Level LevelOf(const ReleasedEvent& released) {
+  // After a loss the message about that says more.
+  const bool is_news =
+      released.unconfirmed && WasHeld(released.reason) && released.reason != EndReason::kLost;
+  return is_news ? Level::kUnlessQuiet : Level::kVerbose;
 }
 
 }  // namespace zklock::cli

@@ -261,14 +261,21 @@ struct NestedRunsLeftEvent {
 /// The session is closed: nothing is queued or held any more.
 struct ReleasedEvent {
   static constexpr const char* kName = "released";
-  static constexpr Level kLevel = Level::kVerbose;
   std::string locks;
   EndReason reason = EndReason::kEnded;
-  int status = 0;         ///< zklock's exit status
-  bool confirmed = true;  ///< false: no server confirmed it; it happens when the session ends
+  int status = 0;  ///< zklock's exit status
+  /// No server confirmed it: it happens when the session, with this timeout, ends.
+  std::optional<Duration> unconfirmed{};
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };
+
+/// When to show the text of an event.
+template <typename E>
+[[nodiscard]] Level LevelOf(const E& /*event*/) {
+  return E::kLevel;
+}
+[[nodiscard]] Level LevelOf(const ReleasedEvent& released);
 
 using Event =
     std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,

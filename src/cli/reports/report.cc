@@ -29,7 +29,7 @@ void Report::Write(Level level, const std::string& line) {
 
 void Report::OnEvent(const Event& event) {
   const auto write = [this](const auto& one) {
-    if (const std::string text = one.Text(); !text.empty()) Write(one.kLevel, text);
+    if (const std::string text = one.Text(); !text.empty()) Write(LevelOf(one), text);
   };
   std::visit(write, event);
 }

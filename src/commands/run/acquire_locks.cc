@@ -50,9 +50,9 @@ class LockAcquisition {
         server_.session_timeout = *slow->longer;
         context_.events.Publish(cli::PlaceLostEvent{wait.ended_at(), *slow});
       } else {
-        const bool confirmed = CloseSession();
+        const auto unconfirmed = CloseSession();
         throw Exit(
-            context_.End(DisplayPath(), wait.End(std::get<WaitFailure>(outcome)), confirmed));
+            context_.End(DisplayPath(), wait.End(std::get<WaitFailure>(outcome)), unconfirmed));
       }
     }
     return {};
@@ -192,18 +192,17 @@ class LockAcquisition {
     if (task_.command != nullptr) task_.command->Discard();
   }
 
-  /// True if the servers confirmed it.
-  bool CloseSession() {
+  std::optional<Duration> CloseSession() {
     // Nobody takes signals meanwhile: the loop would find them ready again and again.
     context_.loop.Remove(context_.signals);
-    const bool confirmed = session_driver_->Close();
+    const auto unconfirmed = session_driver_->Close();
     context_.loop.Add(context_.signals);
-    return confirmed;
+    return unconfirmed;
   }
 
   /// The end of a run that has no session any more; its message has been reported, or is thrown.
   void Publish(cli::EndReason reason, int status) {
-    context_.events.Publish(cli::ReleasedEvent{DisplayPath(), reason, status, true});
+    context_.events.Publish(cli::ReleasedEvent{DisplayPath(), reason, status});
   }
 
   RunContext& context_;

@@ -44,8 +44,8 @@ class LockedRun {
     if (!context_.options.Intervals().empty()) {
       intervals_.emplace(context_, *locks_.session_driver, locks_.tickets);
       if (const auto refusal = intervals_->Check(hold_)) {
-        const bool confirmed = CloseSession();
-        return context_.End(display_path_, intervals_->End(*refusal), confirmed);
+        const auto unconfirmed = CloseSession();
+        return context_.End(display_path_, intervals_->End(*refusal), unconfirmed);
       }
     }
     if (context_.options.history != 0) {
@@ -53,10 +53,9 @@ class LockedRun {
     }
     const TimePoint began = context_.clock.Now();
     if (const auto signal = BeginCommand()) {
-      const bool confirmed = CloseSession();
-      const auto unconfirmed = locks_.session_driver->unconfirmed();
+      const auto unconfirmed = CloseSession();
       return context_.End(display_path_, cli::InterruptedEnd(display_path_, *signal, unconfirmed),
-                          confirmed);
+                          unconfirmed);
     }
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
@@ -221,8 +220,7 @@ class LockedRun {
     return context_.End(display_path_, end, CloseSession(releases));
   }
 
-  /// True if the servers confirmed it.
-  bool CloseSession(std::size_t releases = 0) {
+  std::optional<Duration> CloseSession(std::size_t releases = 0) {
     context_.loop.Remove(context_.signals);  // nobody takes them any more
     return locks_.session_driver->Close(releases);
   }

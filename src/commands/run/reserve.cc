@@ -165,9 +165,9 @@ class Reserver {
         context_.ServeUntil(source, kNever, is_over);
       }
       if (signal) {
-        const bool confirmed = CloseSession();
-        const auto end = cli::InterruptedEnd(locks, *signal, session_driver_.unconfirmed());
-        throw Exit(context_.End(locks, end, confirmed));
+        const auto unconfirmed = CloseSession();
+        const auto end = cli::InterruptedEnd(locks, *signal, unconfirmed);
+        throw Exit(context_.End(locks, end, unconfirmed));
       }
       if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
     };
@@ -187,16 +187,16 @@ class Reserver {
 
   /// Ends the run.
   [[noreturn]] void End(const std::string& locks, const cli::RunEnd& end) {
-    const bool confirmed = CloseSession();
-    throw Exit(context_.End(locks, end, confirmed));
+    const auto unconfirmed = CloseSession();
+    throw Exit(context_.End(locks, end, unconfirmed));
   }
 
   /// Only the close shows whether credentials would help.
   [[noreturn]] void EndAfterClose(const std::string& locks, const lock::OperationFailure& failure,
                                   const std::string& addition = "") {
-    const bool confirmed = CloseSession();
+    const auto unconfirmed = CloseSession();
     const FailureEnd end(session_driver_, context_.options.server.connect_timeout, locks);
-    const int status = context_.End(locks, std::visit(end, failure), confirmed);
+    const int status = context_.End(locks, std::visit(end, failure), unconfirmed);
     if (!addition.empty()) context_.report.Error(addition);
     throw Exit(status);
   }
@@ -285,11 +285,11 @@ class Reserver {
     return ticket;
   }
 
-  bool CloseSession() {
+  std::optional<Duration> CloseSession() {
     context_.loop.Remove(context_.signals);  // nobody takes them meanwhile
-    const bool confirmed = session_driver_.Close();
+    const auto unconfirmed = session_driver_.Close();
     context_.loop.Add(context_.signals);
-    return confirmed;
+    return unconfirmed;
   }
 
   RunContext& context_;

@@ -41,8 +41,9 @@ const process::Identity& RunContext::Self() {
   return *self_;
 }
 
-int RunContext::End(const std::string& locks, const cli::RunEnd& end, bool confirmed) {
-  events.Publish(cli::ReleasedEvent{locks, end.reason, end.status, confirmed});
+int RunContext::End(const std::string& locks, const cli::RunEnd& end,
+                    std::optional<Duration> unconfirmed) {
+  events.Publish(cli::ReleasedEvent{locks, end.reason, end.status, unconfirmed});
   report.Explain(end);
   return end.status;
 }

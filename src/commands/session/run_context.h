@@ -35,9 +35,9 @@ class RunContext {
   /// A LOCK of the options, by its path on the servers.
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const;
 
-  /// Publishes and reports how the run on `locks` ends. After the close of the session, which the
-  /// servers have `confirmed` or not: no message may keep others waiting. Returns the exit status.
-  int End(const std::string& locks, const cli::RunEnd& end, bool confirmed);
+  /// Publishes and reports how the run on `locks` ends. After the close of the session, since no
+  /// message may keep others waiting; `unconfirmed`: of SessionDriver. Returns the exit status.
+  int End(const std::string& locks, const cli::RunEnd& end, std::optional<Duration> unconfirmed);
 
   /// Serves the loop, and `source` after all that is in it, until `is_done()` or the deadline.
   /// Signals stay pending meanwhile: nothing would read them.

@@ -125,7 +125,7 @@ std::string SessionDriver::Tried() const {
   return cli::TriedText(tried);
 }
 
-bool SessionDriver::Close(std::size_t releases) {
+std::optional<Duration> SessionDriver::Close(std::size_t releases) {
   tried_before_close_ = Tried();
   session_.BeginClose(releases);
   const TimePoint deadline = clock_.Now() + kCloseTimeout;
@@ -139,7 +139,7 @@ bool SessionDriver::Close(std::size_t releases) {
   if (!session_.IsClosed()) loop_.RunReady();
   // A guard would be refused as well.
   if (shared_ != nullptr && (session_.IsClosed() || session_.IsCloseRefused())) shared_->Clear();
-  return session_.IsClosed();
+  return unconfirmed();
 }
 
 EventSource::Interest SessionDriver::GetInterest() {

@@ -43,9 +43,9 @@ class SessionDriver final : public EventSource {
   [[nodiscard]] std::string Tried() const;
 
   /// Closes the session, and waits up to a second for the servers to confirm that it holds nothing
-  /// any more. False if they did not; then the lock is released when the guard has closed the
-  /// session, or when it expires. `releases`: of Hold::Release().
-  bool Close(std::size_t releases = 0);
+  /// any more. Returns unconfirmed(): if it is set, the lock is released when the guard has closed
+  /// the session, or when it expires. `releases`: of Hold::Release().
+  std::optional<Duration> Close(std::size_t releases = 0);
   /// After Close(): the timeout of a session whose end no server has confirmed.
   [[nodiscard]] std::optional<Duration> unconfirmed() const {
     return session_.IsClosed() ? std::nullopt : std::optional(session_.lease().timeout());
