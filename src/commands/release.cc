@@ -364,12 +364,7 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
       report.NoHistory({lock.display_path(), *release.unkept});
     }
   }
-  if (released && options.dry_run) return kExitOk;
-  if (released) {
-    report.Write(cli::Level::kVerbose,
-                 fmt::format(message::kReservationReleased, lock.display_path(), options.reserve));
-    return kExitOk;
-  }
+  if (released) return kExitOk;
   if (others.empty() && IsMissing(lock, options, session, report)) return kExitConflict;
   if (others.empty()) {
     report.Say(message::kNotReserved, lock.display_path(), options.reserve);
@@ -385,16 +380,30 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
                         cli::Report& report) {
   ShortSession session(options.server, signals, report);
   int status = kExitOk;
+  std::vector<std::string> released;
+  const auto report_released = [&](bool is_all) {
+    if (options.dry_run) return;
+    // Where some were not released, the others are named too.
+    const cli::Level level = is_all ? cli::Level::kVerbose : cli::Level::kUnlessQuiet;
+    for (const std::string& path : released) {
+      report.Write(level, fmt::format(message::kReservationReleased, path, options.reserve));
+    }
+  };
   for (const std::string& path : options.locks) {
     try {
       const int ended =
           ReleaseReservationsIn(LockOf(options, path), options, session, signals, report);
+      if (ended == kExitOk) released.push_back(path);
       status = std::max(status, ended);
     } catch (const Exit& exit) {
-      if (exit.status() != kExitRefused) throw;
+      if (exit.status() != kExitRefused) {
+        report_released(/*is_all=*/false);
+        throw;
+      }
       status = std::max(status, exit.status());
     }
   }
+  report_released(status == kExitOk);
   session.Close();
   return status;
 }
