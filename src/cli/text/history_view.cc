@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "cli/text/duration.h"
 #include "cli/text/printable.h"
@@ -32,6 +33,13 @@ std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock) {
   HistoryView view{.success = history->success(), .runs = {}, .exists = lock.exists};
   for (const auto& entry : history->entries()) {
     view.runs.push_back({entry.run, StateOf(entry.run, lock.running)});
+  }
+  const bool is_lock = !view.runs.empty() || view.success || lock.held + lock.waiting > 0 ||
+                       lock.kind || protocol::ParseLockData(lock.data);
+  if (!is_lock) {
+    std::copy_if(lock.ignored_children.begin(), lock.ignored_children.end(),
+                 std::back_inserter(view.below),
+                 [](const std::string& child) { return !protocol::IsRecordChild(child); });
   }
   return view;
 }

@@ -34,6 +34,8 @@ struct HistoryView {
   std::optional<protocol::LastSuccess> success;
   std::vector<RunView> runs;  ///< the newest first
   bool exists = true;         ///< the LOCK does
+  /// Of a znode that shows no sign of a LOCK: its children, which may be LOCKs.
+  std::vector<std::string> below{};
 };
 
 /// From a survey with_last_run; empty if there is no last-run. None if its data is no history that

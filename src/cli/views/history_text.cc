@@ -11,6 +11,7 @@
 #include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
 #include "cli/text/table.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::cli {
 namespace {
@@ -71,6 +72,21 @@ ordered_json RunJson(const RunView& view) {
   return object;
 }
 
+/// Whose history to ask for instead: a line each.
+std::string BelowText(const std::string& path, const std::vector<std::string>& below,
+                      const ViewStyle& style) {
+  constexpr std::size_t kMostBelow = 10;
+  const std::size_t width = style.width == 0 ? std::string::npos : style.width;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostBelow, below.size()); ++i) {
+    const std::string lock = protocol::ChildPath(path, below[i]);
+    text += Printable("zklock inspect --history " + lock, width) + "\n";
+  }
+  if (below.size() > kMostBelow)
+    text += fmt::format("... and {} more\n", below.size() - kMostBelow);
+  return text;
+}
+
 }  // namespace
 
 void HistoryPrinter::OnLockEnd(const lock::LockSurvey& lock) {
@@ -96,14 +112,16 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
   const std::size_t width = style.width == 0 ? std::string::npos : style.width;
   const std::size_t shown = std::min(most_runs, view.runs.size());
   const std::string what =
-      !view.exists        ? "no run in its history (it does not exist)"
-      : view.runs.empty() ? "no run in its history"
+      !view.exists          ? "no run in its history (it does not exist)"
+      : !view.below.empty() ? "no lock, but there may be locks below it"
+      : view.runs.empty()   ? "no run in its history"
       : shown < view.runs.size()
           ? fmt::format("the last {} of {} recorded runs", shown, view.runs.size())
       : shown == 1 ? std::string("the last recorded run")
                    : fmt::format("the last {} recorded runs", shown);
   std::string text =
       Paint(Tone::kTitle, Printable(path + ": " + what, width), style.colours) + "\n";
+  if (!view.below.empty()) return text + "\n" + BelowText(path, view.below, style);
   if (view.runs.empty()) return text;
   Table table({{.title = "BEGAN"},
                {.title = "WAITED", .align = kRight, .dispensable = 3},

@@ -386,6 +386,29 @@ TEST_CASE("inspect shows the last three runs, and a run without a history beside
   CHECK_THAT(RunZklock({"inspect", "--history", lock}).out, !Catch::Contains("not in its"));
 }
 
+TEST_CASE("of a path with LOCKs below it, --history names those") {
+  const std::string parent = NewLock("tree");
+  for (const char* lock : {"/b", "/a"}) {
+    RunZklock({"exclusive", "--history", "2", parent + lock, "--", "true"}, Exited(0));
+  }
+  const std::string begin = "zklock inspect --history " + parent;
+  CHECK(RunZklock({"inspect", "--history", parent}, Exited(0)).out ==
+        parent + ": no lock, but there may be locks below it\n\n" + begin + "/a\n" + begin +
+            "/b\n");
+  // A LOCK is one, whatever is below it.
+  const std::string lock = NewLock("tree");
+  RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
+  (void)Tree().Create(lock + "/below");
+  CHECK_THAT(RunZklock({"inspect", "--history", lock}, Exited(0)).out,
+             Catch::StartsWith(lock + ": no run in its history\n"));
+  for (int i = 0; i < 11; ++i) (void)Tree().Create(parent + "/a/" + std::to_string(10 + i));
+  CHECK(StatesOf(parent + "/a") == States{"ended"});
+  (void)Tree().Create(parent + "/c");
+  for (int i = 0; i < 11; ++i) (void)Tree().Create(parent + "/c/" + std::to_string(10 + i));
+  CHECK_THAT(RunZklock({"inspect", "--history", parent + "/c"}, Exited(0)).out,
+             Catch::EndsWith("/c/19\n... and 1 more\n"));
+}
+
 TEST_CASE("without a history there is none to show") {
   const std::string lock = NewLock("history");
   const Finished none = RunZklock({"inspect", "--history", lock});
