@@ -241,8 +241,15 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   if (options.force) {
     const bool was_there = session.Ask(
         [&](lock::Calls& calls) { return lock::DeleteContender(calls, queue, IdOf(contender)); });
-    if (was_there) report.Say(cli::ForcedOut(options.lock, contender));
-    return was_there;
+    if (!was_there) return false;
+    report.Say(cli::ForcedOut(options.lock, contender));
+    const auto& reserved = contender.reserved;
+    const std::int64_t token = reserved ? reserved->reservation.token : contender.token.value_or(0);
+    const auto unkept = session.Ask([&](lock::Calls& calls) {
+      return lock::EnterTaken(calls, LockOf(options), token, RequestOf(options));
+    });
+    if (unkept) report.NoHistory({LockOf(options).display_path(), *unkept});
+    return true;
   }
   const bool was_there = session.Ask([&](lock::Calls& calls) {
     return lock::RequestRelease(calls, queue, IdOf(contender), *edit);

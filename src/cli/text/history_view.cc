@@ -72,6 +72,17 @@ std::string ReleaseText(std::string_view name, const protocol::LastRelease& last
                      FormatDuration(record.duration), time, host, mode, record.token);
 }
 
+std::string NoteText(const lock::RunRecord& run) {
+  const auto note = [](const char* what, const std::string& who, const std::string& why) {
+    if (who.empty()) return std::string();
+    return fmt::format("{} {}{}", what, Printable(who),
+                       why.empty() ? "" : fmt::format(" ('{}')", Printable(why)));
+  };
+  const std::string reserved = note("reserved for", run.id, run.reason);
+  const std::string taken = note("taken away by", run.taken_by, run.taken_reason);
+  return reserved + (reserved.empty() || taken.empty() ? "" : ", ") + taken;
+}
+
 std::string_view RunStateName(RunState state) {
   switch (state) {
     case RunState::kEnded:
@@ -103,6 +114,7 @@ std::string RunText(const RunView& view, bool with_year) {
   if (!run.host.empty()) text += " on " + run.host;
   if (run.waited) text += ", waited " + FormatDuration(*run.waited);
   if (!run.label.empty()) text += " [" + run.label + "]";
+  if (const std::string note = NoteText(run); !note.empty()) text += ", " + note;
   return text;
 }
 

@@ -69,6 +69,10 @@ ordered_json RunJson(const RunView& view) {
   object["mode"] = protocol::ModeName(run.mode);
   // A string: a token has 64 bits, and most JSON parsers keep fewer of a number.
   object["token"] = std::to_string(run.token);
+  object["id"] = OrNull(run.id);
+  object["reason"] = OrNull(run.reason);
+  object["takenBy"] = OrNull(run.taken_by);
+  object["takenReason"] = OrNull(run.taken_reason);
   return object;
 }
 
@@ -123,21 +127,33 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
       Paint(Tone::kTitle, Printable(path + ": " + what, width), style.colours) + "\n";
   if (!view.below.empty()) return text + "\n" + BelowText(path, view.below, style);
   if (view.runs.empty()) return text;
-  Table table({{.title = "BEGAN"},
-               {.title = "WAITED", .align = kRight, .dispensable = 3},
-               {.title = "DURATION", .align = kRight, .dispensable = 1},
-               {.title = "STATUS", .align = kRight},
-               {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 2},
-               {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 4},
-               {.title = "LABEL", .least = 8, .dispensable = 5},
-               {.title = "TOKEN", .align = kRight, .dispensable = 6}},
-              style.width, style.colours);
+  const auto begin = view.runs.begin();
+  const bool has_notes = std::any_of(begin, begin + static_cast<std::ptrdiff_t>(shown),
+                                     [](const RunView& one) { return !NoteText(one.run).empty(); });
+  std::vector<Column> columns = {
+      {.title = "BEGAN"},
+      {.title = "WAITED", .align = kRight, .dispensable = 4},
+      {.title = "DURATION", .align = kRight, .dispensable = 1},
+      {.title = "STATUS", .align = kRight},
+      {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 3},
+      {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 5},
+      {.title = "LABEL", .least = 8, .dispensable = 6},
+      {.title = "TOKEN", .align = kRight, .dispensable = 7}};
+  if (has_notes) columns.push_back({.title = "NOTE", .least = 12, .dispensable = 2});
+  Table table(std::move(columns), style.width, style.colours);
   const bool with_year = style.width == 0 || style.width >= kWideEnoughForYears;
   for (std::size_t i = 0; i < shown; ++i) {
     const lock::RunRecord& run = view.runs[i].run;
-    table.AddRow({FormatTime(run.began.count(), with_year), OrDash(run.waited),
-                  OrDash(run.duration), StatusCell(view.runs[i]), OrDash(run.host),
-                  OrDash(run.user), OrDash(run.label), std::to_string(run.token)});
+    std::vector<Cell> row = {FormatTime(run.began.count(), with_year),
+                             OrDash(run.waited),
+                             OrDash(run.duration),
+                             StatusCell(view.runs[i]),
+                             OrDash(run.host),
+                             OrDash(run.user),
+                             OrDash(run.label),
+                             std::to_string(run.token)};
+    if (has_notes) row.push_back(OrDash(NoteText(run)));
+    table.AddRow(std::move(row));
   }
   return text + "\n" + table.TakePage();
 }

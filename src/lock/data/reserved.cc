@@ -62,7 +62,9 @@ RunRecord RunOf(std::string_view name, const Reserved& reserved) {
           .label = reserved.label,
           .token = reserved.reservation.token,
           .mode = reserved.mode,
-          .contender = std::string(name)};
+          .contender = std::string(name),
+          .id = reserved.reservation.id,
+          .reason = reserved.reservation.reason};
 }
 
 std::string StampPath(const std::string& lock) { return protocol::ChildPath(lock, "zklock-clock"); }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lock/data/json_fields.h"
+#include "protocol/reservation.h"
 
 namespace zklock::lock {
 namespace {
@@ -29,6 +30,11 @@ void PutSpan(json& object, const char* name, const std::optional<milliseconds>& 
   if (span) object[name] = std::clamp<std::int64_t>(span->count(), 0, kLongest);
 }
 
+void PutTaker(json& object, const RunRecord& run) {
+  PutText(object, "takenBy", run.taken_by, kMostLabel);
+  PutText(object, "takenReason", run.taken_reason, kMostLabel);
+}
+
 std::string FormatRun(const RunRecord& run) {
   json object = {{"began", std::clamp<std::int64_t>(run.began.count(), 0, kLongest)},
                  {"token", run.token},
@@ -39,6 +45,9 @@ std::string FormatRun(const RunRecord& run) {
   PutText(object, "host", run.host, kMostName);
   PutText(object, "user", run.user, kMostName);
   PutText(object, "label", run.label, kMostLabel);
+  PutText(object, "id", run.id, protocol::kLongestReservationId);
+  PutText(object, "reason", run.reason, kMostLabel);
+  PutTaker(object, run);
   if (run.end == End::kNone) object["contender"] = run.contender;
   if (run.end == End::kLost) object["ended"] = kLost;
   return DumpJson(object);
@@ -73,7 +82,11 @@ std::optional<RunRecord> ParseRun(std::string_view line) {
                 .label = TextField(object, "label").value_or(""),
                 .token = *token,
                 .mode = *mode,
-                .contender = TextField(object, "contender").value_or("")};
+                .contender = TextField(object, "contender").value_or(""),
+                .id = TextField(object, "id").value_or(""),
+                .reason = TextField(object, "reason").value_or(""),
+                .taken_by = TextField(object, "takenBy").value_or(""),
+                .taken_reason = TextField(object, "takenReason").value_or("")};
   if (const auto status = NumberField(object, "status", 0, 255)) {
     run.status = static_cast<int>(*status);
   }
@@ -134,6 +147,22 @@ void RunHistory::EnterLost(const std::vector<std::string>& present, std::int64_t
     run.end = End::kLost;
     PutEnd(one.line, [](json& object) { object["ended"] = kLost; });
   }
+}
+
+bool RunHistory::EnterTaken(std::int64_t token, const std::string& by, const std::string& reason) {
+  for (Entry& one : entries_) {
+    RunRecord& run = one.run;
+    if (run.token != token || run.end == End::kEnded) continue;
+    run.end = End::kLost;
+    run.taken_by = by;
+    run.taken_reason = reason;
+    PutEnd(one.line, [&run](json& object) {
+      object["ended"] = kLost;
+      PutTaker(object, run);
+    });
+    return true;
+  }
+  return false;
 }
 
 void RunHistory::EnterEnd(std::int64_t token, milliseconds duration) {

@@ -35,7 +35,11 @@ struct RunRecord {
   std::string label{};
   std::int64_t token = 0;  ///< identifies it among the runs under this LOCK; positive
   protocol::Mode mode = protocol::Mode::kExclusive;
-  std::string contender{};  ///< its name; written only until the end is known
+  std::string contender{};     ///< its name; written only until the end is known
+  std::string id{};            ///< of a reservation
+  std::string reason{};        ///< of a reservation; may be empty
+  std::string taken_by{};      ///< who deleted its contender (release --force), if known
+  std::string taken_reason{};  ///< the reason that was given for that; may be empty
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
 
@@ -63,6 +67,9 @@ class RunHistory {
   /// Runs without an end whose contender is not in `present` are entered as lost, except the one
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
+  /// The contender of the run with this token was deleted: enters it as lost, and by whom and why.
+  /// False if there is no such run, or it had ended.
+  bool EnterTaken(std::int64_t token, const std::string& by, const std::string& reason);
   /// Enters the end of the run with this token, unless it has one. It gets no status.
   void EnterEnd(std::int64_t token, std::chrono::milliseconds duration);
 

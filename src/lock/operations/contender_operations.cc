@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "lock/data/contender_check.h"
+#include "lock/data/run_history.h"
+#include "protocol/lock_path.h"
+#include "protocol/run_records.h"
 
 namespace zklock::lock {
 namespace {
@@ -44,6 +47,25 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
       may_be_done = may_have_been_done;
       if (error == Error::kNoNode) return may_be_done;
       if (error != Error::kBadVersion) throw CannotDelete(error, lock);
+    }
+  });
+}
+
+std::optional<Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t token,
+                                const ReleaseRequest& request) {
+  // Holders of a busy semaphore may write again and again.
+  constexpr int kMostConflicts = 100;
+  const std::string path = protocol::ChildPath(lock.path, protocol::kLastRunChild);
+  return calls.Repeat([&]() -> std::optional<Error> {
+    for (int conflicts = 0;; ++conflicts) {
+      const GetReply read = calls.Get(path);
+      if (read.error == Error::kNoNode) return std::nullopt;
+      if (read.error != Error::kNone) return read.error;
+      auto history = RunHistory::Parse(read.data);
+      if (!history || !history->EnterTaken(token, request.by, request.reason)) return std::nullopt;
+      const Error error = calls.Set(path, history->Format(kMostRuns), read.stat.version);
+      if (error == Error::kNone) return std::nullopt;
+      if (error != Error::kBadVersion || conflicts == kMostConflicts) return error;
     }
   });
 }

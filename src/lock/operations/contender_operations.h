@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lock/data/contender_data.h"
 #include "lock/data/ticket.h"
 #include "lock/operations/calls.h"
 
@@ -19,6 +22,11 @@ namespace zklock::lock {
 /// contender. ZooKeeper cannot do both at once. A later contender is hit if it is created between
 /// the read and the delete and was written to equally often.
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
+
+/// Enters in the history of `lock`, if that has the run with this token, that its contender was
+/// deleted, by whom and why. Returns the error if that could not be written.
+std::optional<zookeeper::Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t token,
+                                           const ReleaseRequest& request);
 
 /// Asks a contender to release its lock or to leave the queue, by writing to its znode. Returns
 /// false if it was already gone. `edit`: returns the new data for the old.

@@ -134,6 +134,28 @@ TEST_CASE("a run that lost its lock is lost") {
   CHECK(StatesOf(lock) == States{"lost"});
 }
 
+TEST_CASE("a run that was forced out is kept with who did it and why, if that may be written") {
+  const std::string lock = NewLock("history");
+  const bool may_write = GENERATE(true, false);
+  Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
+  WaitForRuns(lock, 1);
+  Tree tree;
+  if (!may_write) tree.SetAcl(lock + "/last-run", kRead);
+  const Words force = {"release", "--force", "--holders", "--yes", "--reason", "stuck", lock};
+  CHECK_THAT(RunZklock(force, Exited(0)).err, !Catch::Contains("the history of"));
+  CHECK(holder.Wait() == Exited(76));
+  const json run = HistoryOf(lock)["runs"][0];
+  CHECK(run["state"] == "lost");
+  CHECK(run["takenReason"] == (may_write ? json("stuck") : json(nullptr)));
+  if (!may_write) return;
+  const std::string by = run["takenBy"];
+  const std::string text = RunZklock({"inspect", "--history", lock}, Exited(0)).out;
+  CHECK_THAT(text, Catch::Contains("TOKEN") && Catch::Contains("NOTE"));
+  CHECK_THAT(text, Catch::EndsWith("taken away by " + by + " ('stuck')\n"));
+  CHECK_THAT(RunZklock({"inspect", lock}, Exited(0)).out,
+             Catch::Contains(", taken away by " + by + " ('stuck')\n"));
+}
+
 TEST_CASE("a run that is asked to release has ended, with status 76 and a release record") {
   const bool is_shared = GENERATE(false, true);
   CAPTURE(is_shared);

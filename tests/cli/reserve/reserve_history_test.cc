@@ -257,12 +257,16 @@ TEST_CASE("a reservation that has ended or was taken away is lost, and one that 
   }
   SECTION("by force") {
     ReserveKept("ci", lock);
-    RunZklock({"release", "--force", "--yes", "--contender",
+    RunZklock({"release", "--force", "--yes", "--reason", "thaw", "--contender",
                FirstOf(lock)["name"].get<std::string>(), lock},
               Exited(0));
     CHECK(StatesOf(lock) == States{"lost"});
     RunKept(lock);
     CHECK(StatesOf(lock) == States{"ended", "lost"});
+    const json lost = HistoryOf(lock)["runs"][1];
+    CHECK(lost["id"] == "ci");
+    CHECK_THAT(lost["takenBy"].get<std::string>(), Catch::Contains(" on "));
+    CHECK(lost["takenReason"] == "thaw");
   }
   SECTION("of permits") {
     ReserveKept("a", lock, kPermits);

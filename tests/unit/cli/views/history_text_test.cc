@@ -134,7 +134,8 @@ TEST_CASE("A history is data") {
         "\"db1\"},"
         "\"runs\":[{\"state\":\"running\",\"began\":\"2024-03-01T12:02:00.000Z\",\"waited\":2.0,"
         "\"duration\":null,\"status\":null,\"host\":\"db1\",\"user\":\"ci\",\"label\":\"nightly\","
-        "\"mode\":\"exclusive\",\"token\":\"4294967354\"}]}\n]\n");
+        "\"mode\":\"exclusive\",\"token\":\"4294967354\",\"id\":null,\"reason\":null,"
+        "\"takenBy\":null,\"takenReason\":null}]}\n]\n");
   lock.last_run.reset();
   lock.exists = false;
   REQUIRE(DescribeHistory(lock));

@@ -50,6 +50,31 @@ TEST_CASE("A run is read as it was written") {
   CHECK_FALSE(read.success());
 }
 
+TEST_CASE("A reservation is kept with its ID and reason") {
+  RunRecord run = Running(7, "h-lock-0000000001");
+  run.id = "freeze";
+  run.reason = "audit";
+  RunHistory history;
+  history.Enter(run);
+  CHECK(Parsed(history.Format(32)).entries().front().run == run);
+}
+
+TEST_CASE("Who took a lock away is kept, also of a run that was entered as lost before") {
+  RunHistory history = Parsed("\n" + kRun);
+  history.Enter(Running(43, "h-lock-0000000001"));
+  if (GENERATE(false, true)) history.EnterLost({}, 0);
+  CHECK(history.EnterTaken(43, "root on db1", "stuck"));
+  const RunRecord taken = Parsed(history.Format(32)).entries().front().run;
+  CHECK(taken.end == End::kLost);
+  CHECK(taken.taken_by == "root on db1");
+  CHECK(taken.taken_reason == "stuck");
+  CHECK(taken.contender.empty());
+  // A run that has ended, and one that is not there.
+  CHECK_FALSE(history.EnterTaken(42, "root on db1", "stuck"));
+  CHECK_FALSE(history.EnterTaken(44, "root on db1", "stuck"));
+  CHECK(history.entries().back().line == kRun);
+}
+
 TEST_CASE("The first line is the last success as the version before writes it") {
   RunHistory history;
   history.AddSuccess({protocol::ServerTime(7), "db1"});
