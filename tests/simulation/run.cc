@@ -370,7 +370,8 @@ class ZklockRun {
     if (!request_.reserve->lasts || reserved_.empty()) return true;
     lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
     try {
-      if (lock::RenewReservations(calls, reserved_, *request_.reserve->lasts)) return true;
+      if (lock::RenewReservations(calls, reserved_, {.lasts = *request_.reserve->lasts}))
+        return true;
     } catch (const lock::OperationFailed&) {
       return false;
     }

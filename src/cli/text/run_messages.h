@@ -61,6 +61,8 @@ inline constexpr char kNotRecorded[] =
 
 // --reserve.
 inline constexpr char kRenewed[] = "{} stays reserved for {} until {}";
+inline constexpr char kReasonKept[] =
+    "{} stays reserved for {} with its reason unchanged: only a renewal (--for) changes it";
 inline constexpr char kMayBeReserved[] =
     "{} may be reserved for {} all the same: the answer was lost; see zklock inspect {}";
 inline constexpr char kExpiredWhileReserving[] =

@@ -204,10 +204,22 @@ class Reserver {
   /// Renews the reservations that exist, with --for. False if one of them does not any more.
   bool Renew() {
     const auto& lasts = context_.options.reserve_for;
-    if (!lasts || taken_.reserved.empty()) return true;
+    const std::string& reason = context_.options.reserve_reason;
+    if (!lasts) {
+      for (const lock::ReservedLock& one : taken_.reserved) {
+        if (reason.empty() || reason == one.reserved.reservation.reason) continue;
+        context_.report.Say(cli::message::kReasonKept, one.lock.display_path(),
+                            context_.options.reserve);
+      }
+      return true;
+    }
+    if (taken_.reserved.empty()) return true;
     const auto renewed = Ask(DisplayPathOf(taken_), Signals::kWait, [&](lock::Calls& calls) {
-      return lock::RenewReservations(calls, taken_.reserved,
-                                     std::chrono::duration_cast<std::chrono::milliseconds>(*lasts));
+      return lock::RenewReservations(
+          calls, taken_.reserved,
+          {.lasts = std::chrono::duration_cast<std::chrono::milliseconds>(*lasts),
+           .reason = reason,
+           .label = context_.options.label});
     });
     if (!renewed) return false;
     const bool is_shown =

@@ -80,9 +80,13 @@ std::string FormatReservation(std::string_view contender,
   return FormatContenderData(data);
 }
 
-std::string WithTimeToLast(std::string_view old, milliseconds lasts) {
+std::string Rewritten(std::string_view old, const Reserved& reserved) {
   ContenderData data = ParseContenderData(old).value_or(ContenderData{});
-  if (data.reservation) data.reservation->lasts = lasts;
+  if (data.reservation) {
+    data.reservation->lasts = reserved.reservation.lasts;
+    data.reservation->reason = reserved.reservation.reason;
+  }
+  if (!reserved.label.empty()) data.label = reserved.label;
   return FormatContenderData(data);
 }
 

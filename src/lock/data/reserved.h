@@ -63,7 +63,7 @@ struct Reserved {
 [[nodiscard]] std::string FormatReservation(std::string_view contender,
                                             const protocol::ReservationRequest& request,
                                             std::int64_t token);
-/// The data of a reservation, `old`, with another time to last.
-[[nodiscard]] std::string WithTimeToLast(std::string_view old, std::chrono::milliseconds lasts);
+/// The data of a reservation, `old`, with the time to last, the reason and the label of `reserved`.
+[[nodiscard]] std::string Rewritten(std::string_view old, const Reserved& reserved);
 
 }  // namespace zklock::lock

@@ -1,6 +1,7 @@
 #include "lock/reserve/existing_reservations.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lock/data/reserved.h"
 #include "lock/survey/holders.h"
@@ -32,6 +33,15 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
   }
   throw OperationFailed(read.error, "read the reservation of", lock.display_path(), "READ",
                         lock.DisplayPath(path));
+}
+
+/// Replaces the texts that were given. Whether that changes any.
+bool Reword(Reserved& reserved, const Renewal& renewal) {
+  const auto replace = [](std::string& text, const std::string& given) {
+    return !given.empty() && std::exchange(text, given) != given;
+  };
+  const bool has_new_reason = replace(reserved.reservation.reason, renewal.reason);
+  return replace(reserved.label, renewal.label) || has_new_reason;
 }
 
 }  // namespace
@@ -67,7 +77,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
 }
 
 std::optional<std::vector<ReservedLock>> RenewReservations(
-    Calls& calls, const std::vector<ReservedLock>& reserved, milliseconds lasts) {
+    Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal) {
   std::vector<std::string> paths;
   paths.reserve(reserved.size());
   for (const ReservedLock& one : reserved) paths.push_back(one.path);
@@ -84,18 +94,22 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         const auto found = ReservationIn(read[i], one.lock, one.path);
         if (!found || found->reservation.id != one.reserved.reservation.id) return std::nullopt;
         one.reserved = *found;
-        if (!found->until) continue;
-        if (before && *before >= *found->until) return std::nullopt;
-        if (!now) now = AskServersTime(calls, one.lock);
-        may_have_ended = may_have_ended || *now >= *found->until;
-        const milliseconds altogether =
-            std::min(*now + lasts - found->since, protocol::kLongestReservation);
-        if (found->since + altogether <= *found->until) continue;
-        one.reserved.reservation.lasts = altogether;
-        one.reserved.until = found->since + altogether;
+        bool is_changed = Reword(one.reserved, renewal);
+        if (found->until) {
+          if (before && *before >= *found->until) return std::nullopt;
+          if (!now) now = AskServersTime(calls, one.lock);
+          may_have_ended = may_have_ended || *now >= *found->until;
+          const milliseconds altogether =
+              std::min(*now + renewal.lasts - found->since, protocol::kLongestReservation);
+          if (found->since + altogether > *found->until) {
+            one.reserved.reservation.lasts = altogether;
+            one.reserved.until = found->since + altogether;
+            is_changed = true;
+          }
+        }
+        if (!is_changed) continue;
         ++one.reserved.version;
-        writes.push_back(
-            {one.path, WithTimeToLast(read[i].data, altogether), read[i].stat.version});
+        writes.push_back({one.path, Rewritten(read[i].data, one.reserved), read[i].stat.version});
       }
       before = now;
       if (may_have_ended) continue;

@@ -18,15 +18,21 @@ namespace zklock::lock {
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// Lets the reservations of one ID last for `lasts` from now, by the servers' clock: all of them,
-/// in one transaction. None ends earlier than before, none without an end gets one, and none lasts
-/// for longer than kLongestReservation altogether. Returns them as they are then; none if one of
-/// them is gone or has reached its end. Throws OperationFailed.
+struct Renewal {
+  std::chrono::milliseconds lasts{};  ///< from now
+  std::string reason{};               ///< replaces that of each, unless empty
+  std::string label{};                ///< likewise
+};
+
+/// Renews the reservations of one ID, by the servers' clock: all of them, in one transaction. None
+/// ends earlier than before, none without an end gets one, and none lasts for longer than
+/// kLongestReservation altogether. Returns them as they are then; none if one of them is gone or
+/// has reached its end. Throws OperationFailed.
 ///
 /// The transaction names the versions that were read. If it was done and its reply lost, the ends
 /// are moved again, by as long as that took.
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
-    Calls& calls, const std::vector<ReservedLock>& reserved, std::chrono::milliseconds lasts);
+    Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal);
 
 /// A reservation that a command has outlived.
 struct Outlived {

@@ -438,6 +438,12 @@ Provocations QueueProvocations() {
          return SaidBy(words, 75);
        }},
       {{"kRenewed"}, Renewed},
+      {{"kReasonKept"},
+       [] {
+         const std::string lock = NewLock("said");
+         Reserve(lock);
+         return SaidBy({"exclusive", "--reserve", "freeze", "--reason", "other", lock}, 0);
+       }},
       {{"kPreempted"}, [] { return PreemptedBy("all"); }},
       {{"kNobodyAsked", Part("kLeft"), Part("kMoreLeft", " and 1 more"),
         Part("kLeftProgram", "of another program")},

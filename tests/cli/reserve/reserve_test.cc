@@ -327,6 +327,34 @@ TEST_CASE("a second --reserve with --for renews all its reservations, and never 
   CHECK(end_of(lock).is_string());
 }
 
+TEST_CASE("a renewal stores a new reason and label, and nothing else changes them") {
+  const std::string lock = NewLock("reserve");
+  const auto reserve = [&](const Words& more) {
+    return Run(Zklock(ReserveWords("ci", lock, more)), Exited(0)).err;
+  };
+  const auto check = [&](const std::string& reason, const std::string& label) {
+    const json first = FirstOf(lock);
+    CHECK(first["reservation"]["reason"] == reason);
+    CHECK(first["label"] == label);
+  };
+  const bool has_end = GENERATE(false, true);
+  const Words first = {"--reason", "audit", "--label", "one"};
+  CHECK(reserve(has_end ? first + Words{"--for", "1h"} : first).empty());
+  CHECK(reserve({"--for", "1m"}).empty());
+  check("audit", "one");
+  CHECK(reserve({"--for", "1m", "--reason", "thaw"}).empty());
+  check("thaw", "one");
+  CHECK(reserve({"--for", "2h", "--label", "two"}).empty());
+  check("thaw", "two");
+  CHECK(FirstOf(lock)["reservation"]["until"].is_string() == has_end);
+  CHECK(reserve({"--reason", "thaw", "--label", "three"}).empty());
+  CHECK(
+      reserve({"--reason", "other"}) ==
+      "zklock: " + lock +
+          " stays reserved for ci with its reason unchanged: only a renewal (--for) changes it\n");
+  check("thaw", "two");
+}
+
 TEST_CASE("programs of Curator and kazoo wait for a reservation that was made before or above") {
   struct Other {
     LockPeer (*peer)();

@@ -21,6 +21,9 @@ using test::Fault;
 
 constexpr milliseconds kMade = 20'000 * 24h;
 
+/// What another run's renewal writes.
+const Reserved kLonger{.reservation = {.id = "x", .lasts = 5h}};
+
 /// Another zklock, in a world in which /l and /m are reserved for "x".
 struct Bench {
   explicit Bench(std::optional<milliseconds> lasts, const ReserveOptions& options = {}) {
@@ -41,7 +44,7 @@ struct Bench {
   }
   std::optional<std::vector<ReservedLock>> Renew(milliseconds lasts) {
     return RunCalls(store, world.clock,
-                    [&](Calls& calls) { return RenewReservations(calls, made, lasts); });
+                    [&](Calls& calls) { return RenewReservations(calls, made, {.lasts = lasts}); });
   }
   /// The LOCKs whose reservation a command has outlived; with "!", those whose end is over.
   std::vector<std::string> FindOutlived() {
@@ -167,7 +170,7 @@ TEST_CASE("What another run writes meanwhile is read again, and not shortened") 
   Bench bench(1h);
   bench.store.Before("write", [&] {
     auto& node = bench.world.servers.nodes.at(bench.made.front().path);
-    bench.world.servers.Write(bench.made.front().path, WithTimeToLast(node.data, 5h));
+    bench.world.servers.Write(bench.made.front().path, Rewritten(node.data, kLonger));
   });
   const auto renewed = bench.Renew(2h);
   REQUIRE(renewed);
@@ -181,7 +184,7 @@ TEST_CASE("A reservation that is renewed while the servers' time is asked for la
   bench.store.Before("stamp", [&] {
     for (const ReservedLock& one : bench.made) {
       const auto& node = bench.world.servers.nodes.at(one.path);
-      bench.world.servers.Write(one.path, WithTimeToLast(node.data, 5h));
+      bench.world.servers.Write(one.path, Rewritten(node.data, kLonger));
     }
     bench.world.servers.now_ms += 2;
   });
@@ -225,7 +228,7 @@ TEST_CASE("A renewal that is refused says which right is missing") {
       {{"get ", "READ"}, {"stamp ", "CREATE and DELETE"}, {"write ", "WRITE"}}));
   bench.store.Refuse(request, zookeeper::Error::kNoAuth);
   const auto failure = RunFailingCalls(bench.store, bench.world.clock, [&](Calls& calls) {
-    return RenewReservations(calls, bench.made, 2h);
+    return RenewReservations(calls, bench.made, {.lasts = 2h});
   });
   REQUIRE(std::holds_alternative<Refused>(failure));
   CHECK(std::get<Refused>(failure).right == right);
