@@ -100,10 +100,15 @@ std::string NoCgroupText(const process::NoCgroup& reason) {
 }
 
 std::string UnreachableText(const std::string& tried, Duration time_out, bool hopeless,
-                            bool names_no_server, const std::string& proxy_command) {
+                            bool names_no_server, const std::string& proxy_command,
+                            int proxy_failure) {
   if (hopeless) return fmt::format(message::kNoSuchServer, Printable(tried));
   const std::string time = FormatDuration(time_out);
   if (!proxy_command.empty() && !names_no_server) {
+    if (proxy_failure != 0) {
+      return fmt::format(message::kProxyFailed, time, Printable(tried), proxy_failure,
+                         Printable(proxy_command));
+    }
     return fmt::format(message::kNoServerThroughProxy, time, Printable(tried),
                        Printable(proxy_command));
   }

@@ -20,11 +20,11 @@ namespace zklock::cli {
 // Texts for the failures that lower layers return as values, without "zklock: ".
 
 /// `hopeless`: none of the servers' names exists. `names_no_server`: the default was tried.
-/// `proxy_command`: of --proxy-command; may be empty.
-/// `tried`: see TriedText.
+/// `proxy_command`: of --proxy-command; may be empty. `proxy_failure`: its exit status; 0: not
+/// known. `tried`: see TriedText.
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless, bool names_no_server,
-                                          const std::string& proxy_command);
+                                          const std::string& proxy_command, int proxy_failure);
 /// The message of a LOCK that is free while the session is confirmed too slowly.
 [[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
 /// Who asks, as an ACL may name it: "digest:alice".

@@ -12,6 +12,9 @@ inline constexpr char kNoServer[] =
 inline constexpr char kNoServerThroughProxy[] =
     "no ZooKeeper server granted a session within {}: {}; does the --proxy-command work by itself: "
     "{}";
+inline constexpr char kProxyFailed[] =
+    "no ZooKeeper server granted a session within {}: {}; the --proxy-command ended with status "
+    "{}: does it work by itself: {}";
 inline constexpr char kNoServerNamed[] =
     "no ZooKeeper server granted a session within {}: {}; this is the default: name yours with "
     "--servers, in $ZKLOCK_SERVERS or in a configuration file";

@@ -11,7 +11,8 @@ cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) con
   return EndRun(
       EndReason::kUnreachable,
       cli::UnreachableText(session_driver_.Tried(), connect_timeout_, session_driver_.IsHopeless(),
-                           session_driver_.names_no_server(), session_driver_.proxy_command()));
+                           session_driver_.names_no_server(), session_driver_.proxy_command(),
+                           session_driver_.proxy_failure()));
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::TooSlow& slow) const {

@@ -34,6 +34,10 @@ class SessionDriver final : public EventSource {
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }
   /// Of --proxy-command; may be empty.
   [[nodiscard]] const std::string& proxy_command() const { return proxy_command_; }
+  /// See zookeeper::Transport::LastFailure().
+  [[nodiscard]] int proxy_failure() const {
+    return transport_ == nullptr ? 0 : transport_->LastFailure();
+  }
   /// See cli::IdentityText.
   [[nodiscard]] const std::string& identity() const { return identity_; }
   /// See cli::CredentialsRefusedText.

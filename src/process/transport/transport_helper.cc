@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/exit_status.h"
 #include "base/transport_interface.h"
 #include "build_info.h"
 #include "process/loop/descriptors.h"
@@ -64,13 +65,17 @@ void EnterHelper(int socket, int words) {
   _exit(127);
 }
 
-/// Whether the command has ended. It is not reaped: as long as it is a zombie its process group's
-/// number is not used again.
-bool IsZombie(pid_t command) {
+/// The status of a command that has ended, as in a shell. It is not reaped: as long as it is a
+/// zombie its process group's number is not used again.
+std::optional<int> ZombieStatus(pid_t command) {
   siginfo_t ended{};
   const int options = WEXITED | WNOHANG | WNOWAIT;
-  return waitid(P_PID, static_cast<id_t>(command), &ended, options) == 0 && ended.si_pid != 0;
+  if (waitid(P_PID, static_cast<id_t>(command), &ended, options) != 0) return std::nullopt;
+  if (ended.si_pid == 0) return std::nullopt;
+  return ended.si_code == CLD_EXITED ? ended.si_status : kExitSignalBase + ended.si_status;
 }
+
+bool IsZombie(pid_t command) { return ZombieStatus(command).has_value(); }
 
 /// Until the command has ended, `parent` is gone, or TERM.
 void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
@@ -92,7 +97,8 @@ void AwaitHangUp(pid_t command) {
   }
 }
 
-/// In the monitor: all signals are blocked.
+/// In the monitor: all signals are blocked. Its exit status is that of a command that has ended by
+/// itself, otherwise 0.
 [[noreturn]] void MonitorProxy(const char* line, pid_t parent, int socket, int words) {
   prctl(PR_SET_NAME, kMonitorName);
   setsid();
@@ -118,13 +124,14 @@ void AwaitHangUp(pid_t command) {
   sigaddset(&watched, SIGTERM);
   sigaddset(&watched, SIGCHLD);
   AwaitEnd(watched, command, parent);
+  const int status = ZombieStatus(command).value_or(0);
   kill(-command, SIGHUP);
   kill(-command, SIGCONT);
   AwaitHangUp(command);
   kill(-command, SIGKILL);
   while (waitpid(-command, nullptr, 0) > 0) {
   }
-  _exit(0);
+  _exit(status);
 }
 
 /// Forks with all signals blocked, which stay so in the child.
@@ -184,9 +191,13 @@ UniqueFd PipeWith(std::string_view text) {
   return std::move(from);
 }
 
-/// Whether it has ended, and is reaped.
-bool HasEnded(pid_t child) {
-  const pid_t result = waitpid(child, nullptr, WNOHANG);
+/// Whether it has ended, and is reaped. Sets `failure` if its exit status was not 0.
+bool HasEnded(pid_t child, int& failure) {
+  int status = 0;
+  const pid_t result = waitpid(child, &status, WNOHANG);
+  if (result == child && WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+    failure = WEXITSTATUS(status);
+  }
   return result == child || (result < 0 && errno == ECHILD);
 }
 
@@ -212,8 +223,8 @@ void HelperProcesses::End(pid_t helper, int signal_number) {
 }
 
 void HelperProcesses::Reap() {
-  std::erase_if(ended_, [](pid_t helper) {
-    if (!HasEnded(helper)) return false;
+  std::erase_if(ended_, [this](pid_t helper) {
+    if (!HasEnded(helper, last_failure_)) return false;
     Helpers().erase(helper);
     return true;
   });
@@ -249,6 +260,11 @@ std::unique_ptr<zookeeper::Helper> ProxyTransport::Start(const zookeeper::Endpoi
   if (monitor == 0) MonitorProxy(line.c_str(), parent, socket.get(), its_words.get());
   monitors_.Add(monitor);
   return std::make_unique<Proxy>(monitors_, monitor, std::move(words));
+}
+
+int ProxyTransport::LastFailure() {
+  monitors_.Reap();
+  return monitors_.last_failure();
 }
 
 class ProgramTransport::Program final : public zookeeper::Helper {
@@ -288,6 +304,8 @@ ProgramTransport::ProgramTransport(TransportSpec spec)
     : spec_(std::move(spec)), file_(FindTransportProgram().value_or("zklock-transport")) {
   if (!spec_.proxy_command.empty()) proxy_ = std::make_unique<ProxyTransport>(spec_.proxy_command);
 }
+
+int ProgramTransport::LastFailure() { return proxy_ == nullptr ? 0 : proxy_->LastFailure(); }
 
 std::unique_ptr<zookeeper::Helper> ProgramTransport::Start(const zookeeper::Endpoint& endpoint,
                                                            UniqueFd socket) {

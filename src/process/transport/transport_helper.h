@@ -29,8 +29,11 @@ class HelperProcesses {
   void End(pid_t helper, int signal_number);
   /// Reaps those that have ended.
   void Reap();
+  /// The exit status of the last that was reaped and whose status was not 0; else 0.
+  [[nodiscard]] int last_failure() const { return last_failure_; }
 
  private:
+  int last_failure_ = 0;
   std::vector<pid_t> ended_;  // told to end, not reaped yet
 };
 
@@ -47,6 +50,7 @@ class ProxyTransport final : public zookeeper::Transport {
   explicit ProxyTransport(std::string command) : command_(std::move(command)) {}
   std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& endpoint,
                                            UniqueFd socket) override;
+  int LastFailure() override;
 
  private:
   class Proxy;
@@ -62,6 +66,7 @@ class ProgramTransport final : public zookeeper::Transport {
   explicit ProgramTransport(TransportSpec spec);
   std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& endpoint,
                                            UniqueFd socket) override;
+  int LastFailure() override;
 
  private:
   class Program;

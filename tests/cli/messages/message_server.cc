@@ -262,6 +262,7 @@ Provocations ServerProvocations() {
       {{Part("kThrottles")}, attempts.Add(Throttled)},
       {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},
       {{"kNoServerThroughProxy", Part("kHelperClosed")}, attempts.Through("true")},
+      {{"kProxyFailed"}, attempts.Through("exit 255")},
       {{Part("kHelperSilent")}, attempts.Through("sleep 1000")},
       {{Part("kLoopback",
              "not asked: zklock cannot connect to itself over the loopback interface (Network is "

@@ -123,6 +123,20 @@ TEST_CASE("what a failing proxy command writes last is the reason that zklock re
   CHECK_THAT(says_much.Reason(), Catch::Contains("end"));
 }
 
+TEST_CASE("the status of a proxy command that failed is part of the message") {
+  const auto message = [](const std::string& line) {
+    return Run(Proxied(line, {"inspect", "--connect-timeout", "2s", "/t/x"}), Exited(69)).err;
+  };
+  CHECK_THAT(message("echo no route >&2; exit 255"),
+             Catch::Contains("(no route); the --proxy-command ended with status 255: does it"));
+  CHECK_THAT(message("kill -KILL $$"),
+             Catch::Contains("; the --proxy-command ended with status 137: does"));
+  CHECK_THAT(message("exit 0"), !Catch::Contains("ended with status"));
+  // Ended by zklock, which gives each attempt a share of the time.
+  CHECK_THAT(message("trap 'exit 9' HUP; while :; do sleep 1; done"),
+             !Catch::Contains("ended with status"));
+}
+
 TEST_CASE("a server that stalls behind the proxy command does not keep zklock from the next one") {
   const Mark mark;
   const Peer silent(Peer::Manner::kSaysNothing);
