@@ -24,7 +24,16 @@ void Report::Write(Level level, const std::string& line) {
                         (level == Level::kUnlessQuiet && verbosity_ != Verbosity::kQuiet) ||
                         verbosity_ == Verbosity::kVerbose;
   if (level != Level::kVerbose) last_line_ = line;
-  if (is_shown) sink_.WriteLine("zklock: " + line);
+  if (!is_shown) return;
+  keeps_back_ ? kept_.push_back(line) : sink_.WriteLine("zklock: " + line);
+}
+
+void Report::WriteKept(const std::string& except) {
+  keeps_back_ = false;
+  for (const std::string& line : kept_) {
+    if (line != except) sink_.WriteLine("zklock: " + line);
+  }
+  kept_.clear();
 }
 
 void Report::OnEvent(const Event& event) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "cli/options/options.h"
@@ -38,6 +39,10 @@ class Report final : public EventListener {
   requires(sizeof...(Args) > 0) void Say(fmt::format_string<Args...> format, Args&&... args) {
     Say(fmt::format(format, std::forward<Args>(args)...));
   }
+
+  /// From now on lines are kept back, until WriteKept() writes all but those that are `except`.
+  void KeepBack() { keeps_back_ = true; }
+  void WriteKept(const std::string& except);
 
   /// The last line that was not only for --verbose, shown or not.
   [[nodiscard]] const std::string& last_line() const { return last_line_; }
@@ -76,6 +81,8 @@ class Report final : public EventListener {
   process::MessageSink& sink_;
   Verbosity verbosity_;
   std::string last_line_;
+  bool keeps_back_ = false;
+  std::vector<std::string> kept_;
 };
 
 /// The line that the sink prints after it has dropped lines.

@@ -159,6 +159,12 @@ DryRunRow ContainRow(const std::string& parent, const std::optional<process::NoC
   return {"contain", fmt::format("without a cgroup ({}): its processes are found in /proc", why)};
 }
 
+DryRunRow MaxRunRow(Duration limit, bool has_owner) {
+  return {"max-run", fmt::format("{}, then {}", FormatDuration(limit),
+                                 has_owner ? "that process is signalled and the lock released"
+                                           : "the command is ended")};
+}
+
 DryRunRow HeldByShellRow() { return {"holder", "this shell, for this run too (--hold)"}; }
 
 std::string HeldAboveText(const std::string& lock) {

@@ -44,6 +44,8 @@ struct DryRunRow {
 /// one, because of `none`, or with neither because of --contain off.
 [[nodiscard]] DryRunRow ContainRow(const std::string& parent,
                                    const std::optional<process::NoCgroup>& none);
+/// For how long the command may run, or an owner hold the lock (--max-run).
+[[nodiscard]] DryRunRow MaxRunRow(Duration limit, bool has_owner);
 /// The holder is the shell, by --hold, and the run may use its lock.
 [[nodiscard]] DryRunRow HeldByShellRow();
 /// A LOCK that an outer zklock holds already for this run.

@@ -80,8 +80,12 @@ cli::DryRunRow Containment(cli::Contain contain) {
 int ShowCommand(RunContext& context, const process::Owner* owner) {
   const cli::RunOptions& options = context.options;
   PrintRows(context, {cli::ServersRow(options.server), cli::IdentityRow(options.server)});
+  const auto show_limit = [&] {
+    if (options.max_run) PrintRows(context, {cli::MaxRunRow(*options.max_run, owner != nullptr)});
+  };
   if (options.command.empty()) {
     PrintRows(context, {cli::NoCommandRow(owner)});
+    show_limit();
     return kExitOk;
   }
   const auto executable = process::FindExecutable(options.command.front(), GetEnvironment("PATH"));
@@ -91,6 +95,7 @@ int ShowCommand(RunContext& context, const process::Owner* owner) {
   process::RequireProcessTree();
   PrintRows(context, {cli::CommandRow(AbsolutePath(std::get<std::string>(executable)))});
   PrintRows(context, {Containment(options.contain)});
+  show_limit();
   return kExitOk;
 }
 
@@ -383,6 +388,7 @@ int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
   });
   Print("\n", context.signals, context.report);
   PrintRows(context, cli::ResultRows(context.options, findings, status, why));
+  context.report.WriteKept(why);  // the result has it
   return status != kExitOk || is_free ? status : context.options.conflict_exit_code;
 }
 
@@ -400,11 +406,16 @@ int DryRun(const cli::RunOptions& options, process::Signals& signals, process::M
   std::optional<process::Owner> owner;
   if (options.hold) owner.emplace(FindOwner(options));
   int status = kExitOk;
+  context.report.KeepBack();
   try {
     status = ShowCommand(context, owner ? &*owner : nullptr);
     return ShowLocks(context, owner ? owner->id().pid : getpid(), status);
   } catch (const Exit& exit) {
+    context.report.WriteKept("");
     return status != kExitOk ? status : exit.status();
+  } catch (...) {
+    context.report.WriteKept("");
+    throw;
   }
 }
 
