@@ -210,6 +210,9 @@ std::string OptionReader::UnknownOption(const std::string& word) const {
   if (const auto others = SubcommandsWith(name); !others.empty()) {
     return fmt::format(message::kOthersOption, name, subcommand_.name, fmt::join(others, ", "));
   }
+  if (name == PrintConfigSpec().name || name == "--version" || name == "-V") {
+    return fmt::format(message::kInPlaceOfSubcommand, name);
+  }
   Words names;
   for (const OptionValue& value : values_) {
     names.push_back(value.spec->Name());

@@ -67,6 +67,10 @@ template <auto kField, bool kZero>
 std::string DurationValue(const OptionValue& value, OptionFields& fields) {
   if (!value.IsSet()) return "";
   const auto duration = ParseDuration(value.text);
+  if (!duration && IsTooLongDuration(value.text)) {
+    return fmt::format(message::kTooLong, value.spec->Name(), value.text,
+                       FormatDuration(Duration::max()));
+  }
   if (!duration) return fmt::format(message::kNoDuration, value.spec->Name(), value.text);
   if (*duration == Duration::zero() && kZero == kNotZero) {
     return fmt::format(message::kZero, value.spec->Name());

@@ -142,6 +142,10 @@ void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
     reader.Reject("--on-lost", fmt::format(message::kExclude, "--max-run", "--on-lost warn"));
   }
   options.max_run.reset();
+  if (options.verbosity == Verbosity::kVerbose && options.server.unused_config.empty()) {
+    options.server.unused_config =
+        fmt::format(message::kMaxRunUnused, reader.Value("--max-run").OriginText());
+  }
 }
 
 void CheckReserve(const OptionReader& reader, RunOptions& options) {

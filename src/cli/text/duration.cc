@@ -79,6 +79,33 @@ std::optional<Duration> Times(const Number& number, Duration unit) {
   return Duration(total);
 }
 
+/// A DURATION; the longest span if it overflows.
+struct Parsed {
+  Duration span{};
+  bool is_too_long = false;
+};
+
+std::optional<Parsed> Parse(std::string_view text) {
+  Parsed parsed;
+  std::optional<std::size_t> last_unit;
+  do {
+    const auto number = TakeNumber(text);
+    if (!number) return std::nullopt;
+    // A number without a unit must be the only one: `1h30` could mean minutes or seconds.
+    const bool plain = text.empty() && !last_unit;
+    const auto unit = plain ? kSeconds : TakeUnit(text);
+    if (!unit || (last_unit && *unit <= *last_unit)) return std::nullopt;
+    last_unit = unit;
+    const auto part = Times(*number, kUnits[*unit].span);
+    if (!part || *part > Duration::max() - parsed.span) {
+      parsed = {Duration::max(), true};
+    } else {
+      parsed.span += *part;
+    }
+  } while (!text.empty());
+  return parsed;
+}
+
 /// To what FormatDuration rounds a span of this size.
 Duration Resolution(Duration span) {
   if (span < milliseconds(10)) return microseconds(100);
@@ -99,21 +126,13 @@ std::string WithTenth(Duration span, Duration unit, std::string_view name) {
 }  // namespace
 
 std::optional<Duration> ParseDuration(std::string_view text) {
-  Duration total{};
-  std::optional<std::size_t> last_unit;
-  do {
-    const auto number = TakeNumber(text);
-    if (!number) return std::nullopt;
-    // A number without a unit must be the only one: `1h30` could mean minutes or seconds.
-    const bool plain = text.empty() && !last_unit;
-    const auto unit = plain ? kSeconds : TakeUnit(text);
-    if (!unit || (last_unit && *unit <= *last_unit)) return std::nullopt;
-    last_unit = unit;
-    const auto part = Times(*number, kUnits[*unit].span);
-    if (!part || *part > Duration::max() - total) return std::nullopt;
-    total += *part;
-  } while (!text.empty());
-  return total;
+  const auto parsed = Parse(text);
+  return parsed && !parsed->is_too_long ? std::optional(parsed->span) : std::nullopt;
+}
+
+bool IsTooLongDuration(std::string_view text) {
+  const auto parsed = Parse(text);
+  return parsed && parsed->is_too_long;
 }
 
 std::string FormatDuration(Duration span) {

@@ -13,6 +13,9 @@ namespace zklock::cli {
 /// it is negative or empty, if it overflows, or if other text follows.
 [[nodiscard]] std::optional<Duration> ParseDuration(std::string_view text);
 
+/// Whether `text` has that form, and only is too long.
+[[nodiscard]] bool IsTooLongDuration(std::string_view text);
+
 /// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
 /// A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);

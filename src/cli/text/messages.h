@@ -16,6 +16,8 @@ inline constexpr char kUnknownSubcommand[] = "unknown subcommand '{}'{}";
 inline constexpr char kUnknownOption[] = "unknown option '{}'{}";
 inline constexpr char kOthersOption[] = "'{}' is not an option of {}, but of {}";
 inline constexpr char kBelongsAfter[] = "'{0}' belongs after the subcommand: zklock {1} {0} ...";
+inline constexpr char kInPlaceOfSubcommand[] =
+    "'{0}' takes the place of the subcommand: zklock {0}";
 inline constexpr char kNoLock[] = "no LOCK given: name a path such as /jobs/backup";
 inline constexpr char kTypographicDash[] =
     "'{}' begins with a typographic dash: begin an option with '-', and a LOCK with '/'";
@@ -124,6 +126,8 @@ inline constexpr char kNoReservationId[] =
 inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
 inline constexpr char kReserveDialect[] = "{} does not work with --dialect simple";
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
+inline constexpr char kMaxRunUnused[] =
+    "--max-run ({}) does not count with --on-lost warn: the run has no limit";
 inline constexpr char kNoEvents[] = "--events is empty: name a file or a descriptor number";
 inline constexpr char kNoDescriptor[] =
     "--events {0}: descriptor {0} is not open for writing (a file of that name: ./{0})";

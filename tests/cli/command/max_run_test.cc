@@ -151,7 +151,12 @@ TEST_CASE("a limit in a configuration file does not apply with --on-lost warn") 
     return RunZklock(words);
   };
   CHECK(run({}).exit == Exited(124));
-  CHECK(run({"--on-lost", "warn"}).exit == Exited(0));
+  const Finished unlimited = run({"--on-lost", "warn"});
+  CHECK(unlimited.exit == Exited(0));
+  CHECK(unlimited.err.empty());
+  CHECK(Lines(run({"--on-lost", "warn", "--verbose"}).err).front() ==
+        "zklock: --max-run (" + file +
+            ":1) does not count with --on-lost warn: the run has no limit");
   CHECK(run({"--max-run", "none"}).exit == Exited(0));
   const Finished refused = run({"--on-lost", "warn", "--max-run", "1h"});
   CHECK(refused.exit == Exited(64));

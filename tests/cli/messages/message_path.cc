@@ -70,6 +70,14 @@ Provocations PathProvocations() {
                         "--", "true"},
                        75);
        }},
+      {{"kMaxRunUnused"},
+       [] {
+         const TemporaryDirectory directory;
+         const std::string file = directory.Write("zklock.conf", "max-run = 1h\n");
+         return SaidBy({"exclusive", "-v", "--config", file, "--on-lost", "warn", NewLock("said"),
+                        "--", "true"},
+                       0);
+       }},
       {{Part("kKnownSettings")},
        [] {
          const TemporaryDirectory directory;

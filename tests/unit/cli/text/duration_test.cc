@@ -85,6 +85,11 @@ TEST_CASE("An overflow is refused, the largest span is not") {
                            "18446744073709551617", "9223372036s855ms"}) {
     CAPTURE(text);
     CHECK_FALSE(ParseDuration(text));
+    CHECK(IsTooLongDuration(text));
+  }
+  for (const char* text : {"106751d", "106752dd", "106752d1d", "-106752d", ""}) {
+    CAPTURE(text);
+    CHECK_FALSE(IsTooLongDuration(text));
   }
 }
 
