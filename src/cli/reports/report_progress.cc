@@ -17,6 +17,10 @@ namespace {
 
 // A LOCK is not cut to fewer columns than this in favour of its holder.
 constexpr std::size_t kLeastLock = 16;
+// Where a holder would get fewer, it matters more than the place in the queue.
+constexpr std::size_t kLeastHolder = 24;
+// Of a LOCK in such a short line.
+constexpr std::size_t kShortLock = 12;
 
 std::string WholeSeconds(Duration span) {
   return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
@@ -46,6 +50,13 @@ std::string LineFor(const ProgressView& view, const std::string& lock) {
                      HolderText(view), runs.empty() ? "" : "; " + runs);
 }
 
+/// "…jobs/backup: 12s; held by backup.sh (pid 3185 on web1)".
+std::string ShortLine(const ProgressView& view, std::size_t columns) {
+  const std::string rest = ": " + WholeSeconds(view.waited) + HolderText(view);
+  const std::size_t room = std::max(columns - std::min(columns, DisplayWidth(rest)), kShortLock);
+  return Printable(PrintableEnd(view.lock, room) + rest, columns);
+}
+
 }  // namespace
 
 std::string PlaceInLine(const std::optional<std::size_t>& ahead) {
@@ -66,6 +77,9 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   without_holder.connected = true;
   // One column for the ellipsis in place of the holder.
   const std::size_t position = DisplayWidth(LineFor(without_holder, "")) + 1;
+  const std::size_t wanted = std::min(DisplayWidth(HolderText(view)), kLeastHolder);
+  const std::size_t lock = std::min(DisplayWidth(Printable(view.lock)), kLeastLock);
+  if (left_by(position + lock) < wanted) return ShortLine(view, columns);
   const std::string named = "zklock: ";
   const std::string prefix = left_by(position + named.size()) < kLeastLock ? "" : named;
   const std::size_t with_all = left_by(prefix.size() + DisplayWidth(LineFor(view, "")));

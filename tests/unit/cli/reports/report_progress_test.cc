@@ -126,9 +126,15 @@ TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the lin
         "4242 on build1) for 18s");
   CHECK(LiveProgress(view, 78) ==
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (p…");
-  CHECK(LiveProgress(view, 56) == "zklock: waiting for …/nightly/backup: next in line, 17s…");
-  CHECK(LiveProgress(view, 55) == "waiting for …/nightly/backup: next in line, 17s; held …");
-  CHECK(LiveProgress(view, 41) == "waiting for …y/backup: next in line, 17s…");
+  CHECK(LiveProgress(view, 77) ==
+        "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (…");
+  // Where little would be left of the holder, that is all of the line but the LOCK and the time.
+  CHECK(LiveProgress(view, 57) == "…htly/backup: 17s; held by backup.sh (pid 4242 on build1…");
+  CHECK(LiveProgress(view, 37) == "…htly/backup: 17s; held by backup.sh…");
+  view.holder.clear();
+  CHECK(LiveProgress(view, 56) == "zklock: waiting for …e/nightly/backup: next in line, 17s");
+  CHECK(LiveProgress(view, 41) == "waiting for …ly/backup: next in line, 17s");
+  view = kView;
   for (std::size_t columns = 0; columns < 120; ++columns) {
     CAPTURE(columns);
     CHECK(DisplayWidth(LiveProgress(view, columns)) <= columns);
