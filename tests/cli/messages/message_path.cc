@@ -62,7 +62,8 @@ Provocations PathProvocations() {
       {{"kChrootCreated"},
        [] {
          return SaidBy(
-             {"exclusive", "-z", TestServers() + NewLock("chroot"), "/lock", "--", "true"}, 0);
+             {"exclusive", "-v", "-z", TestServers() + NewLock("chroot"), "/lock", "--", "true"},
+             0);
        }},
       {{Part("kMissingChroot")},
        [] {
