@@ -102,13 +102,11 @@ std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::
 class WordSink final : public lock::SurveySink {
  public:
   explicit WordSink(cli::CompleteFromQueue::What what) : what_(what) {}
-  void OnLock(const lock::LockSurvey& /*lock*/) override {}
   void OnEntry(const lock::QueueEntry& entry) override {
     const bool are_names = what_ == cli::CompleteFromQueue::What::kContenders;
     if (are_names) words_.insert(entry.name.full);
     if (!are_names && entry.reserved) words_.insert(entry.reserved->reservation.id);
   }
-  void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
   [[nodiscard]] const std::set<std::string>& words() const { return words_; }
 
  private:

@@ -23,8 +23,6 @@ class HistoryPrinter final : public lock::SurveySink {
   /// Why there was nothing to print.
   [[nodiscard]] const std::optional<Fault>& fault() const { return fault_; }
 
-  void OnLock(const lock::LockSurvey& /*lock*/) override {}
-  void OnEntry(const lock::QueueEntry& /*entry*/) override {}
   void OnLockEnd(const lock::LockSurvey& lock) override;
 
  private:

@@ -52,8 +52,6 @@ constexpr Duration kShortOutage = std::chrono::seconds(1);
 class HeldSink final : public lock::SurveySink {
  public:
   void OnLock(const lock::LockSurvey& lock) override { is_held_ = is_held_ || lock.IsHeld(); }
-  void OnEntry(const lock::QueueEntry& /*entry*/) override {}
-  void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
   [[nodiscard]] bool is_held() const { return is_held_; }
 
  private:
@@ -61,9 +59,9 @@ class HeldSink final : public lock::SurveySink {
 };
 
 /// Passes a survey on to a view, as long as the output has room. Then calls `on_end`, if any.
-class Throttle final : public lock::SurveySink {
+class Backpressure final : public lock::SurveySink {
  public:
-  Throttle(lock::SurveySink& view, const Output& output, std::function<void()> on_end = {})
+  Backpressure(lock::SurveySink& view, const Output& output, std::function<void()> on_end = {})
       : view_(view), output_(output), on_end_(std::move(on_end)) {}
   void OnLock(const lock::LockSurvey& lock) override { view_.OnLock(lock); }
   void OnEntry(const lock::QueueEntry& entry) override { view_.OnEntry(entry); }
@@ -278,10 +276,10 @@ class Inspection {
   /// Prints the queue or the locks; with --watch, each change too. Then calls `print_more`, which
   /// may return an exit status.
   int Print(lock::SurveySink& view, const std::function<std::optional<int>()>& print_more = {}) {
-    Throttle throttle(view, output_);
+    Backpressure backpressure(view, output_);
     // The history does not need the contenders' data.
     const std::size_t most_contenders = options_.history ? 0 : std::string::npos;
-    survey_.emplace(session_.store(), session_.clock(), Request(most_contenders), &throttle);
+    survey_.emplace(session_.store(), session_.clock(), Request(most_contenders), &backpressure);
     const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
     const auto status = signal ? InterruptedBy(*signal) : session_.Failure(*survey_);
     const lock::SurveyResult result = survey_->result();
@@ -308,14 +306,14 @@ class Inspection {
     std::string text;
     cli::QueueText view(options_.path, ScreenStyle(size),
                         [&text](const std::string& more) { text += more; });
-    Throttle throttle(view, output_, [&] {
+    Backpressure backpressure(view, output_, [&] {
       picture_ = std::exchange(text, "");
       outage_.reset();
       Draw(picture_, size);
       stale_at_ = view.ShowsSpans() ? session_.clock().Now() + std::chrono::seconds(1) : kNever;
       survey_->KeepTrying();  // there is something to show meanwhile
     });
-    survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &throttle);
+    survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &backpressure);
 
     process::SizeChanges changes;
     process::Alarm alarm;

@@ -19,12 +19,10 @@ constexpr std::size_t kMostHolderData = kMostContenderData + 1;
 class HolderSink final : public SurveySink {
  public:
   explicit HolderSink(std::vector<Holder>& holders) : holders_(holders) {}
-  void OnLock(const LockSurvey& /*lock*/) override {}
   void OnEntry(const QueueEntry& entry) override {
     if (!entry.readable || entry.Waits()) return;
     holders_.push_back({entry.name, entry.path, entry.stat, entry.data});
   }
-  void OnLockEnd(const LockSurvey& /*lock*/) override {}
 
  private:
   std::vector<Holder>& holders_;
@@ -46,21 +44,22 @@ std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t 
     const auto& semaphore = children.semaphore();
     const std::size_t count = semaphore ? protocol::Contenders(semaphore->permits).size()
                                         : protocol::HoldersIn(children.children()).size();
-    SurveyQueue queue(LockSurvey{}, children, std::min(most, count));
-    queue.TakeHead(nullptr, 0);
+    SurveyQueue queue(LockSurvey{}, children,
+                      {.most_data = kMostHolderData,
+                       .most_contenders = std::min(most, count),
+                       .with_lock = false});
     for (;;) {
-      std::vector<std::size_t> indices;
+      std::vector<SurveyQueue::Read> reads;
       std::vector<std::string> paths;
-      while (const auto index = queue.NextToRead()) {
-        queue.MarkAsked(*index);
-        indices.push_back(*index);
-        paths.push_back(queue.PathOf(*index));
+      while (auto read = queue.NextRead()) {
+        paths.push_back(read->path);
+        reads.push_back(std::move(*read));
       }
-      if (indices.empty()) break;
+      if (reads.empty()) break;
       const std::vector<zookeeper::GetReply> replies = calls.GetAll(paths);
-      for (std::size_t i = 0; i < indices.size(); ++i) {
-        if (queue.Take(indices[i], replies[i], kMostHolderData)) continue;
-        throw OperationFailed(replies[i].error, "read a contender in", lock.display_path(), "READ",
+      for (std::size_t i = 0; i < reads.size(); ++i) {
+        if (reads[i].take(replies[i])) continue;
+        throw OperationFailed(replies[i].error, reads[i].operation, lock.display_path(), "READ",
                               lock.DisplayPath(paths[i]));
       }
     }

@@ -88,17 +88,18 @@ struct LockSurvey {
   }
 };
 
-/// Receives what a survey finds, while it is found. Must not destroy the survey.
+/// Receives what a survey finds, while it is found; overrides what it needs. Must not destroy the
+/// survey.
 class SurveySink {
  public:
   virtual ~SurveySink() = default;
   /// The next LOCK, in the tree's order. Its entries follow. `held` and `waiting` count names, some
   /// of which may turn out not to be contenders.
-  virtual void OnLock(const LockSurvey& lock) = 0;
+  virtual void OnLock(const LockSurvey& /*lock*/) {}
   /// The LOCK's next entry: in queue order, then those that are not contenders.
-  virtual void OnEntry(const QueueEntry& entry) = 0;
+  virtual void OnEntry(const QueueEntry& /*entry*/) {}
   /// The end of the LOCK. Now the counts are exact.
-  virtual void OnLockEnd(const LockSurvey& lock) = 0;
+  virtual void OnLockEnd(const LockSurvey& /*lock*/) {}
   /// The end of the survey. When watching, it starts again after a change.
   virtual void OnEnd() {}
   /// False while it can take no more: the survey then sends no requests until Resume().

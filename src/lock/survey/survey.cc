@@ -111,17 +111,14 @@ bool Survey::SendNext(Frontier::iterator place) {
     case Place::State::kReadingChildren:
       return SendChildren(place);
     case Place::State::kReading: {
-      if (place->queue->WantsHead()) {
-        SendHead(place);
-        return true;
-      }
-      if (place->queue->WantsLastRun()) {
-        SendLastRun(place);
-        return true;
-      }
-      const auto index = place->queue->NextToRead();
-      if (index) SendEntry(place, *index);
-      return index.has_value();
+      const auto read = place->queue->NextRead();
+      if (!read) return false;
+      AskForData(read->path, read->most, [this, place, read](const zookeeper::GetReply& reply) {
+        if (read->take(reply)) return;
+        Fail(
+            Defect{Defect::What::kAnswer, place->queue->lock().path, read->operation, reply.error});
+      });
+      return true;
     }
     case Place::State::kListing:
     case Place::State::kDone:
@@ -158,32 +155,6 @@ void Survey::AskForData(const std::string& path, std::size_t most,
                 take(reply);
                 Pump();
               }));
-}
-
-void Survey::SendHead(Frontier::iterator place) {
-  AskForData(place->path, request_.most_data, [this, place](const zookeeper::GetReply& reply) {
-    // Without its data, the rest of the LOCK can still be reported.
-    place->queue->TakeHead(reply.error == Error::kNone ? &reply : nullptr, request_.most_data);
-  });
-}
-
-void Survey::SendLastRun(Frontier::iterator place) {
-  const std::string path = protocol::ChildPath(place->path, protocol::kLastRunChild);
-  AskForData(path, kMostLastRun, [this, place](const zookeeper::GetReply& reply) {
-    if (place->queue->TakeLastRun(reply)) return;
-    Fail(Defect{Defect::What::kAnswer, place->queue->lock().path, "read the last run under",
-                reply.error});
-  });
-}
-
-void Survey::SendEntry(Frontier::iterator place, std::size_t index) {
-  place->queue->MarkAsked(index);
-  AskForData(place->queue->PathOf(index), request_.most_data,
-             [this, place, index](const zookeeper::GetReply& reply) {
-               if (place->queue->Take(index, reply, request_.most_data)) return;
-               Fail(Defect{Defect::What::kAnswer, place->queue->lock().path, "read a contender in",
-                           reply.error});
-             });
 }
 
 // ---- reporting ------------------------------------------------------------------------------

@@ -96,9 +96,6 @@ class Survey final : public ServerOperation {
   void OnChildren(Frontier::iterator place);
   void TakeQueue(Frontier::iterator place, SurveyQueue queue);
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
-  void SendHead(Frontier::iterator place);
-  void SendLastRun(Frontier::iterator place);
-  void SendEntry(Frontier::iterator place, std::size_t index);
   /// Call `take` with the cached reply, or else with the servers' reply.
   void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
   /// Of the data, `most` bytes are needed.
@@ -112,11 +109,6 @@ class Survey final : public ServerOperation {
   void WatchForCreation();
   void BeAtRest();
   [[nodiscard]] bool IsPlace(const Place& place) const { return place.path == request_.place.path; }
-
-  /// How many contenders of a LOCK are read.
-  [[nodiscard]] std::size_t most() const {
-    return walks_ ? request_.most_in_tree : request_.most_contenders;
-  }
 
   SurveyRequest request_;
   SurveyResult result_;

@@ -25,13 +25,17 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 
 }  // namespace
 
-SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most,
-                         bool with_last_run)
+SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, const QueueReads& reads)
     : lock_(std::move(lock)),
       path_length_(protocol::ChildPath(children.lock(), "").size()),
-      most_(most) {
-  last_run_known_ = !with_last_run || !children.children().Has(protocol::kLastRunChild);
-  last_run_asked_ = last_run_known_;
+      reads_(reads) {
+  if (reads.with_lock && lock_.exists) {
+    records_.push_back({children.lock(), reads.most_data, "read", &SurveyQueue::TakeLock});
+  }
+  if (reads.with_last_run && children.children().Has(protocol::kLastRunChild)) {
+    records_.push_back({protocol::ChildPath(children.lock(), protocol::kLastRunChild), kMostLastRun,
+                        "read the last run under", &SurveyQueue::TakeLastRun});
+  }
   Ignore("", children.children());
   if (children.semaphore()) {
     AddSemaphore(children.lock(), *children.semaphore());
@@ -158,28 +162,41 @@ std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const 
 // ---- reading ----------------------------------------------------------------------------------
 
 void SurveyQueue::Forget() {
-  head_asked_ = head_known_;
-  last_run_asked_ = last_run_known_;
   next_ = candidates_ = unknown_ = 0;
-  for (State& state : states_) {
+  const auto forget = [](State& state) {
     if (state == State::kAsked) state = State::kUnasked;
+  };
+  for (Record& record : records_) forget(record.state);
+  for (State& state : states_) forget(state);
+}
+
+std::optional<SurveyQueue::Read> SurveyQueue::NextRead() {
+  for (Record& record : records_) {
+    if (record.state != State::kUnasked) continue;
+    record.state = State::kAsked;
+    return Read{record.path, record.most, record.operation,
+                [this, &record](const zookeeper::GetReply& reply) {
+                  record.state = State::kRead;
+                  return (this->*record.take)(reply);
+                }};
   }
+  const auto index = NextEntry();
+  if (!index) return std::nullopt;
+  states_[*index] = State::kAsked;
+  return Read{entries_[*index].path, reads_.most_data, "read a contender in",
+              [this, index](const zookeeper::GetReply& reply) { return TakeEntry(*index, reply); }};
 }
 
-bool SurveyQueue::WantsHead() { return !std::exchange(head_asked_, true); }
-
-void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_data) {
-  head_asked_ = head_known_ = true;
-  lock_.readable = head != nullptr || !lock_.exists;
-  if (head == nullptr) return;
-  lock_.stat = head->stat;
-  lock_.data = head->data.substr(0, most_data);
+bool SurveyQueue::TakeLock(const zookeeper::GetReply& reply) {
+  // Without its data, the rest of the LOCK can still be reported.
+  lock_.readable = reply.error == Error::kNone;
+  if (!lock_.readable) return true;
+  lock_.stat = reply.stat;
+  lock_.data = reply.data.substr(0, reads_.most_data);
+  return true;
 }
-
-bool SurveyQueue::WantsLastRun() { return !std::exchange(last_run_asked_, true); }
 
 bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
-  last_run_asked_ = last_run_known_ = true;
   switch (reply.error) {
     case Error::kNone:
       lock_.last_run = reply.data.substr(0, kMostLastRun);
@@ -197,7 +214,7 @@ bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
   }
 }
 
-std::optional<std::size_t> SurveyQueue::NextToRead() {
+std::optional<std::size_t> SurveyQueue::NextEntry() {
   if (!settled_) {
     // In this order: if the contender has left the turnstile and its permit still exists, the
     // permit holds; otherwise both would be gone.
@@ -205,7 +222,7 @@ std::optional<std::size_t> SurveyQueue::NextToRead() {
       if (index && states_[*index] == State::kUnasked) return index;
     }
   }
-  while (next_ < entries_.size() && candidates_ < most_) {
+  while (next_ < entries_.size() && candidates_ < reads_.most_contenders) {
     const std::size_t index = next_++;
     if (!IsOut(index)) ++candidates_;
     if (states_[index] == State::kUnasked) return index;
@@ -218,7 +235,7 @@ std::optional<std::size_t> SurveyQueue::NextToRead() {
   return std::nullopt;
 }
 
-bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std::size_t most_data) {
+bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply) {
   QueueEntry& entry = entries_[index];
   State& state = states_[index];
   state = State::kRead;
@@ -226,7 +243,7 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
     case Error::kNone:
       entry.readable = true;
       entry.stat = reply.stat;
-      entry.data = reply.data.substr(0, most_data);
+      entry.data = reply.data.substr(0, reads_.most_data);
       entry.reserved = FindReservation(entry.name.full, reply.data, reply.stat);
       break;
     case Error::kNoNode:
@@ -249,10 +266,13 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
 // ---- reporting --------------------------------------------------------------------------------
 
 bool SurveyQueue::ReportContenders(SurveySink& sink) {
-  if (!head_known_ || !last_run_known_ || !settled_) return false;
+  const bool are_read = std::all_of(records_.begin(), records_.end(), [](const Record& record) {
+    return record.state == State::kRead;
+  });
+  if (!are_read || !settled_) return false;
   for (; reporting_ < entries_.size(); ++reporting_) {
     if (passing_ == reporting_) continue;
-    const bool enough = reported_.size() >= most_;
+    const bool enough = reported_.size() >= reads_.most_contenders;
     switch (states_[reporting_]) {
       case State::kAsked:
         return false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,14 @@
 #include "protocol/queue.h"
 
 namespace zklock::lock {
+
+/// What a survey reads of a LOCK besides its children.
+struct QueueReads {
+  std::size_t most_data = 0;  ///< how much of a znode's data to keep
+  std::size_t most_contenders = std::string::npos;
+  bool with_lock = true;       ///< the LOCK's own data, if it exists
+  bool with_last_run = false;  ///< the child last-run, if there is one
+};
 
 /// One LOCK of a survey once its children are known: decides which contenders to read next, and
 /// reports them in order. It reads ahead of what it reports. Sends no requests itself.
@@ -21,10 +30,18 @@ namespace zklock::lock {
 /// turnstile.
 class SurveyQueue {
  public:
-  /// `lock`: all that is known except its entries. `children`: complete. `most`: how many
-  /// contenders to read. `with_last_run`: read the child last-run too, if there is one.
-  SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most,
-              bool with_last_run = false);
+  /// A znode to read.
+  struct Read {
+    std::string path;
+    std::size_t most = 0;   ///< bytes of its data that are kept
+    const char* operation;  ///< for the message if it fails
+    /// Takes the reply. False for one that a correct server does not send.
+    std::function<bool(const zookeeper::GetReply&)> take;
+  };
+
+  /// `lock`: all that is known except its entries. `children`: complete. Must not be moved after
+  /// the first NextRead().
+  SurveyQueue(LockSurvey lock, const LockChildren& children, const QueueReads& reads);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
   /// No child can be a contender.
@@ -34,22 +51,10 @@ class SurveyQueue {
 
   /// The connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// True once: the LOCK's own data must be read.
-  [[nodiscard]] bool WantsHead();
-  /// `head`: the LOCK's own data; null if it could not be read.
-  void TakeHead(const zookeeper::GetReply* head, std::size_t most_data);
-  /// True once: the child last-run must be read.
-  [[nodiscard]] bool WantsLastRun();
-  /// False for a reply that a correct server does not send.
-  [[nodiscard]] bool TakeLastRun(const zookeeper::GetReply& reply);
-  /// The next entry to read. Besides the first contenders, these are entries that may not be
-  /// contenders, and the two of a semaphore that may be one contender: the counts depend on them.
-  [[nodiscard]] std::optional<std::size_t> NextToRead();
-  [[nodiscard]] const std::string& PathOf(std::size_t index) const { return entries_[index].path; }
-  void MarkAsked(std::size_t index) { states_[index] = State::kAsked; }
-  /// False for a reply that a correct server does not send.
-  [[nodiscard]] bool Take(std::size_t index, const zookeeper::GetReply& reply,
-                          std::size_t most_data);
+  /// The next znode to read, each once. Besides the records and the first contenders, these are
+  /// entries that may not be contenders, and the two of a semaphore that may be one contender: the
+  /// counts depend on them.
+  [[nodiscard]] std::optional<Read> NextRead();
 
   /// Reports what is known by now. True if there are no more contenders to report.
   [[nodiscard]] bool ReportContenders(SurveySink& sink);
@@ -65,12 +70,24 @@ class SurveyQueue {
 
  private:
   enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
+  /// A znode that is read besides the entries, before anything is reported.
+  struct Record {
+    std::string path;
+    std::size_t most;
+    const char* operation;
+    bool (SurveyQueue::*take)(const zookeeper::GetReply& reply);
+    State state = State::kUnasked;
+  };
 
   void AddQueue(const std::string& lock, const protocol::Children& children);
   void AddSemaphore(const std::string& lock, const SemaphoreChildren& semaphore);
   void Add(const std::string& parent, const protocol::Children& children, bool in_turnstile);
   void Ignore(const std::string& above, const protocol::Children& children);
   [[nodiscard]] bool IsOut(std::size_t index) const;
+  [[nodiscard]] std::optional<std::size_t> NextEntry();
+  bool TakeLock(const zookeeper::GetReply& reply);
+  bool TakeLastRun(const zookeeper::GetReply& reply);
+  bool TakeEntry(std::size_t index, const zookeeper::GetReply& reply);
 
   // For a semaphore:
   [[nodiscard]] std::optional<std::size_t> LastPermit() const;
@@ -90,13 +107,10 @@ class SurveyQueue {
 
   LockSurvey lock_;
   const std::size_t path_length_;  ///< of the LOCK's path and a slash
-  const std::size_t most_;
+  const QueueReads reads_;
+  std::vector<Record> records_;
   std::vector<QueueEntry> entries_;
   std::vector<State> states_;
-  bool head_asked_ = false;
-  bool head_known_ = false;
-  bool last_run_asked_ = false;
-  bool last_run_known_ = false;
   std::size_t next_ = 0;        ///< the next to read in turn
   std::size_t candidates_ = 0;  ///< read in turn, and contenders as far as known
   std::size_t unknown_ = 0;     ///< the next to check for entries to read out of turn

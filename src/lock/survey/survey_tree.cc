@@ -40,8 +40,7 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
       if (walks_) return;
       place->state = Place::State::kReading;
       place->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},
-                                                   LockChildren(place->path, {}), most());
-      place->queue->TakeHead(nullptr, 0);
+                                                   LockChildren(place->path, {}), QueueReads{});
       return;
     default:
       place->state = Place::State::kDone;
@@ -81,7 +80,11 @@ void Survey::OnChildren(Frontier::iterator place) {
     OnNotListed(protocol::TurnstilePath(place->path), turnstile, false);
   }
   LockSurvey lock{.path = request_.place.DisplayPath(place->path), .in_tree = walks_};
-  TakeQueue(place, {std::move(lock), *children, most(), request_.with_last_run});
+  TakeQueue(place, {std::move(lock),
+                    *children,
+                    {.most_data = request_.most_data,
+                     .most_contenders = walks_ ? request_.most_in_tree : request_.most_contenders,
+                     .with_last_run = request_.with_last_run}});
 }
 
 void Survey::TakeQueue(Frontier::iterator place, SurveyQueue queue) {

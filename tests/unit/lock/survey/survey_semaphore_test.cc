@@ -317,8 +317,6 @@ TEST_CASE("Watching, a change in either child of a semaphore is found, and only 
   class Counts final : public SurveySink {
    public:
     std::vector<std::string> told;
-    void OnLock(const LockSurvey& /*lock*/) override {}
-    void OnEntry(const QueueEntry& /*entry*/) override {}
     void OnLockEnd(const LockSurvey& lock) override {
       told.push_back(std::to_string(lock.held) + "/" + std::to_string(lock.waiting));
     }
