@@ -21,7 +21,6 @@ list(APPEND fuzzed_sources
      src/lock/data/contender_data.cc src/lock/data/json_fields.cc src/lock/data/lock_children.cc
      src/lock/data/reserved.cc src/lock/data/run_history.cc
      src/lock/operations/server_operation.cc src/lock/survey/survey.cc src/lock/survey/survey_queue.cc
-     src/lock/survey/survey_tree.cc
      src/cli/options/config.cc src/cli/options/found_file.cc src/cli/reports/report_progress.cc
      src/cli/reports/report_queue.cc src/cli/reports/report_reasons.cc src/cli/text/duration.cc
      src/cli/text/fmt.cc src/cli/text/history_view.cc src/cli/text/printable.cc

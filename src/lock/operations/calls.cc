@@ -137,9 +137,9 @@ void Calls::Sync(const std::string& path) {
 }
 
 void Calls::AwaitChange() {
-  Rest();
+  DisarmAnswerDeadline();
   Await([this] { return has_changed_; });
-  Rouse();
+  ArmAnswerDeadline();
 }
 
 void Calls::OnDisconnected() {

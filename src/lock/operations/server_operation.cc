@@ -95,12 +95,12 @@ void ServerOperation::OnRefused(Error why) {
   if (!over_) Fail(Refused{"look", "", why, "", ""});
 }
 
-void ServerOperation::Rest() {
+void ServerOperation::DisarmAnswerDeadline() {
   answer_deadline_ = kNever;
   begins_ = 0;
 }
 
-void ServerOperation::Rouse() {
+void ServerOperation::ArmAnswerDeadline() {
   if (answer_deadline_ == kNever) answer_deadline_ = AnswerDeadline();
 }
 

@@ -63,10 +63,10 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   /// Counts connects and disconnects.
   [[nodiscard]] std::uint64_t attempt() const { return attempt_; }
 
-  /// The work is done for now: no answer is expected until Rouse().
-  void Rest();
+  /// The work is done for now: no answer is expected until ArmAnswerDeadline().
+  void DisarmAnswerDeadline();
   /// There is work again. Not needed without a connection: Begin() will follow.
-  void Rouse();
+  void ArmAnswerDeadline();
 
   void Succeed();
   void Fail(OperationFailure failure);

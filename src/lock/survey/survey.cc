@@ -5,6 +5,7 @@
 
 #include "protocol/lock_path.h"
 #include "protocol/run_records.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -16,6 +17,10 @@ using Scope = SurveyRequest::Scope;
 
 constexpr std::size_t kMostUnderWay = 64;
 constexpr Duration kLeastPause = 100ms;
+
+bool MayBeFreeLock(const std::string& path) {
+  return !protocol::IsRecordChild(protocol::BaseOf(path));
+}
 
 /// Collects what a survey reports.
 class Collector final : public SurveySink {
@@ -52,7 +57,7 @@ void Survey::StartOver() {
   result_ = {};
   frontier_.clear();
   frontier_.emplace_back(request_.place.path);
-  resting_ = false;
+  idle_ = false;
   walks_ = request_.scope == Scope::kTree;
   stale_ = false;
   began_ = clock_.Now();
@@ -60,12 +65,12 @@ void Survey::StartOver() {
 }
 
 void Survey::Begin() {
-  if (resting_) StartOver();
-  for (Place& place : frontier_) {
+  if (idle_) StartOver();
+  for (Node& node : frontier_) {
     const bool is_listing =
-        place.state == Place::State::kListing || place.state == Place::State::kReadingChildren;
-    if (is_listing) place.state = Place::State::kToList;
-    if (place.queue) place.queue->Forget();
+        node.state == Node::State::kListing || node.state == Node::State::kReadingChildren;
+    if (is_listing) node.state = Node::State::kToList;
+    if (node.queue) node.queue->Forget();
   }
   // A contender may just have released or joined at a server that is ahead of ours. No need to wait
   // for the reply: replies arrive in order.
@@ -79,7 +84,7 @@ void Survey::Begin() {
 
 void Survey::Pump() {
   // A sink may call Resume() while it is called.
-  if (pumping_ || IsOver() || resting_) return;
+  if (pumping_ || IsOver() || idle_) return;
   pumping_ = true;
   do {
     SendWindow();
@@ -89,39 +94,41 @@ void Survey::Pump() {
   if (frontier_.empty()) {
     Complete();
   } else if (under_way_ == 0) {
-    Rest();  // until Resume()
+    DisarmAnswerDeadline();  // until Resume()
   }
 }
 
 void Survey::SendWindow() {
-  auto place = frontier_.begin();
-  while (place != frontier_.end() && under_way_ < kMostUnderWay && !IsOver()) {
+  auto node = frontier_.begin();
+  while (node != frontier_.end() && under_way_ < kMostUnderWay && !IsOver()) {
     if (!sink_->WantsMore()) return;
-    if (!SendNext(place)) ++place;
+    if (!SendNext(node)) ++node;
   }
 }
 
-bool Survey::SendNext(Frontier::iterator place) {
-  switch (place->state) {
-    case Place::State::kToList:
-      place->state = Place::State::kListing;
-      AskForChildren(place->path,
-                     [this, place](const zookeeper::ListReply& reply) { OnListed(place, reply); });
+bool Survey::SendNext(Frontier::iterator node) {
+  switch (node->state) {
+    case Node::State::kToList:
+      node->state = Node::State::kListing;
+      AskForChildren(node->path,
+                     [this, node](const zookeeper::ListReply& reply) { OnListed(node, reply); });
       return true;
-    case Place::State::kReadingChildren:
-      return SendChildren(place);
-    case Place::State::kReading: {
-      const auto read = place->queue->NextRead();
+    case Node::State::kReadingChildren:
+      return SendChildren(node);
+    case Node::State::kReading: {
+      auto read = node->queue->NextRead();
       if (!read) return false;
-      AskForData(read->path, read->most, [this, place, read](const zookeeper::GetReply& reply) {
-        if (read->take(reply)) return;
-        Fail(
-            Defect{Defect::What::kAnswer, place->queue->lock().path, read->operation, reply.error});
-      });
+      AskForData(
+          read->path, read->most,
+          [this, node, operation = read->operation,
+           take = std::move(read->take)](const zookeeper::GetReply& reply) {
+            if (take(reply)) return;
+            Fail(Defect{Defect::What::kAnswer, node->queue->lock().path, operation, reply.error});
+          });
       return true;
     }
-    case Place::State::kListing:
-    case Place::State::kDone:
+    case Node::State::kListing:
+    case Node::State::kDone:
       break;
   }
   return false;
@@ -157,17 +164,100 @@ void Survey::AskForData(const std::string& path, std::size_t most,
               }));
 }
 
+// ---- what a znode is, by its children: a LOCK, a semaphore, or the parent of LOCKs -----------
+
+void Survey::OnListed(Frontier::iterator node, const zookeeper::ListReply& reply) {
+  const std::string shown = request_.place.DisplayPath(node->path);
+  switch (reply.error) {
+    case Error::kNone:
+      node->children = std::make_unique<LockChildren>(node->path, reply.children);
+      if (node->children->IsComplete()) return OnChildren(node);
+      node->state = Node::State::kReadingChildren;
+      return;
+    case Error::kNoNode:
+      node->state = Node::State::kDone;
+      if (!IsRoot(*node)) return;
+      result_.exists = false;
+      if (walks_) return;
+      node->state = Node::State::kReading;
+      node->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},
+                                                  LockChildren(node->path, {}), QueueReads{});
+      return;
+    default:
+      node->state = Node::State::kDone;
+      OnNotListed(node->path, reply.error, IsRoot(*node));
+  }
+}
+
+/// `is_wanted`: the survey cannot do without this list.
+void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
+  const std::string shown = request_.place.DisplayPath(path);
+  if (is_wanted || !zookeeper::IsRefusal(error)) {
+    return FailBecause(error, "list", shown, "READ", shown);
+  }
+  result_.unlistable.push_back(shown);
+}
+
+/// False if all requests have been sent.
+bool Survey::SendChildren(Frontier::iterator node) {
+  return node->children->SendNext(
+      {.list = [this](const auto& path, auto done) { AskForChildren(path, std::move(done)); },
+       .get = [this](const auto& path,
+                     auto done) { AskForData(path, request_.most_data, std::move(done)); }},
+      [this, node] { OnChildren(node); });
+}
+
+void Survey::OnChildren(Frontier::iterator node) {
+  const std::unique_ptr<LockChildren> children = std::move(node->children);
+  const Error permits = children->permits_error();
+  if (permits != Error::kNone && permits != Error::kNoNode) {
+    // In other scopes the walk meets this znode again and reports it.
+    if (request_.scope == Scope::kLock) {
+      return OnNotListed(protocol::PermitsPath(node->path), permits, true);
+    }
+  }
+  const Error turnstile = children->turnstile_error();
+  if (children->semaphore() && turnstile != Error::kNone && turnstile != Error::kNoNode) {
+    OnNotListed(protocol::TurnstilePath(node->path), turnstile, false);
+  }
+  LockSurvey lock{.path = request_.place.DisplayPath(node->path), .in_tree = walks_};
+  TakeQueue(node, {std::move(lock),
+                   *children,
+                   {.most_data = request_.most_data,
+                    .most_contenders = walks_ ? request_.most_in_tree : request_.most_contenders,
+                    .with_last_run = request_.with_last_run}});
+}
+
+void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {
+  if (walks_) Walk(node, queue.lock().ignored_children);
+  // Most znodes of a large tree are not LOCKs: do not keep them.
+  if (walks_ && queue.IsEmpty() && !(request_.with_free && MayBeFreeLock(node->path))) {
+    node->state = Node::State::kDone;
+    return;
+  }
+  node->state = Node::State::kReading;
+  node->queue = std::make_unique<SurveyQueue>(std::move(queue));
+}
+
+void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& children) {
+  const auto next = std::next(node);
+  for (const std::string& child : children) {
+    const std::string path = protocol::ChildPath(node->path, child);
+    if (path != "/zookeeper") frontier_.emplace(next, path);
+  }
+}
+
 // ---- reporting ------------------------------------------------------------------------------
 
 /// True if the frontier has changed, so that more requests may be possible.
 bool Survey::Report() {
   bool changed = false;
   while (!frontier_.empty() && sink_->WantsMore()) {
-    Place& first = frontier_.front();
-    if (first.state == Place::State::kReading) {
+    Node& first = frontier_.front();
+    if (first.state == Node::State::kReading) {
       if (!first.queue->ReportContenders(*sink_)) break;
       Finish(frontier_.begin());
-    } else if (first.state != Place::State::kDone) {
+    } else if (first.state != Node::State::kDone) {
       break;
     }
     frontier_.pop_front();
@@ -176,13 +266,28 @@ bool Survey::Report() {
   return changed;
 }
 
+/// Reports the end of a LOCK, or walks below a node that turns out not to be one.
+void Survey::Finish(Frontier::iterator node) {
+  SurveyQueue& queue = *node->queue;
+  std::vector<std::string> to_walk = queue.Strays();
+  if (request_.scope == Scope::kGuess && !queue.is_announced() && queue.HasOthers()) {
+    const auto& ignored = queue.lock().ignored_children;
+    to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
+    std::sort(to_walk.begin(), to_walk.end());
+    walks_ = true;
+  }
+  if (walks_) Walk(node, to_walk);
+  if (walks_ && !queue.is_announced() && !(request_.with_free && queue.IsLock())) return;
+  queue.ReportEnd(*sink_);
+}
+
 void Survey::Complete() {
   std::sort(result_.unlistable.begin(), result_.unlistable.end());
-  resting_ = true;
+  idle_ = true;
   if (!request_.watch) Succeed();
   sink_->OnEnd();
   if (!request_.watch) return;
-  if (result_.exists) return BeAtRest();
+  if (result_.exists) return WaitForChange();
   WatchForCreation();
 }
 
@@ -190,33 +295,33 @@ void Survey::Complete() {
 
 void Survey::WatchForCreation() {
   store().Exists(request_.place.path, Watch::kYes, OnReply([this](const zookeeper::Reply& reply) {
-                   if (!resting_) return;
+                   if (!idle_) return;
                    if (reply.error == Error::kNone) stale_ = true;  // created meanwhile
-                   BeAtRest();
+                   WaitForChange();
                  }));
 }
 
-void Survey::BeAtRest() {
-  Rest();
+void Survey::WaitForChange() {
+  DisarmAnswerDeadline();
   if (stale_) again_at_ = began_ + kLeastPause;
 }
 
 void Survey::Resume() {
-  if (IsOver() || resting_ || !store().IsConnected()) return;
-  Rouse();
+  if (IsOver() || idle_ || !store().IsConnected()) return;
+  ArmAnswerDeadline();
   Pump();
 }
 
 void Survey::Repeat(std::size_t most_contenders) {
   request_.most_contenders = most_contenders;
   stale_ = true;
-  if (resting_) again_at_ = clock_.Now();
+  if (idle_) again_at_ = clock_.Now();
 }
 
 void Survey::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
   cache_.Forget(path);
   stale_ = true;
-  if (resting_ && again_at_ == kNever) again_at_ = began_ + kLeastPause;
+  if (idle_ && again_at_ == kNever) again_at_ = began_ + kLeastPause;
 }
 
 void Survey::OnDisconnected() {
@@ -227,7 +332,7 @@ void Survey::OnDisconnected() {
 
 EventSource::Interest Survey::GetInterest() {
   Interest interest = ServerOperation::GetInterest();
-  if (!IsOver() && resting_ && store().IsConnected()) {
+  if (!IsOver() && idle_ && store().IsConnected()) {
     interest.wake = std::min(interest.wake, again_at_);
   }
   return interest;
@@ -235,8 +340,8 @@ EventSource::Interest Survey::GetInterest() {
 
 void Survey::OnReady(short revents) {
   ServerOperation::OnReady(revents);
-  if (IsOver() || !resting_ || !store().IsConnected() || clock_.Now() < again_at_) return;
-  Rouse();
+  if (IsOver() || !idle_ || !store().IsConnected() || clock_.Now() < again_at_) return;
+  ArmAnswerDeadline();
   StartOver();
   Pump();
 }

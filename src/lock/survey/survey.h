@@ -77,24 +77,24 @@ class Survey final : public ServerOperation {
 
  private:
   /// One znode of the frontier. They are reported in order, but requests may be sent in any order.
-  struct Place {
-    explicit Place(std::string znode) : path(std::move(znode)) {}
+  struct Node {
+    explicit Node(std::string znode) : path(std::move(znode)) {}
     enum class State { kToList, kListing, kReadingChildren, kReading, kDone };
     std::string path;
     State state = State::kToList;
     std::unique_ptr<LockChildren> children;  ///< of a LOCK, until they are known
     std::unique_ptr<SurveyQueue> queue;      ///< of a LOCK, from then on
   };
-  using Frontier = std::list<Place>;  // pending replies keep iterators
+  using Frontier = std::list<Node>;  // pending replies keep iterators
 
   void StartOver();
   void Pump();
   void SendWindow();
-  bool SendNext(Frontier::iterator place);
-  void OnListed(Frontier::iterator place, const zookeeper::ListReply& reply);
-  bool SendChildren(Frontier::iterator place);
-  void OnChildren(Frontier::iterator place);
-  void TakeQueue(Frontier::iterator place, SurveyQueue queue);
+  bool SendNext(Frontier::iterator node);
+  void OnListed(Frontier::iterator node, const zookeeper::ListReply& reply);
+  bool SendChildren(Frontier::iterator node);
+  void OnChildren(Frontier::iterator node);
+  void TakeQueue(Frontier::iterator node, SurveyQueue queue);
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
   /// Call `take` with the cached reply, or else with the servers' reply.
   void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
@@ -103,12 +103,12 @@ class Survey final : public ServerOperation {
                   zookeeper::Done<zookeeper::GetReply> take);
 
   bool Report();
-  void Finish(Frontier::iterator place);
-  void Walk(Frontier::iterator place, const std::vector<std::string>& children);
+  void Finish(Frontier::iterator node);
+  void Walk(Frontier::iterator node, const std::vector<std::string>& children);
   void Complete();
   void WatchForCreation();
-  void BeAtRest();
-  [[nodiscard]] bool IsPlace(const Place& place) const { return place.path == request_.place.path; }
+  void WaitForChange();
+  [[nodiscard]] bool IsRoot(const Node& node) const { return node.path == request_.place.path; }
 
   SurveyRequest request_;
   SurveyResult result_;
@@ -117,16 +117,16 @@ class Survey final : public ServerOperation {
   const Clock& clock_;
 
   Frontier frontier_;
-  bool resting_ = true;   ///< not begun yet, or everything was reported
+  bool idle_ = true;      ///< not begun yet, or everything was reported
   bool pumping_ = false;  ///< Pump() is on the stack
-  bool walks_ = false;    ///< everything below the place is surveyed too
+  bool walks_ = false;    ///< everything below the root is surveyed too
   std::size_t under_way_ = 0;
 
   // When watching:
   ReadCache cache_;
   bool stale_ = false;           ///< something has changed since the survey began
   TimePoint began_{};            ///< when the survey began
-  TimePoint again_at_ = kNever;  ///< resting: when to begin again
+  TimePoint again_at_ = kNever;  ///< when idle: when to begin again
 };
 
 }  // namespace zklock::lock
