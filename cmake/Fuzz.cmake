@@ -16,7 +16,7 @@ list(APPEND fuzzed_sources
      src/transport/sasl_frames.cc
      src/zookeeper/server_answers.cc src/zookeeper/server_list.cc src/zookeeper/store.cc
      src/zookeeper/wire.cc src/zookeeper/connection.cc src/zookeeper/loopback.cc
-     src/zookeeper/result.cc src/zookeeper/session.cc src/zookeeper/session_close.cc
+     src/zookeeper/result.cc src/zookeeper/session.cc
      src/zookeeper/session_requests.cc
      src/lock/data/contender_data.cc src/lock/data/json_fields.cc src/lock/data/lock_children.cc
      src/lock/data/reserved.cc src/lock/data/run_history.cc

@@ -1,16 +1,16 @@
 #include "zookeeper/session.h"
 
-#include <malloc.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/random.h"
-#include "zookeeper/pending_request.h"
 
 namespace zklock::zookeeper {
 namespace {
@@ -22,6 +22,17 @@ constexpr Duration kLongestReconnectDelay = 1s;
 constexpr Duration kLeastAttemptTime = 250ms;
 // What ssh needs to connect to a distant host.
 constexpr Duration kLeastHelperTime = 1s;
+
+// Any number that the library does not use: its xids begin near the time of day.
+constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
+
+// While a session is being closed, the end of zklock (for a second in all) or the next holder waits
+// for it. A silent server must leave time for the others; a distant one gets more.
+constexpr Duration kLeastCloseAnswerTime = 300ms;
+constexpr int kFarFactor = 3;
+
+// Read before other events get their turn: a server may send without pause.
+constexpr int kMostPieces = 64;
 
 using How = AttemptEnd::How;
 
@@ -35,12 +46,10 @@ std::mt19937::result_type RandomSeed() {
 
 Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
                  Access access, Transport* transport)
-    : timeout_(timeout),
-      clock_(clock),
-      access_(std::move(access)),
+    : SessionRequests(clock, timeout, std::move(access)),
+      timeout_(timeout),
       transport_(transport),
-      random_(RandomSeed()),
-      lease_(timeout) {
+      random_(RandomSeed()) {
   SetEndpoints(std::move(endpoints));
 }
 
@@ -81,7 +90,7 @@ std::vector<AttemptFailure> Session::Failures() const {
       if (connection_->state() == Connection::State::kConnecting) end = {How::kConnectUnanswered};
       if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
       if (end) end = connection_->Explained(*end);
-      if (throttle_pause_ > Duration::zero()) end = {How::kThrottles};
+      if (WasThrottled()) end = {How::kThrottles};
     }
     const auto& closers = closers_.servers;
     if (closers_.times > 1 &&
@@ -163,7 +172,7 @@ void Session::OnReady(short revents) {
   }
   Deliver();
   if (give_up_ && phase_ == Phase::kConnected) {
-    LoseConnection({throttle_pause_ > Duration::zero() ? How::kThrottles : How::kFellSilent});
+    LoseConnection({WasThrottled() ? How::kThrottles : How::kFellSilent});
     Deliver();
   }
   give_up_ = false;
@@ -305,6 +314,16 @@ void Session::OnAccepted() {
   });
 }
 
+void Session::OnReply(std::string_view operation, Error error, bool is_answer) {
+  // This connection is of no more use, if it is not closed already.
+  if (error == Error::kConnectionLoss) give_up_ = true;
+  // The servers process requests in order: if a request made them close the connection, it is the
+  // first that is lost.
+  if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = operation;
+  if (is_answer && operation == closers_.request) closers_ = {};
+  if (error == Error::kAuthRequired) auth_required_ = true;
+}
+
 void Session::NoteCloser() {
   if (first_lost_ != closers_.request) closers_ = {.request = first_lost_};
   ++closers_.times;
@@ -398,20 +417,97 @@ void Session::GiveUpServer() {
   ready_.emplace_back([] {});  // so that GetInterest() asks for OnReady()
 }
 
-void Session::Deliver() {
-  delivering_ = true;
-  while (!ready_.empty()) {
-    const std::function<void()> next = std::move(ready_.front());
-    ready_.pop_front();
-    next();
+// ---- the close ------------------------------------------------------------------------------
+
+void Session::BeginClose(std::size_t releases) {
+  listener_ = nullptr;
+  ready_.clear();
+  closing_ = true;
+  releases_ = releases;
+  switch (phase_) {
+    case Phase::kConnected:
+      SendClose();
+      break;
+    case Phase::kApart:
+    case Phase::kRefused:
+      phase_ = credentials_ ? Phase::kApart : Phase::kClosed;
+      retry_at_ = clock_.Now();
+      break;
+    case Phase::kExpired:
+      phase_ = Phase::kClosed;
+      break;
+    case Phase::kClosing:
+    case Phase::kClosed:
+      break;
   }
-  delivering_ = false;
-  if (connection_ != nullptr) connection_->SendNow();
-  if (!holds_garbage_ || !pipeline_.empty()) return;
-  // The library makes an allocation for each name of a list, and the allocator would keep them all
-  // during a wait that may last hours. As long as the list is in use there are more requests.
-  holds_garbage_ = false;
-  malloc_trim(0);
+}
+
+void Session::SendClose() {
+  // The library's own close blocks for up to 4.5 s and does not report whether the servers received
+  // it. All requests that the library has sent precede this close on the same socket. For the
+  // library they end with the socket.
+  std::vector<bool> asked = UnansweredReleases();
+  const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
+  if (under_way != std::exchange(releases_, 0)) asked.clear();
+  closing_socket_.Reset(connection_->TakeSocket(MakeCloseRequest(kCloseXid)));
+  close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
+  closing_helper_ = connection_->TakeHelper();
+  connection_.reset();
+  Clear();
+  if (closing_socket_) {
+    phase_ = Phase::kClosing;
+    closing_until_ = clock_.Now() + CloseAnswerTime();
+    return;
+  }
+  LeaveClosingSocket();
+}
+
+void Session::ReadCloseReply() {
+  std::array<std::byte, 4096> buffer;
+  for (int pieces = 0; pieces < kMostPieces; ++pieces) {
+    const ssize_t size = recv(closing_socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (size <= 0) return LeaveClosingSocket();
+    const bool is_closed = close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size));
+    if (close_scanner_.is_close_refused()) return OnCloseRefused();
+    if (close_scanner_.is_foreign()) return LeaveClosingSocket();
+    if (is_closed) {
+      closing_socket_.Reset();
+      closing_helper_.reset();
+      credentials_.reset();
+      phase_ = Phase::kClosed;
+      return;
+    }
+  }
+  if (clock_.Now() >= closing_until_) LeaveClosingSocket();
+}
+
+// The close may have been done all the same: then the next attempt finds the session expired, which
+// is as good an answer.
+void Session::LeaveClosingSocket() {
+  closing_socket_.Reset();
+  closing_helper_.reset();
+  phase_ = Phase::kApart;
+  retry_at_ = clock_.Now();
+}
+
+void Session::OnCloseRefused() {
+  LeaveClosingSocket();
+  if (closes_as_anybody_) {
+    phase_ = Phase::kRefused;
+  } else {
+    CloseAsAnybody();
+  }
+}
+
+Duration Session::CloseAnswerTime() const {
+  return std::max(kLeastCloseAnswerTime, kFarFactor * handshake_took_);
+}
+
+void Session::CloseAsAnybody() {
+  closes_as_anybody_ = true;
+  access_.credentials = {{.scheme = "digest", .credential = "zklock:close"}};
 }
 
 }  // namespace zklock::zookeeper

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -15,16 +13,10 @@
 #include "base/unique_fd.h"
 #include "zookeeper/access.h"
 #include "zookeeper/connection.h"
-#include "zookeeper/store.h"
+#include "zookeeper/session_requests.h"
 #include "zookeeper/wire.h"
 
-struct ACL_vector;     // the client library's
-struct Stat;           // likewise
-struct String_vector;  // likewise
-
 namespace zklock::zookeeper {
-
-struct PendingRequest;
 
 /// Why the last attempt at an address failed.
 struct AttemptFailure {
@@ -38,7 +30,7 @@ struct AttemptFailure {
 /// Connection for each attempt and its own timeouts, and continues the same session after each
 /// loss until the servers report that it has expired. Nothing here blocks; names are resolved
 /// elsewhere.
-class Session final : public Store, public EventSource {
+class Session final : public SessionRequests, public EventSource {
  public:
   /// `timeout`: the session timeout to request. A later connection requests lease().timeout(), so
   /// that the servers agree on it. The first attempt starts with the first GetInterest().
@@ -91,7 +83,6 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] Duration CloseAnswerTime() const;
 
   // Store
-  void SetListener(StoreListener* listener) override { listener_ = listener; }
   [[nodiscard]] bool IsConnected() const override { return phase_ == Phase::kConnected; }
   /// A server has been asked to accept the session, and has not answered.
   [[nodiscard]] bool IsHandshaking() const {
@@ -99,25 +90,6 @@ class Session final : public Store, public EventSource {
            connection_->state() == Connection::State::kHandshaking;
   }
   [[nodiscard]] std::int64_t session_id() const override;
-  [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
-  void Create(const std::string& path, const std::string& data, NodeKind kind,
-              Done<CreateReply> done) override;
-  void Get(const std::string& path, Watch watch, Done<GetReply> done) override;
-  void List(const std::string& path, Watch watch, Done<ListReply> done) override;
-  void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
-  void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
-  void Set(const std::string& path, const std::string& data, std::int32_t version,
-           Done<SetReply> done) override;
-  void Write(const std::vector<DataWrite>& writes, Done<Reply> done) override;
-  void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
-                      std::int32_t gone_version, Done<Reply> done) override;
-  void MakePersistent(const std::vector<Conversion>& conversions,
-                      const std::vector<std::string>& checked, Done<Reply> done) override;
-  void Sync(const std::string& path, Done<Reply> done) override;
-  void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
-  void GetAcl(const std::string& path, Done<AclReply> done) override;
-  void CheckCreate(const std::string& path, Done<Reply> done) override;
-  void Stamp(const std::string& path, Done<SetReply> done) override;
   void SetHolding(TimePoint stop) override { stop_time_ = stop; }
   void GiveUpServer() override;
   void Renew() override;
@@ -150,12 +122,10 @@ class Session final : public Store, public EventSource {
   /// The helper could not authenticate the connection: there is no session on it.
   void OnHelperRefused(TimePoint now);
   void NoteCloser();
-  void Deliver();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
   [[nodiscard]] Duration ReconnectDelay();
 
-  // The close (session_close.cc).
   void SendClose();
   void ReadCloseReply();
   /// No reply will arrive on it: closes the session over another connection.
@@ -164,43 +134,10 @@ class Session final : public Store, public EventSource {
   /// The next close uses credentials that are made up for it.
   void CloseAsAnybody();
 
-  // Requests (session_requests.cc).
-  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
-  [[nodiscard]] std::vector<bool> UnansweredReleases() const;
-  /// Adds a request to the pipeline, and sends it unless a throttled one has to be sent before it.
-  /// Without a connection it is answered kConnectionLoss.
-  void Request(std::unique_ptr<PendingRequest> pending);
-  /// Gives it to the library. If that refuses it, it is answered kConnectionLoss.
-  void Send(PendingRequest& pending);
-  template <typename R>
-  void Complete(PendingRequest& pending, int result, R reply);
-  template <typename R>
-  void Answer(PendingRequest& pending, R reply);
-  void AnswerLost(PendingRequest& pending);
-  /// The connection is gone: the requests without an answer will get none.
-  void AnswerAllLost();
-  /// Gives Deliver() the answers that the order permits.
-  void TakeAnswers();
-  [[nodiscard]] bool IsBehindThrottled(const PendingRequest& pending) const;
-  /// Whether a request waits to be sent again.
-  [[nodiscard]] bool IsThrottled() const;
-  /// Sends the first of them, if its time has come and no request is in progress.
-  void SendThrottled(TimePoint now);
-  [[nodiscard]] TimePoint NextSend() const;
-  static int SendMulti(PendingRequest& request, zhandle_t* handle);
-  static std::unique_ptr<PendingRequest> Transaction(std::string_view operation,
-                                                     const std::vector<DataWrite>& writes,
-                                                     std::size_t more);
-  static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
-  static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
-  static void OnSet(int result, const ::Stat* stat, const void* data);
-  static void OnGotAcl(int result, ::ACL_vector* acl, ::Stat* stat, const void* data);
-  static void OnListed(int result, const ::String_vector* names, const void* data);
-  static void OnExists(int result, const ::Stat* stat, const void* data);
-  static void OnDone(int result, const void* data);
-  static void OnStamped(int result, const void* data);
-  static void OnSynced(int result, const char* path, const void* data);
-  static void OnWatchEvent(zhandle_t* handle, int type, int state, const char* path, void* self);
+  // SessionRequests
+  [[nodiscard]] Connection* connection() override { return connection_.get(); }
+  void OnReply(std::string_view operation, Error error, bool is_answer) override;
+  void OnServed() override { SetEnd(std::nullopt); }
 
   std::vector<Endpoint> endpoints_;
   std::vector<std::optional<AttemptEnd>> ends_;  // by endpoint: how the last attempt failed
@@ -210,11 +147,8 @@ class Session final : public Store, public EventSource {
 
   Duration timeout_;
   Duration connect_timeout_ = std::chrono::seconds(15);
-  const Clock& clock_;
-  Access access_;
   Transport* transport_;
   std::minstd_rand random_;
-  StoreListener* listener_ = nullptr;
 
   Phase phase_ = Phase::kApart;
   bool closing_ = false;
@@ -222,7 +156,6 @@ class Session final : public Store, public EventSource {
   bool auth_required_ = false;      // this server requires credentials, and closes the connection
   bool closes_as_anybody_ = false;  // the close uses made-up credentials
   std::optional<Credentials> credentials_;
-  protocol::Lease lease_;
   Duration granted_timeout_{};
   std::optional<Duration> timeout_before_;
   std::optional<TimePoint> stop_time_;  // set while something is held
@@ -243,19 +176,12 @@ class Session final : public Store, public EventSource {
   Closers closers_;
   std::string_view first_lost_;  // the first request that was lost with the connection
 
-  std::deque<std::unique_ptr<PendingRequest>> pipeline_;  // not yet delivered, in order
-  TimePoint send_again_at_{};                             // for throttled requests
-  Duration throttle_pause_{};  // the last one; zero: the last answer was not "throttled"
-  std::size_t releases_ = 0;   // how many WriteAndDelete() release everything; 0: the close does
+  std::size_t releases_ = 0;  // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
   std::unique_ptr<Helper> closing_helper_;  // what that socket leads to
   TimePoint closing_until_{};               // then another server is tried
   ReplyScanner close_scanner_{0};
-
-  bool holds_garbage_ = false;               // in the allocator, after a long list: see Deliver()
-  std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered
-  bool delivering_ = false;
 };
 
 }  // namespace zklock::zookeeper

@@ -1,3 +1,6 @@
+#include "zookeeper/session_requests.h"
+
+#include <malloc.h>
 #include <zookeeper/zookeeper.h>
 
 #include <algorithm>
@@ -5,14 +8,9 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
-#include "zookeeper/pending_request.h"
 #include "zookeeper/result.h"
-#include "zookeeper/session.h"
-
-// The Store half of Session: from a call to the client library, and from the library's C callbacks
-// to an answer. No answer is delivered inside a callback: exceptions must not pass through the
-// library's frames, and the receiver may close the connection.
 
 namespace zklock::zookeeper {
 namespace {
@@ -85,17 +83,163 @@ std::optional<Change> ToChange(int type) {
 
 }  // namespace
 
-// The pipeline keeps the contract of Store: answers are delivered in the order of the requests. A
-// server that throttles a request has not done it, but may have done those after it. They are all
-// sent again, one by one and in order, except writes that succeeded. So each answer is from a time
-// when all requests before it were done, as if nothing had been throttled.
+/// One request of a Session, from its call to the delivery of its answer. The client library's
+/// callbacks get a pointer to it.
+struct SessionRequests::Pending {
+  enum class State {
+    kSent,       ///< the library has it, and will give it to exactly one callback
+    kThrottled,  ///< to be sent, for the first time or again
+    kAnswered,   ///< `deliver` is to be called once all requests before it are answered
+  };
+  /// `name`: the name of the function; a literal. `expected`: see ReplyCheck::Expect().
+  template <typename R>
+  Pending(std::string_view name, std::string expected, Done<R> receiver)
+      : operation(name), fields(std::move(expected)), done(std::move(receiver)) {}
 
-void Session::Request(std::unique_ptr<PendingRequest> pending) {
+  State state = State::kThrottled;
+  SessionRequests* session = nullptr;
+  TimePoint sent{};
+  bool commits = false;   // success means that a quorum has committed it
+  bool releases = false;  // a WriteAndDelete()
+  bool is_write = false;  // not to be done twice
+  std::string_view operation;
+  std::string fields;  // of the answer
+  std::function<int(Pending&, zhandle_t*)> send;
+  std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>,
+               Done<AclReply>>
+      done;
+  std::function<void()> deliver;
+  // The library reads and writes these until the answer to a multi arrives.
+  std::vector<std::string> paths;
+  std::vector<std::string> data;
+  std::vector<zoo_op_t> operations;
+  std::vector<zoo_op_result_t> results;
+  Stat stat{};
+
+  // The client library's callbacks. `data`: the request.
+  static Pending& Of(const void* data) { return *static_cast<Pending*>(const_cast<void*>(data)); }
+  template <typename R>
+  static void Complete(const void* data, int result, R reply) {
+    Of(data).session->Complete(Of(data), result, std::move(reply));
+  }
+
+  static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data) {
+    CreateReply reply;
+    if (result == ZOK && path != nullptr) reply.path = path;
+    if (result == ZOK) reply.stat = ToNodeStat(stat);
+    Complete(data, result, std::move(reply));
+  }
+
+  static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data) {
+    GetReply reply;
+    if (result == ZOK && value != nullptr && size > 0) {
+      reply.data.assign(value, static_cast<std::size_t>(size));
+    }
+    if (result == ZOK) reply.stat = ToNodeStat(stat);
+    Complete(data, result, std::move(reply));
+  }
+
+  static void OnGotAcl(int result, ::ACL_vector* acl, ::Stat* /*stat*/, const void* data) {
+    AclReply reply;
+    if (result == ZOK && acl != nullptr) {
+      for (int i = 0; i < acl->count; ++i) {
+        const ACL& entry = acl->data[i];
+        reply.entries.push_back(
+            {entry.id.scheme, entry.id.id, static_cast<unsigned>(entry.perms & ZOO_PERM_ALL)});
+      }
+    }
+    Complete(data, result, std::move(reply));
+  }
+
+  static void OnListed(int result, const ::String_vector* names, const void* data) {
+    ListReply reply;
+    if (result == ZOK && names != nullptr) {
+      std::size_t bytes = 0;
+      for (int i = 0; i < names->count; ++i) bytes += std::strlen(names->data[i]);
+      reply.children.Reserve(static_cast<std::size_t>(names->count), bytes);
+      for (int i = 0; i < names->count; ++i) reply.children.Add(names->data[i]);
+      if (names->count >= kLongList) Of(data).session->holds_garbage_ = true;
+    }
+    Complete(data, result, std::move(reply));
+  }
+
+  static void OnSet(int result, const ::Stat* stat, const void* data) {
+    SetReply reply;
+    if (result == ZOK) reply.stat = ToNodeStat(stat);
+    Complete(data, result, reply);
+  }
+
+  static void OnExists(int result, const ::Stat* /*stat*/, const void* data) {
+    OnDone(result, data);
+  }
+
+  static void OnDone(int result, const void* data) { Complete(data, result, Reply{}); }
+
+  static void OnSynced(int result, const char* /*path*/, const void* data) { OnDone(result, data); }
+
+  static void OnStamped(int result, const void* data) {
+    SetReply reply;
+    if (result == ZOK) reply.stat = ToNodeStat(&Of(data).stat);
+    Complete(data, result, reply);
+  }
+
+  static void OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
+                           void* self) {
+    // The library also reports the connection's end to every watcher; that is reported once
+    // elsewhere.
+    const std::optional<Change> change = ToChange(type);
+    if (!change || path == nullptr) return;
+    auto* session = static_cast<SessionRequests*>(self);
+    session->ready_.emplace_back([session, path = std::string(path), change = *change] {
+      if (session->listener_ != nullptr) session->listener_->OnWatch(path, change);
+    });
+  }
+
+  /// Makes it a transaction of `count` operations.
+  void SetOperations(std::size_t count) {
+    operations.resize(count);
+    results.resize(count);
+    send = SendMulti;
+  }
+
+  /// Makes it a transaction that begins with `writes`, and has room for `more` operations.
+  void SetWrites(const std::vector<DataWrite>& writes, std::size_t more) {
+    is_write = true;
+    SetOperations(writes.size() + more);
+    paths.reserve(operations.size());
+    for (const DataWrite& one : writes) {
+      paths.push_back(one.path);
+      data.push_back(one.data);
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      zoo_set_op_init(&operations[i], paths[i].c_str(), data[i].data(),
+                      static_cast<int>(data[i].size()), writes[i].version, nullptr);
+    }
+  }
+
+  static int SendMulti(Pending& request, zhandle_t* handle) {
+    request.fields = "m";
+    for (const zoo_op_t& one : request.operations) {
+      request.fields += one.type == ZOO_CREATE_OP ? 's' : one.type == ZOO_SETDATA_OP ? 'S' : '-';
+    }
+    const bool is_stamp = std::holds_alternative<Done<SetReply>>(request.done);
+    return zoo_amulti(handle, static_cast<int>(request.operations.size()),
+                      request.operations.data(), request.results.data(),
+                      is_stamp ? OnStamped : OnDone, &request);
+  }
+};
+
+SessionRequests::SessionRequests(const Clock& clock, Duration timeout, Access access)
+    : clock_(clock), access_(std::move(access)), lease_(timeout) {}
+
+SessionRequests::~SessionRequests() = default;
+
+void SessionRequests::Request(std::unique_ptr<Pending> pending) {
   pending->session = this;
   pending->sent = clock_.Now();
   const bool waits = IsThrottled();
   pipeline_.push_back(std::move(pending));
-  if (phase_ != Phase::kConnected) {
+  if (!IsConnected()) {
     AnswerLost(*pipeline_.back());
     TakeAnswers();
   } else if (!waits) {
@@ -103,30 +247,24 @@ void Session::Request(std::unique_ptr<PendingRequest> pending) {
   }
 }
 
-void Session::Send(PendingRequest& pending) {
+void SessionRequests::Send(Pending& pending) {
   pending.sent = clock_.Now();
-  pending.state = PendingRequest::State::kSent;
-  connection_->HoldBack();
-  const bool is_sent = pending.send(pending, connection_->handle()) == ZOK;
+  pending.state = Pending::State::kSent;
+  connection()->HoldBack();
+  const bool is_sent = pending.send(pending, connection()->handle()) == ZOK;
   // All requests of one wake-up leave in one segment, and a release together with the close.
-  if (!delivering_ && !pending.releases) connection_->SendNow();
-  if (is_sent) return connection_->Expect(pending.fields);
+  if (!delivering_ && !pending.releases) connection()->SendNow();
+  if (is_sent) return connection()->Expect(pending.fields);
   AnswerLost(pending);
   TakeAnswers();
 }
 
 template <typename R>
-void Session::Complete(PendingRequest& pending, int result, R reply) {
+void SessionRequests::Complete(Pending& pending, int result, R reply) {
   const Error error = ToError(result);
-  // This connection is of no more use, if it is not closed already.
-  if (error == Error::kConnectionLoss) give_up_ = true;
-  // The servers process requests in order: if a request made them close the connection, it is the
-  // first that is lost.
-  if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = pending.operation;
-  if (IsAnswer(result) && pending.operation == closers_.request) closers_ = {};
-  if (error == Error::kAuthRequired) auth_required_ = true;
+  OnReply(pending.operation, error, IsAnswer(result));
   if (error == Error::kThrottled) {
-    pending.state = PendingRequest::State::kThrottled;
+    pending.state = Pending::State::kThrottled;
     throttle_pause_ = std::clamp(2 * throttle_pause_, kLeastThrottlePause, kMostThrottlePause);
     send_again_at_ = clock_.Now() + throttle_pause_;
     return;  // this proves nothing about the session
@@ -138,12 +276,12 @@ void Session::Complete(PendingRequest& pending, int result, R reply) {
   }
   if (IsAnswer(result) && IsBehindThrottled(pending)) {
     if (!pending.is_write || error != Error::kNone) {
-      pending.state = PendingRequest::State::kThrottled;
+      pending.state = Pending::State::kThrottled;
       return;
     }
   } else {
     throttle_pause_ = {};
-    if (IsAnswer(result)) SetEnd(std::nullopt);
+    if (IsAnswer(result)) OnServed();
   }
   reply.error = error;
   reply.sent = pending.sent;
@@ -152,14 +290,14 @@ void Session::Complete(PendingRequest& pending, int result, R reply) {
 }
 
 template <typename R>
-void Session::Answer(PendingRequest& pending, R reply) {
-  pending.state = PendingRequest::State::kAnswered;
+void SessionRequests::Answer(Pending& pending, R reply) {
+  pending.state = Pending::State::kAnswered;
   pending.deliver = [done = std::move(std::get<Done<R>>(pending.done)), reply = std::move(reply)] {
     done(reply);
   };
 }
 
-void Session::AnswerLost(PendingRequest& pending) {
+void SessionRequests::AnswerLost(Pending& pending) {
   std::visit(
       [&]<typename R>(const Done<R>& /*done*/) {
         R reply;
@@ -170,283 +308,170 @@ void Session::AnswerLost(PendingRequest& pending) {
       pending.done);
 }
 
-void Session::AnswerAllLost() {
+void SessionRequests::AnswerAllLost() {
   for (const auto& pending : pipeline_) {
-    if (pending->state != PendingRequest::State::kAnswered) AnswerLost(*pending);
+    if (pending->state != Pending::State::kAnswered) AnswerLost(*pending);
   }
   TakeAnswers();
   throttle_pause_ = {};
 }
 
-void Session::TakeAnswers() {
-  while (!pipeline_.empty() && pipeline_.front()->state == PendingRequest::State::kAnswered) {
+void SessionRequests::TakeAnswers() {
+  while (!pipeline_.empty() && pipeline_.front()->state == Pending::State::kAnswered) {
     ready_.push_back(std::move(pipeline_.front()->deliver));
     pipeline_.pop_front();
   }
 }
 
-bool Session::IsBehindThrottled(const PendingRequest& pending) const {
+bool SessionRequests::IsBehindThrottled(const Pending& pending) const {
   for (const auto& before : pipeline_) {
     if (before.get() == &pending) return false;
-    if (before->state == PendingRequest::State::kThrottled) return true;
+    if (before->state == Pending::State::kThrottled) return true;
   }
   return false;
 }
 
-bool Session::IsThrottled() const {
+bool SessionRequests::IsThrottled() const {
   return std::any_of(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
-    return pending->state == PendingRequest::State::kThrottled;
+    return pending->state == Pending::State::kThrottled;
   });
 }
 
-TimePoint Session::NextSend() const {
+TimePoint SessionRequests::NextSend() const {
   // If a request is in progress, its callback runs first.
-  const bool is_in_progress = std::any_of(
-      pipeline_.begin(), pipeline_.end(),
-      [](const auto& pending) { return pending->state == PendingRequest::State::kSent; });
+  const bool is_in_progress =
+      std::any_of(pipeline_.begin(), pipeline_.end(),
+                  [](const auto& pending) { return pending->state == Pending::State::kSent; });
   return is_in_progress || !IsThrottled() ? kNever : send_again_at_;
 }
 
-void Session::SendThrottled(TimePoint now) {
+void SessionRequests::SendThrottled(TimePoint now) {
   if (now < NextSend()) return;
   // One at a time: servers that throttle may accept one request where they refuse several.
   Send(**std::find_if(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
-    return pending->state == PendingRequest::State::kThrottled;
+    return pending->state == Pending::State::kThrottled;
   }));
 }
 
-std::vector<bool> Session::UnansweredReleases() const {
+void SessionRequests::Clear() {
+  pipeline_.clear();
+  ready_.clear();
+}
+
+void SessionRequests::Deliver() {
+  delivering_ = true;
+  while (!ready_.empty()) {
+    const std::function<void()> next = std::move(ready_.front());
+    ready_.pop_front();
+    next();
+  }
+  delivering_ = false;
+  if (connection() != nullptr) connection()->SendNow();
+  if (!holds_garbage_ || !pipeline_.empty()) return;
+  // The library makes an allocation for each name of a list, and the allocator would keep them all
+  // during a wait that may last hours. As long as the list is in use there are more requests.
+  holds_garbage_ = false;
+  malloc_trim(0);
+}
+
+std::vector<bool> SessionRequests::UnansweredReleases() const {
   std::vector<bool> releases;
   for (const auto& pending : pipeline_) {
-    if (pending->state == PendingRequest::State::kSent) releases.push_back(pending->releases);
+    if (pending->state == Pending::State::kSent) releases.push_back(pending->releases);
   }
   return releases;
 }
 
-void Session::OnCreated(int result, const char* path, const ::Stat* stat, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  CreateReply reply;
-  if (result == ZOK && path != nullptr) reply.path = path;
-  if (result == ZOK) reply.stat = ToNodeStat(stat);
-  pending->session->Complete(*pending, result, std::move(reply));
-}
-
-void Session::OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  GetReply reply;
-  if (result == ZOK && value != nullptr && size > 0) {
-    reply.data.assign(value, static_cast<std::size_t>(size));
-  }
-  if (result == ZOK) reply.stat = ToNodeStat(stat);
-  pending->session->Complete(*pending, result, std::move(reply));
-}
-
-void Session::OnGotAcl(int result, ::ACL_vector* acl, ::Stat* /*stat*/, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  AclReply reply;
-  if (result == ZOK && acl != nullptr) {
-    for (int i = 0; i < acl->count; ++i) {
-      const ACL& entry = acl->data[i];
-      reply.entries.push_back(
-          {entry.id.scheme, entry.id.id, static_cast<unsigned>(entry.perms & ZOO_PERM_ALL)});
-    }
-  }
-  pending->session->Complete(*pending, result, std::move(reply));
-}
-
-void Session::OnListed(int result, const ::String_vector* names, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  ListReply reply;
-  if (result == ZOK && names != nullptr) {
-    std::size_t bytes = 0;
-    for (int i = 0; i < names->count; ++i) bytes += std::strlen(names->data[i]);
-    reply.children.Reserve(static_cast<std::size_t>(names->count), bytes);
-    for (int i = 0; i < names->count; ++i) reply.children.Add(names->data[i]);
-    if (names->count >= kLongList) pending->session->holds_garbage_ = true;
-  }
-  pending->session->Complete(*pending, result, std::move(reply));
-}
-
-void Session::OnSet(int result, const ::Stat* stat, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  SetReply reply;
-  if (result == ZOK) reply.stat = ToNodeStat(stat);
-  pending->session->Complete(*pending, result, reply);
-}
-
-void Session::OnExists(int result, const ::Stat* /*stat*/, const void* data) {
-  OnDone(result, data);
-}
-
-void Session::OnDone(int result, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  pending->session->Complete(*pending, result, Reply{});
-}
-
-void Session::OnSynced(int result, const char* /*path*/, const void* data) { OnDone(result, data); }
-
-void Session::OnStamped(int result, const void* data) {
-  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  SetReply reply;
-  if (result == ZOK) reply.stat = ToNodeStat(&pending->stat);
-  pending->session->Complete(*pending, result, reply);
-}
-
-void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
-                           void* self) {
-  // The library also reports the connection's end to every watcher; that is reported once
-  // elsewhere.
-  const std::optional<Change> change = ToChange(type);
-  if (!change || path == nullptr) return;
-  auto* session = static_cast<Session*>(self);
-  session->ready_.emplace_back([session, path = std::string(path), change = *change] {
-    if (session->listener_ != nullptr) session->listener_->OnWatch(path, change);
-  });
-}
-
-int Session::SendMulti(PendingRequest& request, zhandle_t* handle) {
-  request.fields = "m";
-  for (const zoo_op_t& one : request.operations) {
-    request.fields += one.type == ZOO_CREATE_OP ? 's' : one.type == ZOO_SETDATA_OP ? 'S' : '-';
-  }
-  const bool is_stamp = std::holds_alternative<Done<SetReply>>(request.done);
-  return zoo_amulti(handle, static_cast<int>(request.operations.size()), request.operations.data(),
-                    request.results.data(), is_stamp ? OnStamped : OnDone, &request);
-}
-
-void Session::Create(const std::string& path, const std::string& data, NodeKind kind,
-                     Done<CreateReply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Create";
-  pending->fields = "sS";
-  pending->done = std::move(done);
+void SessionRequests::Create(const std::string& path, const std::string& data, NodeKind kind,
+                             Done<CreateReply> done) {
+  auto pending = std::make_unique<Pending>("Create", "sS", std::move(done));
   pending->is_write = true;
   pending->commits = true;
-  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_acreate2(handle, path.c_str(), data.data(), static_cast<int>(data.size()),
-                        ToAclVector(access_.acl, IsShared(kind)), CreateMode(kind), OnCreated,
-                        &request);
+                        ToAclVector(access_.acl, IsShared(kind)), CreateMode(kind),
+                        Pending::OnCreated, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Get";
-  pending->fields = "bS";
-  pending->done = std::move(done);
-  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
-    return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
-                     OnGot, &request);
+void SessionRequests::Get(const std::string& path, Watch watch, Done<GetReply> done) {
+  auto pending = std::make_unique<Pending>("Get", "bS", std::move(done));
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+    return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? Pending::OnWatchEvent : nullptr,
+                     this, Pending::OnGot, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::GetAcl(const std::string& path, Done<AclReply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "GetAcl";
-  pending->fields = "aS";
-  pending->done = std::move(done);
-  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
-    return zoo_aget_acl(handle, path.c_str(), OnGotAcl, &request);
+void SessionRequests::GetAcl(const std::string& path, Done<AclReply> done) {
+  auto pending = std::make_unique<Pending>("GetAcl", "aS", std::move(done));
+  pending->send = [=](Pending& request, zhandle_t* handle) {
+    return zoo_aget_acl(handle, path.c_str(), Pending::OnGotAcl, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "List";
-  pending->fields = "v";
-  pending->done = std::move(done);
-  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
-    return zoo_awget_children(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr,
-                              this, OnListed, &request);
+void SessionRequests::List(const std::string& path, Watch watch, Done<ListReply> done) {
+  auto pending = std::make_unique<Pending>("List", "v", std::move(done));
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+    return zoo_awget_children(handle, path.c_str(),
+                              watch == Watch::kYes ? Pending::OnWatchEvent : nullptr, this,
+                              Pending::OnListed, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Exists";
-  pending->fields = "S";
-  pending->done = std::move(done);
-  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
-    return zoo_awexists(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
-                        OnExists, &request);
+void SessionRequests::Exists(const std::string& path, Watch watch, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("Exists", "S", std::move(done));
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+    return zoo_awexists(handle, path.c_str(),
+                        watch == Watch::kYes ? Pending::OnWatchEvent : nullptr, this,
+                        Pending::OnExists, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Delete";
-  pending->done = std::move(done);
+void SessionRequests::Delete(const std::string& path, std::int32_t version, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("Delete", "", std::move(done));
   pending->is_write = true;
-  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
-    return zoo_adelete(handle, path.c_str(), version, OnDone, &request);
+  pending->send = [=](Pending& request, zhandle_t* handle) {
+    return zoo_adelete(handle, path.c_str(), version, Pending::OnDone, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::Set(const std::string& path, const std::string& data, std::int32_t version,
-                  Done<SetReply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Set";
-  pending->fields = "S";
-  pending->done = std::move(done);
+void SessionRequests::Set(const std::string& path, const std::string& data, std::int32_t version,
+                          Done<SetReply> done) {
+  auto pending = std::make_unique<Pending>("Set", "S", std::move(done));
   pending->is_write = true;
   pending->commits = true;
-  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
+  pending->send = [=](Pending& request, zhandle_t* handle) {
     return zoo_aset(handle, path.c_str(), data.data(), static_cast<int>(data.size()), version,
-                    OnSet, &request);
+                    Pending::OnSet, &request);
   };
   Request(std::move(pending));
 }
 
-/// A transaction that begins with `writes`, and has room for `more` operations.
-std::unique_ptr<PendingRequest> Session::Transaction(std::string_view operation,
-                                                     const std::vector<DataWrite>& writes,
-                                                     std::size_t more) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = operation;
-  pending->is_write = true;
-  pending->operations.resize(writes.size() + more);
-  pending->results.resize(pending->operations.size());
-  pending->paths.reserve(pending->operations.size());
-  for (const DataWrite& one : writes) {
-    pending->paths.push_back(one.path);
-    pending->data.push_back(one.data);
-  }
-  for (std::size_t i = 0; i < writes.size(); ++i) {
-    const std::string& data = pending->data[i];
-    zoo_set_op_init(&pending->operations[i], pending->paths[i].c_str(), data.data(),
-                    static_cast<int>(data.size()), writes[i].version, nullptr);
-  }
-  pending->send = SendMulti;
-  return pending;
-}
-
-void Session::Write(const std::vector<DataWrite>& writes, Done<Reply> done) {
-  auto pending = Transaction("Write", writes, 0);
-  pending->done = std::move(done);
+void SessionRequests::Write(const std::vector<DataWrite>& writes, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("Write", "", std::move(done));
+  pending->SetWrites(writes, 0);
   Request(std::move(pending));
 }
 
-void Session::WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
-                             std::int32_t gone_version, Done<Reply> done) {
-  auto pending = Transaction("WriteAndDelete", writes, 1);
-  pending->done = std::move(done);
+void SessionRequests::WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+                                     std::int32_t gone_version, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("WriteAndDelete", "", std::move(done));
+  pending->SetWrites(writes, 1);
   pending->releases = true;
   pending->paths.push_back(gone);
   zoo_delete_op_init(&pending->operations.back(), pending->paths.back().c_str(), gone_version);
   Request(std::move(pending));
 }
 
-void Session::MakePersistent(const std::vector<Conversion>& conversions,
-                             const std::vector<std::string>& checked, Done<Reply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "MakePersistent";
-  pending->done = std::move(done);
+void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
+                                     const std::vector<std::string>& checked, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("MakePersistent", "", std::move(done));
   pending->is_write = true;
   pending->commits = true;
   pending->paths = checked;
@@ -461,8 +486,7 @@ void Session::MakePersistent(const std::vector<Conversion>& conversions,
   for (const Conversion& one : conversions) {
     operations += 3 + static_cast<std::size_t>(skipped(one));
   }
-  pending->operations.resize(operations);
-  pending->results.resize(pending->operations.size());
+  pending->SetOperations(operations);
   zoo_op_t* operation = pending->operations.data();
   for (std::size_t i = 0; i < checked.size(); ++i) {
     zoo_check_op_init(operation++, pending->paths[i].c_str(), -1);
@@ -480,67 +504,51 @@ void Session::MakePersistent(const std::vector<Conversion>& conversions,
                       version, nullptr);
     }
   }
-  pending->send = SendMulti;
   Request(std::move(pending));
 }
 
-void Session::Sync(const std::string& path, Done<Reply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Sync";
-  pending->fields = "s";
-  pending->done = std::move(done);
-  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
-    return zoo_async(handle, path.c_str(), OnSynced, &request);
+void SessionRequests::Sync(const std::string& path, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("Sync", "s", std::move(done));
+  pending->send = [=](Pending& request, zhandle_t* handle) {
+    return zoo_async(handle, path.c_str(), Pending::OnSynced, &request);
   };
   Request(std::move(pending));
 }
 
-void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Check";
-  pending->done = std::move(done);
+void SessionRequests::Check(const std::vector<std::string>& paths, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("Check", "", std::move(done));
   pending->commits = true;
   pending->paths = paths;
-  pending->operations.resize(paths.size());
-  pending->results.resize(paths.size());
+  pending->SetOperations(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     zoo_check_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
   }
-  pending->send = SendMulti;
   Request(std::move(pending));
 }
 
-void Session::CheckCreate(const std::string& path, Done<Reply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "CheckCreate";
-  pending->done = std::move(done);
+void SessionRequests::CheckCreate(const std::string& path, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("CheckCreate", "", std::move(done));
   pending->paths = {path};
-  pending->operations.resize(2);
-  pending->results.resize(2);
+  pending->SetOperations(2);
   for (zoo_op_t& operation : pending->operations) {
     zoo_create_op_init(&operation, pending->paths[0].c_str(), "", 0, ToAclVector(access_.acl),
                        ZOO_EPHEMERAL, nullptr, 0);
   }
-  pending->send = SendMulti;
   Request(std::move(pending));
 }
 
-void Session::Stamp(const std::string& path, Done<SetReply> done) {
-  auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "Stamp";
-  pending->done = std::move(done);
+void SessionRequests::Stamp(const std::string& path, Done<SetReply> done) {
+  auto pending = std::make_unique<Pending>("Stamp", "", std::move(done));
   pending->is_write = true;
   pending->commits = true;
   pending->paths = {path};
-  pending->operations.resize(3);
-  pending->results.resize(3);
+  pending->SetOperations(3);
   const char* const name = pending->paths[0].c_str();
   // The library has no create2 in a transaction: the write of nothing returns the metadata.
   zoo_create_op_init(&pending->operations[0], name, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL,
                      nullptr, 0);
   zoo_set_op_init(&pending->operations[1], name, "", 0, -1, &pending->stat);
   zoo_delete_op_init(&pending->operations[2], name, -1);
-  pending->send = SendMulti;
   Request(std::move(pending));
 }
 

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "zookeeper/access.h"
+#include "zookeeper/connection.h"
+#include "zookeeper/store.h"
+
+namespace zklock::zookeeper {
+
+/// The requests of a Session: from a call to the client library, and from the library's C callbacks
+/// to an answer. No answer is delivered inside a callback: exceptions must not pass through the
+/// library's frames, and the receiver may close the connection.
+///
+/// The pipeline keeps the contract of Store: answers are delivered in the order of the requests. A
+/// server that throttles a request has not done it, but may have done those after it. They are all
+/// sent again, one by one and in order, except writes that succeeded. So each answer is from a time
+/// when all requests before it were done, as if nothing had been throttled.
+class SessionRequests : public Store {
+ public:
+  void SetListener(StoreListener* listener) override { listener_ = listener; }
+  [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
+  void Create(const std::string& path, const std::string& data, NodeKind kind,
+              Done<CreateReply> done) override;
+  void Get(const std::string& path, Watch watch, Done<GetReply> done) override;
+  void List(const std::string& path, Watch watch, Done<ListReply> done) override;
+  void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
+  void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
+  void Set(const std::string& path, const std::string& data, std::int32_t version,
+           Done<SetReply> done) override;
+  void Write(const std::vector<DataWrite>& writes, Done<Reply> done) override;
+  void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+                      std::int32_t gone_version, Done<Reply> done) override;
+  void MakePersistent(const std::vector<Conversion>& conversions,
+                      const std::vector<std::string>& checked, Done<Reply> done) override;
+  void Sync(const std::string& path, Done<Reply> done) override;
+  void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
+  void GetAcl(const std::string& path, Done<AclReply> done) override;
+  void CheckCreate(const std::string& path, Done<Reply> done) override;
+  void Stamp(const std::string& path, Done<SetReply> done) override;
+
+ protected:
+  SessionRequests(const Clock& clock, Duration timeout, Access access);
+  ~SessionRequests() override;
+
+  /// The one that requests are sent on while IsConnected(); null without one.
+  [[nodiscard]] virtual Connection* connection() = 0;
+  /// The library has completed a request. `is_answer`: the server has answered it.
+  virtual void OnReply(std::string_view operation, Error error, bool is_answer) = 0;
+  /// The server answers in order, and does not throttle.
+  virtual void OnServed() = 0;
+
+  /// Calls the receivers of all answers and events in `ready_`.
+  void Deliver();
+  /// The connection is gone: the requests without an answer will get none.
+  void AnswerAllLost();
+  /// Forgets all requests: nothing is called for them any more.
+  void Clear();
+  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
+  [[nodiscard]] std::vector<bool> UnansweredReleases() const;
+  /// The server throttled the last request that it answered.
+  [[nodiscard]] bool WasThrottled() const { return throttle_pause_ > Duration::zero(); }
+  /// When to call SendThrottled().
+  [[nodiscard]] TimePoint NextSend() const;
+  /// Sends the first throttled request, if its time has come and no request is in progress.
+  void SendThrottled(TimePoint now);
+
+  const Clock& clock_;
+  Access access_;
+  protocol::Lease lease_;
+  StoreListener* listener_ = nullptr;
+  std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered
+
+ private:
+  struct Pending;
+
+  /// Adds a request to the pipeline, and sends it unless a throttled one has to be sent before it.
+  /// Without a connection it is answered kConnectionLoss.
+  void Request(std::unique_ptr<Pending> pending);
+  /// Gives it to the library. If that refuses it, it is answered kConnectionLoss.
+  void Send(Pending& pending);
+  template <typename R>
+  void Complete(Pending& pending, int result, R reply);
+  template <typename R>
+  void Answer(Pending& pending, R reply);
+  void AnswerLost(Pending& pending);
+  /// Gives Deliver() the answers that the order permits.
+  void TakeAnswers();
+  [[nodiscard]] bool IsBehindThrottled(const Pending& pending) const;
+  /// Whether a request waits to be sent again.
+  [[nodiscard]] bool IsThrottled() const;
+
+  std::deque<std::unique_ptr<Pending>> pipeline_;  // not yet delivered, in order
+  TimePoint send_again_at_{};                      // for throttled requests
+  Duration throttle_pause_{};   // the last one; zero: the last answer was not "throttled"
+  bool holds_garbage_ = false;  // in the allocator, after a long list: see Deliver()
+  bool delivering_ = false;
+};
+
+}  // namespace zklock::zookeeper
