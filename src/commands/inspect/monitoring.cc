@@ -1,22 +1,30 @@
 #include "commands/inspect/monitoring.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "base/exit_status.h"
+#include "base/unique_fd.h"
 #include "cli/reports/report_queue.h"
 #include "cli/text/printable.h"
 #include "cli/text/queue_messages.h"
 #include "cli/views/queue_check.h"
 #include "cli/views/queue_metrics.h"
-#include "commands/inspect/new_file.h"
 #include "commands/session/console.h"
 #include "commands/session/exit.h"
 #include "commands/session/output.h"
@@ -43,6 +51,79 @@ bool IsAboutPath(const lock::ServerOperation& operation) {
   if (!operation.failure()) return false;
   const auto* refused = std::get_if<lock::Refused>(&*operation.failure());
   return refused != nullptr && refused->error == zookeeper::Error::kNoAuth;
+}
+
+// ---- a file that is replaced whole ------------------------------------------------------------
+
+/// Why a NewFile could not be written, without its name.
+class NotReplaced : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A file that is written under a temporary name beside its own, and takes its name when it is
+/// complete: readers see the old file or the new one, never a part. Until then the destructor
+/// deletes it. Throws NotReplaced.
+class NewFile {
+ public:
+  /// What has that name already must be a regular file, not a device or a symbolic link, which
+  /// would be replaced by the file.
+  explicit NewFile(std::string path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  /// Writes all of `text` to the disk.
+  void Write(std::string_view text);
+  void Replace();
+
+ private:
+  const std::string path_;
+  std::string temporary_;  ///< empty: none to delete
+  UniqueFd fd_;
+};
+
+[[noreturn]] void ThrowErrno() { throw NotReplaced(std::generic_category().message(errno)); }
+
+/// The mode of a file that open() creates for everyone to read.
+mode_t NewFileMode() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0644U & ~mask;
+}
+
+NewFile::NewFile(std::string path) : path_(std::move(path)) {
+  struct stat present {};
+  if (lstat(path_.c_str(), &present) == 0) {
+    if (!S_ISREG(present.st_mode)) throw NotReplaced(cli::message::kNoPlainFile);
+  } else if (errno != ENOENT) {
+    ThrowErrno();
+  }
+  // Hidden, and without the end of its name: collectors of *.prom do not read it.
+  const std::size_t slash = path_.rfind('/') + 1;
+  std::string pattern = path_.substr(0, slash) + ".zklock.XXXXXX";
+  fd_ = UniqueFd(mkostemp(pattern.data(), O_CLOEXEC));
+  if (!fd_) ThrowErrno();
+  temporary_ = std::move(pattern);
+}
+
+NewFile::~NewFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void NewFile::Write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd_.get(), text.data(), text.size());
+    if (written < 0 && errno != EINTR) ThrowErrno();
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  // Otherwise the new name may survive a crash of the host, and the data not.
+  if (fchmod(fd_.get(), NewFileMode()) != 0 || fsync(fd_.get()) != 0) ThrowErrno();
+}
+
+void NewFile::Replace() {
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) ThrowErrno();
+  temporary_.clear();
 }
 
 /// None, or the exit status.

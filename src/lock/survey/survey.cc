@@ -1,6 +1,7 @@
 #include "lock/survey/survey.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "protocol/lock_path.h"
@@ -40,6 +41,48 @@ class Collector final : public SurveySink {
 
 }  // namespace
 
+/// Replies to reads with a watch, kept until the watch fires: nothing is read twice while it has
+/// not changed.
+class Survey::ReadCache {
+ public:
+  /// Null: it must be read.
+  [[nodiscard]] const zookeeper::GetReply* FindData(const std::string& path) const {
+    return Find(data_, path);
+  }
+  [[nodiscard]] const zookeeper::ListReply* FindChildren(const std::string& path) const {
+    return Find(children_, path);
+  }
+  void Keep(const std::string& path, zookeeper::GetReply reply) { data_[path] = std::move(reply); }
+  void Keep(const std::string& path, zookeeper::ListReply reply) {
+    children_[path] = std::move(reply);
+  }
+
+  /// A watch on `path` fired. It may be the one on the data or on the children: both are read
+  /// again.
+  void Forget(const std::string& path) {
+    data_.erase(path);
+    children_.erase(path);
+  }
+  /// The connection was lost, and all watches with it.
+  void Clear() {
+    data_.clear();
+    children_.clear();
+  }
+
+ private:
+  template <typename Reply>
+  using Replies = std::unordered_map<std::string, Reply>;
+
+  template <typename Reply>
+  [[nodiscard]] static const Reply* Find(const Replies<Reply>& replies, const std::string& path) {
+    const auto found = replies.find(path);
+    return found == replies.end() ? nullptr : &found->second;
+  }
+
+  Replies<zookeeper::GetReply> data_;
+  Replies<zookeeper::ListReply> children_;
+};
+
 // ---- reading --------------------------------------------------------------------------------
 
 Survey::Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request, SurveySink* sink)
@@ -47,7 +90,8 @@ Survey::Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest reques
       request_(std::move(request)),
       collector_(sink == nullptr ? std::make_unique<Collector>(result_) : nullptr),
       sink_(sink == nullptr ? collector_.get() : sink),
-      clock_(clock) {
+      clock_(clock),
+      cache_(std::make_unique<ReadCache>()) {
   Start();
 }
 
@@ -135,12 +179,12 @@ bool Survey::SendNext(Frontier::iterator node) {
 }
 
 void Survey::AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take) {
-  if (const auto* known = cache_.FindChildren(path)) return take(*known);
+  if (const auto* known = cache_->FindChildren(path)) return take(*known);
   ++under_way_;
   store().List(path, request_.watch ? Watch::kYes : Watch::kNo,
                OnReply([this, path, take = std::move(take)](const zookeeper::ListReply& reply) {
                  --under_way_;
-                 if (request_.watch && reply.error == Error::kNone) cache_.Keep(path, reply);
+                 if (request_.watch && reply.error == Error::kNone) cache_->Keep(path, reply);
                  take(reply);
                  Pump();
                }));
@@ -148,7 +192,7 @@ void Survey::AskForChildren(const std::string& path, zookeeper::Done<zookeeper::
 
 void Survey::AskForData(const std::string& path, std::size_t most,
                         zookeeper::Done<zookeeper::GetReply> take) {
-  if (const auto* known = cache_.FindData(path)) return take(*known);
+  if (const auto* known = cache_->FindData(path)) return take(*known);
   ++under_way_;
   store().Get(path, request_.watch ? Watch::kYes : Watch::kNo,
               OnReply([this, path, most, take = std::move(take)](const zookeeper::GetReply& reply) {
@@ -157,7 +201,7 @@ void Survey::AskForData(const std::string& path, std::size_t most,
                   zookeeper::GetReply kept;
                   kept.data = reply.data.substr(0, most);
                   kept.stat = reply.stat;
-                  cache_.Keep(path, std::move(kept));
+                  cache_->Keep(path, std::move(kept));
                 }
                 take(reply);
                 Pump();
@@ -319,14 +363,14 @@ void Survey::Repeat(std::size_t most_contenders) {
 }
 
 void Survey::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
-  cache_.Forget(path);
+  cache_->Forget(path);
   stale_ = true;
   if (idle_ && again_at_ == kNever) again_at_ = began_ + kLeastPause;
 }
 
 void Survey::OnDisconnected() {
   ServerOperation::OnDisconnected();
-  cache_.Clear();
+  cache_->Clear();
   stale_ = true;
 }
 

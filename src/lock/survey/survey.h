@@ -12,7 +12,6 @@
 #include "lock/data/ticket.h"
 #include "lock/operations/server_operation.h"
 #include "lock/survey/lock_survey.h"
-#include "lock/survey/read_cache.h"
 #include "lock/survey/survey_queue.h"
 
 namespace zklock::lock {
@@ -86,6 +85,7 @@ class Survey final : public ServerOperation {
     std::unique_ptr<SurveyQueue> queue;      ///< of a LOCK, from then on
   };
   using Frontier = std::list<Node>;  // pending replies keep iterators
+  class ReadCache;
 
   void StartOver();
   void Pump();
@@ -123,7 +123,7 @@ class Survey final : public ServerOperation {
   std::size_t under_way_ = 0;
 
   // When watching:
-  ReadCache cache_;
+  const std::unique_ptr<ReadCache> cache_;
   bool stale_ = false;           ///< something has changed since the survey began
   TimePoint began_{};            ///< when the survey began
   TimePoint again_at_ = kNever;  ///< when idle: when to begin again
