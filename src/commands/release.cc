@@ -139,7 +139,7 @@ Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signal
   KeepReservations(options, targets, report);
   if (!contenders.empty()) return targets;
   if (targets.all && options.target == Target::kContender) {
-    report.Say(cli::NotThere(options.lock, options.contender));
+    report.Say(cli::ContenderNotFound(options.lock, options.contender));
   } else if (targets.all) {
     report.Say(message::kNoSuchContender, options.lock);
   }
@@ -150,7 +150,7 @@ Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signal
 void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
              process::Signals& signals, cli::Report& report) {
   if (options.yes) {
-    for (const auto& contender : contenders) report.Say(cli::Meant(options.lock, contender));
+    for (const auto& one : contenders) report.Say(cli::DescribeTarget(options.lock, one));
     return;
   }
   const std::int64_t now_ms = cli::MillisecondsNow();
@@ -234,7 +234,7 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
     if (!is_there) return false;
     PrintRows(cli::ReleaseRows(options.force ? cli::ReleaseAction::kDeleteContender
                                              : cli::ReleaseAction::kAskProgram,
-                               cli::Meant(options.lock, contender)),
+                               cli::DescribeTarget(options.lock, contender)),
               signals, report);
     return true;
   }
@@ -254,7 +254,7 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   const bool was_there = session.Ask([&](lock::Calls& calls) {
     return lock::RequestRelease(calls, queue, IdOf(contender), *edit);
   });
-  if (was_there) report.Say(cli::Asked(options.lock, contender, cli::MillisecondsNow()));
+  if (was_there) report.Say(cli::ReleaseRequested(options.lock, contender, cli::MillisecondsNow()));
   return was_there;
 }
 
@@ -272,7 +272,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
     const auto was_there = ReleaseOne(options, *one, session, signals, report);
     all_can = all_can && was_there;
     if (was_there && *was_there) releasing.push_back(*one);
-    if (was_there && !*was_there) report.Say(cli::NotThere(options.lock, one->name));
+    if (was_there && !*was_there) report.Say(cli::ContenderNotFound(options.lock, one->name));
   }
   if (options.wait && !options.dry_run) {
     for (const cli::ContenderView& contender : releasing) {

@@ -153,7 +153,7 @@ void Try(std::string_view input) {
   const cli::ViewStyle style{.width = width, .with_names = with_names};
   RequireHarmless(Render<cli::QueueText>({survey}, "/jobs", style), /*lines=*/true);
   for (const ContenderView& contender : queue) {
-    RequireHarmless(cli::Meant("/jobs/nightly", contender), /*lines=*/false);
+    RequireHarmless(cli::DescribeTarget("/jobs/nightly", contender), /*lines=*/false);
     RequireHarmless(cli::Listed(contender, 0), /*lines=*/false);
   }
   // A tree lists only held locks.

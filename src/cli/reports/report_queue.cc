@@ -51,7 +51,7 @@ std::string InterruptedBy(int signal_number) {
   return fmt::format(message::kInterruptedBy, SignalName(signal_number));
 }
 
-std::string Meant(const std::string& lock, const ContenderView& contender) {
+std::string DescribeTarget(const std::string& lock, const ContenderView& contender) {
   const std::string name = Printable(contender.name);
   const std::string what(contender.for_permit ? message::kPermit
                                               : protocol::ModeName(contender.mode));
@@ -109,7 +109,7 @@ std::string ReleaseQuestion(const std::string& lock, const std::vector<Contender
                      lock);
 }
 
-std::string NotThere(const std::string& lock, const std::string& contender) {
+std::string ContenderNotFound(const std::string& lock, const std::string& contender) {
   return fmt::format(message::kNotThere, Printable(contender), lock);
 }
 
@@ -126,7 +126,8 @@ std::string StaysReserved(const std::string& lock, const ContenderView& contende
   return fmt::format(message::kStaysReserved, lock, id, id);
 }
 
-std::string Asked(const std::string& lock, const ContenderView& contender, std::int64_t now_ms) {
+std::string ReleaseRequested(const std::string& lock, const ContenderView& contender,
+                             std::int64_t now_ms) {
   const std::string whom = Described(contender, now_ms);
   if (!contender.Holds()) return fmt::format(message::kAskedWaiter, whom, lock);
   return contender.program == protocol::Program::kCurator

@@ -20,7 +20,7 @@ namespace zklock::cli {
 [[nodiscard]] std::string InterruptedBy(int signal_number);
 
 /// A contender that a release would affect: its state, mode and owner, as far as known.
-[[nodiscard]] std::string Meant(const std::string& lock, const ContenderView& contender);
+[[nodiscard]] std::string DescribeTarget(const std::string& lock, const ContenderView& contender);
 /// A contender as the object of a sentence: "backup.sh (pid 31096, root on db2, for 2m,
 /// 'nightly')", as far as known.
 [[nodiscard]] std::string Described(const ContenderView& contender, std::int64_t now_ms);
@@ -31,7 +31,7 @@ namespace zklock::cli {
                                           const std::vector<ContenderView>& contenders, bool force,
                                           std::int64_t now_ms);
 /// The LOCK does not, or no longer, have this child.
-[[nodiscard]] std::string NotThere(const std::string& lock, const std::string& contender);
+[[nodiscard]] std::string ContenderNotFound(const std::string& lock, const std::string& contender);
 /// The child exists, but deleting it would release nothing.
 [[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
 /// The contender's program does not support requests to release.
@@ -39,8 +39,8 @@ namespace zklock::cli {
 /// The contender is a reservation, and was not released.
 [[nodiscard]] std::string StaysReserved(const std::string& lock, const ContenderView& contender);
 /// A holder was asked to release, or a waiter to leave.
-[[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender,
-                                std::int64_t now_ms);
+[[nodiscard]] std::string ReleaseRequested(const std::string& lock, const ContenderView& contender,
+                                           std::int64_t now_ms);
 /// The contender that was asked or deleted is gone.
 [[nodiscard]] std::string Gone(const std::string& lock, const ContenderView& contender,
                                std::int64_t now_ms);

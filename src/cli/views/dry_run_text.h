@@ -88,7 +88,7 @@ struct DryRunFinding {
 
 /// What `release` would do with a contender or a reservation.
 enum class ReleaseAction { kAskProgram, kDeleteContender, kReleaseLock };
-/// `target`: as cli::Meant() or one of the following describes it.
+/// `target`: as cli::DescribeTarget() or one of the following describes it.
 [[nodiscard]] std::vector<DryRunRow> ReleaseRows(ReleaseAction action, const std::string& target);
 [[nodiscard]] std::string OwnHoldText(const std::string& lock, pid_t keeper);
 [[nodiscard]] std::string ReservationHoldText(const std::string& lock,

@@ -471,7 +471,7 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
   if (!waits.empty()) text += "\n";
   for (const std::string& line : waits) add(line, Tone::kPlain);
   if (!asked_.empty()) text += "\n";
-  for (const Asked& one : asked_) {
+  for (const LeaveRequests& one : asked_) {
     add(one.first == one.last
             ? fmt::format("{} was asked to leave by {}", one.first, one.by)
             : fmt::format("{} to {} were asked to leave by {}", one.first, one.last, one.by),

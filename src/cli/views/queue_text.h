@@ -94,12 +94,12 @@ class QueueText final : public lock::SurveySink {
   std::int64_t now_ms_ = 0;
   std::unique_ptr<Waits> waits_;
   /// Contenders next to each other that the same one has asked to leave.
-  struct Asked {
+  struct LeaveRequests {
     std::string by;
     std::size_t first = 0;  ///< position
     std::size_t last = 0;
   };
-  std::vector<Asked> asked_;
+  std::vector<LeaveRequests> asked_;
   std::size_t holders_ = 0;   ///< reported so far
   std::size_t reserved_ = 0;  ///< those of them that are reservations
   bool are_permits_ = false;  ///< the znode `leases` of a semaphore is shown by itself

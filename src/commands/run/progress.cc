@@ -60,9 +60,10 @@ void Progress::OnEvent(const cli::Event& event) {
   if (std::holds_alternative<cli::ConnectedEvent>(event)) {
     if (!waiting_since_) sink_.EraseLive();
   } else if (const auto* queued = std::get_if<cli::QueuedEvent>(&event)) {
-    places_.insert_or_assign(queued->ticket.lock.display_path(), Place{queued->ticket, now});
+    tickets_.insert_or_assign(queued->ticket.lock.display_path(),
+                              QueuedTicket{queued->ticket, now});
   } else if (const auto* lost = std::get_if<cli::PlaceLostEvent>(&event)) {
-    places_.erase(lost->lock);
+    tickets_.erase(lost->lock);
     if (lost->lock == lock_) position_.reset();
   } else if (const auto* first = std::get_if<cli::FirstEvent>(&event)) {
     if (first->lock != lock_) return;
@@ -85,8 +86,8 @@ void Progress::WaitFor(const std::string& lock) {
   lock_ = lock;
   position_.reset();
   lookup_.reset();
-  const auto place = places_.find(lock_);
-  if (place != places_.end()) lookup_.emplace(store_, place->second.ticket.lock);
+  const auto queued = tickets_.find(lock_);
+  if (queued != tickets_.end()) lookup_.emplace(store_, queued->second.ticket.lock);
 }
 
 void Progress::Pause() {
@@ -115,26 +116,26 @@ void Progress::OnReady(short /*revents*/) {
 }
 
 void Progress::BeginLookup() {
-  const auto place = places_.find(lock_);
-  if (place == places_.end() || !lookup_ || lookup_->IsUnderWay() || is_first_) return;
+  const auto queued = tickets_.find(lock_);
+  if (queued == tickets_.end() || !lookup_ || lookup_->IsUnderWay() || is_first_) return;
   next_lookup_ =
       clock_.Now() +
       std::max(kLeastBetweenLookups, kLookupPerContenderAhead * static_cast<Duration::rep>(ahead_));
   lookup_->Begin(
-      place->second.ticket.path,
+      queued->second.ticket.path,
       [this](const std::optional<lock::QueuePosition>& position) { OnLookedUp(position); });
 }
 
 void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
   const TimePoint now = clock_.Now();
-  const auto place = places_.find(lock_);
+  const auto queued = tickets_.find(lock_);
   if (!position || is_first_) {
     position_.reset();  // what was seen before may be gone
-  } else if (place != places_.end()) {
+  } else if (queued != tickets_.end()) {
     ahead_ = position->ahead;
     waiting_ = position->waiting;
     const TimePoint made =
-        place->second.queued_at - position->first_older_by.value_or(Duration::zero());
+        queued->second.queued_at - position->first_older_by.value_or(Duration::zero());
     if (!position_ || position_->first != position->first) {
       // Another contender was first at the last lookup: this one cannot have held before that.
       held_since_ = position_ ? std::max(position_at_, made) : made;

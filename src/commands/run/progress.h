@@ -80,11 +80,11 @@ class Progress final : public cli::EventListener, public EventSource {
   const PlainLines lines_;
   const TimePoint began_;
   /// Our contender in one LOCK, and when it queued, to compare with the holder's age.
-  struct Place {
+  struct QueuedTicket {
     lock::Ticket ticket;
     TimePoint queued_at;
   };
-  std::map<std::string, Place> places_;            // by LOCK
+  std::map<std::string, QueuedTicket> tickets_;    // by LOCK
   std::string lock_;                               // the one that we wait for
   std::optional<lock::FindQueuePosition> lookup_;  // in its queue
   std::optional<TimePoint> waiting_since_;

@@ -19,13 +19,13 @@ ContenderView Holder() {
 TEST_CASE("A contender is described as far as it is known") {
   ContenderView view = Holder();
   view.data = {.host = "b7", .user = "ci", .pid = 4242, .command = "dump", .label = "nightly"};
-  CHECK(Meant("/l", view) ==
+  CHECK(DescribeTarget("/l", view) ==
         "b7-x-lock-0000000003 holds /l (exclusive): user ci on b7, pid 4242, dump, "
         "label 'nightly'");
   view.data = {.host = "b7"};
   view.state = ContenderState::kWaiting;
   view.mode = protocol::Mode::kRead;
-  CHECK(Meant("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
+  CHECK(DescribeTarget("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
 }
 
 TEST_CASE("The question of a release describes the one contender, or counts several") {
@@ -58,7 +58,7 @@ TEST_CASE("A reservation is described by its ID and by who made it") {
   view.data = {.host = "b7", .user = "ci"};
   view.state = ContenderState::kReserved;
   view.reserved = {.reservation = {.id = "freeze"}};
-  CHECK(Meant("/l", view) ==
+  CHECK(DescribeTarget("/l", view) ==
         "b7-x-lock-0000000003 reserves /l for freeze (exclusive): user ci on b7");
   CHECK(StaysReserved("/l", view) ==
         "/l stays reserved for freeze; use --reserve freeze, or --force with --contender");
@@ -67,20 +67,22 @@ TEST_CASE("A reservation is described by its ID and by who made it") {
 TEST_CASE("A contender without data is described by its program") {
   ContenderView view = Holder();
   view.program = protocol::Program::kCurator;
-  CHECK(Meant("/l", view) ==
+  CHECK(DescribeTarget("/l", view) ==
         "b7-x-lock-0000000003 holds /l (exclusive): of Curator, which does not record the owner");
   view.program = protocol::Program::kUnknown;
-  CHECK(Meant("/l", view) == "b7-x-lock-0000000003 holds /l (exclusive): of an unknown program");
+  CHECK(DescribeTarget("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): of an unknown program");
   view.readable = false;
-  CHECK(Meant("/l", view) == "b7-x-lock-0000000003 holds /l (exclusive): its data is not readable");
+  CHECK(DescribeTarget("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): its data is not readable");
 }
 
 TEST_CASE("Foreign bytes in a message are escaped") {
   ContenderView view = Holder();
   view.data = {.host = "h\x1b[2J", .user = "\xff", .command = "a\nb"};
-  CHECK(Meant("/l", view) ==
+  CHECK(DescribeTarget("/l", view) ==
         "b7-x-lock-0000000003 holds /l (exclusive): user \\xff on h\\x1b[2J, a\\nb");
-  CHECK(NotThere("/l", "\x1b") ==
+  CHECK(ContenderNotFound("/l", "\x1b") ==
         "\\x1b is not (or no longer) in /l: nothing was released; see zklock inspect -v");
 }
 
