@@ -11,6 +11,7 @@
 #include "cli/views/dry_run_text.h"
 #include "cli/zklock.h"
 #include "support/cgroup.h"
+#include "support/contender_names.h"
 #include "support/skip.h"
 #include "support/temporary.h"
 
@@ -168,8 +169,7 @@ TEST_CASE("a dry run says who is ahead, and how many more") {
 TEST_CASE("of a long queue a dry run shows the beginning") {
   auto [tree, lock] = MadeLock("dry-long");
   for (int i = 0; i < 20; ++i) {
-    (void)tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
-                      ZnodeKind::kEphemeralSequential);
+    (void)tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential);
   }
   const Finished finished = DryRun({"exclusive"}, {lock});
   CHECK(finished.exit == Exited(75));
@@ -332,7 +332,7 @@ TEST_CASE("a dry run knows permits and dialects") {
 TEST_CASE("a dry run is refused by a znode that no session owns, as a run is") {
   Tree tree;
   const std::string lock = NewLock("dry-stray");
-  const std::string stray = "h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-0000000000";
+  const std::string stray = kZklockLock + "0000000000";
   tree.Create(lock + "/" + stray);
   CheckError(DryRun({"exclusive"}, {lock}), 78, stray);
   RunZklock({"exclusive", lock, "--", "true"}, Exited(78));

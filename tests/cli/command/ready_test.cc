@@ -17,6 +17,7 @@
 #include "cli/zklock.h"
 #include "process/tree/process_tree.h"
 #include "protocol/queue_ahead.h"
+#include "support/contender_names.h"
 #include "support/peer.h"
 #include "support/process.h"
 
@@ -167,8 +168,7 @@ TEST_CASE("a waiter with few contenders before it has its guard and command read
   WaitForReady(other);
   Tree tree;
   for (std::size_t i = 0; i < protocol::QueueAhead::kNear; ++i) {
-    tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
-                ZnodeKind::kEphemeralSequential, "");
+    tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential, "");
   }
   Child far = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
   far.ReadErrUntil("waiting for " + lock);

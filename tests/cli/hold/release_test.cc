@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/zklock.h"
+#include "support/contender_names.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -65,8 +66,8 @@ TEST_CASE("release --holders asks all holders, --all the waiters too") {
 TEST_CASE("A Curator contender is asked by Curator's own message, an incompatible one not at all") {
   const std::string lock = NewLock("release");
   Tree tree;
-  const std::string curator = tree.Create(lock + "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
-                                          ZnodeKind::kEphemeralSequential, "127.0.0.1");
+  const std::string curator =
+      tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential, "127.0.0.1");
   RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(tree.Get(curator)->data == "__REVOKE__");
   tree.Delete(curator);

@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "cli/names.h"
 #include "cli/servers/secure_servers.h"
+#include "cli/skewed_clock.h"
 #include "cli/zklock.h"
 #include "support/hostile_server.h"
 #include "support/kept_port.h"
@@ -180,13 +180,9 @@ TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bou
 }
 
 TEST_CASE("a clock that differs by hours is found, in both directions") {
-  const char* const clock = std::getenv("ZKLOCK_TEST_CLOCK");
-  REQUIRE(clock != nullptr);
   for (const int skew : {7200, -7200}) {
-    ChildOptions options = Report(TestServers(), {"--json"});
-    options.also_environment.push_back(std::string("LD_PRELOAD=") + clock);
-    options.also_environment.push_back("SKEW_SECONDS=" + std::to_string(skew));
-    const Finished finished = Run(options);
+    const Finished finished =
+        Run(WithSkewedClock(Report(TestServers(), {"--json"}), std::to_string(skew)));
     CAPTURE(finished.out, finished.err);
     CHECK(finished.exit == Exited(1));
     const json report = ReadReport(finished);

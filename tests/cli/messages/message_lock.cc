@@ -4,13 +4,11 @@
 #include <catch2/catch.hpp>
 
 #include "cli/messages/provocation.h"
+#include "support/contender_names.h"
 #include "support/own_server.h"
 
 namespace zklock::test {
 namespace {
-
-const std::string kHex = "6fa459eaee8a4ca4894edb77e160355e";
-const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-";
 
 /// What `zklock WORDS` says of a LOCK in which a session has this child.
 std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
@@ -49,7 +47,7 @@ std::string IncompatibleArrives() {
   Child waiter = StartWaiter(lock);
   Tree tree;
   const std::string predecessor = InQueueOrder(tree.Children(lock)).at(1);
-  tree.Create(lock + "/" + kHex + "__lock__", ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/" + kKazooLock, ZnodeKind::kEphemeralSequential);
   tree.Delete(lock + "/" + predecessor);
   waiter.ReadErrUntil("both may hold");
   waiter.ReadErrUntil("\n");
@@ -104,14 +102,14 @@ Provocations LockProvocations() {
          RunZklock({"exclusive", "--reserve", "ci", lock}, Exited(0));
          return SaidBy({"read", "--reserve", "ci", lock}, 78);
        }},
-      meets("kKazooProgram", "/" + kHex + "__lock__", in_queue, {"exclusive"}),
-      meets("kKazooPermit", "/" + kHex, alone, {"exclusive"}),
+      meets("kKazooProgram", "/" + kKazooLock, in_queue, {"exclusive"}),
+      meets("kKazooPermit", "/" + kHexUuid, alone, {"exclusive"}),
       meets("kOneZnode", "/lock", alone, {"exclusive"}),
-      meets("kCuratorMutex", kCurator + "lock-", in_queue, {"read"}),
-      meets("kCuratorReadWrite", kCurator + "__WRIT__", in_queue, {"exclusive"}),
+      meets("kCuratorMutex", "/" + kCuratorLock, in_queue, {"read"}),
+      meets("kCuratorReadWrite", "/" + kCuratorWriter, in_queue, {"exclusive"}),
       meets("kCRecipe", "/x-0100000000abcdef-", in_queue, {"write"}),
-      meets("kCuratorNames", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "kazoo"}),
-      meets("kQueues", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "simple"}),
+      meets("kCuratorNames", "/" + kCuratorLock, in_queue, {"exclusive", "--dialect", "kazoo"}),
+      meets("kQueues", "/" + kCuratorLock, in_queue, {"exclusive", "--dialect", "simple"}),
       {{Part("kZklockKazoo")},
        [] {
          return MeetsHolder({"exclusive", "--dialect", "kazoo"}, {"exclusive"});

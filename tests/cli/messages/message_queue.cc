@@ -7,6 +7,7 @@
 #include "cli/messages/provocation.h"
 #include "cli/servers/regranted.h"
 #include "lock/data/run_history.h"
+#include "support/contender_names.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -46,8 +47,8 @@ std::string WaitOverBehindWaiter() {
 std::string WriterAhead() {
   auto [lock, holder] = HoldNewLock("said", {"read"});
   Tree tree;
-  tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
-              ZnodeKind::kEphemeralSequential, R"({"host":"h7","pid":4711})");
+  tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential,
+              R"({"host":"h7","pid":4711})");
   return SaidBy({"try", "--read", lock, "--", "true"}, 75);
 }
 
@@ -190,8 +191,7 @@ std::string PreemptsOthers(const std::string& data, bool are_protected) {
   auto [tree, lock] = MadeLock("said", "zklock/1");
   Words paths;
   for (int i = 0; i < 4; ++i) {
-    const std::string name = are_protected ? "host-0f8fad5b-d9cb-469f-a165-70867728950e-lock-"
-                                           : "_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-";
+    const std::string name = are_protected ? kZklockLock : kCuratorLock;
     paths.push_back(tree.Create(lock + "/" + name, ZnodeKind::kEphemeralSequential, data));
     if (are_protected) tree.SetAcl(paths.back(), kRead | kAdmin);
   }

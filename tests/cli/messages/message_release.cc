@@ -3,11 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include "cli/messages/provocation.h"
+#include "support/contender_names.h"
 
 namespace zklock::test {
 namespace {
-
-const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-";
 
 /// `zklock release WORDS --yes LOCK`, while a holder and a waiter are there.
 std::string Release(Words words) {
@@ -119,12 +118,13 @@ Provocations ReleaseProvocations() {
          return Release({"--holders", "--force"});
        }},
       {{"kForcedReservation"}, ForcedReservation},
-      {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseUnknown(kCurator, "10.0.0.7", true, 0); }},
+      {{Part("kOn", "on 10.0.0.7")},
+       [] { return ReleaseUnknown("/" + kCuratorLock, "10.0.0.7", true, 0); }},
       {{Part("kDataUnread")}, [] { return ReleaseUnknown("/x-lock-", "", false, 75); }},
       {{Part("kUnknownProgram"), "kCannotBeAsked"},
        [] { return ReleaseUnknown("/incompatible-", "", true, 75); }},
       {{Part("kUnknownOwner", "of Curator, which does not record the owner"), "kAskedCurator"},
-       [] { return ReleaseUnknown(kCurator, "", true, 0); }},
+       [] { return ReleaseUnknown("/" + kCuratorLock, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},
       {{Part("kEndQuestion"), Part("kFor"), "kNothingReleased"},
        [asked] { return AskedAndDenied(asked, {"--holders"}); }},

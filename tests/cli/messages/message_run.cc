@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "cli/messages/provocation.h"
+#include "support/contender_names.h"
 #include "support/peer.h"
 #include "support/stalled_pipe.h"
 #include "support/temporary.h"
@@ -213,8 +214,7 @@ std::string LinesDropped() {
   const std::string data =
       R"({"v":1,"host":"h","pid":1,"label":")" + std::string(3000, 'x') + "\"}";
   for (int i = 0; i < 40; ++i) {
-    tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
-                ZnodeKind::kEphemeralSequential, data);
+    tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential, data);
   }
   Proxy proxy(TestServers());
   ChildOptions options = ZklockAt(proxy.address(), words);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/zklock.h"
+#include "support/contender_names.h"
 #include "support/own_server.h"
 #include "support/peer.h"
 
@@ -390,11 +391,11 @@ TEST_CASE("a LOCK in use by programs that would not see zklock exits with 78 and
   const std::string lock = NewLock("dialect");
   std::string other;
   SECTION("a kazoo lock") {
-    other = "0123456789abcdef0123456789abcdef__lock__";
+    other = kKazooLock;
     other = BaseName(tree.Create(lock + "/" + other, ZnodeKind::kEphemeralSequential));
   }
   SECTION("a kazoo reader") {
-    other = "0123456789abcdef0123456789abcdef__rlock__";
+    other = kKazooReader;
     other = BaseName(tree.Create(lock + "/" + other, ZnodeKind::kEphemeralSequential));
   }
   SECTION("a plain one-znode lock") {
@@ -417,8 +418,8 @@ TEST_CASE(
     "Curator's mutex and exclusive contenders wait for each other; with it readers are refused") {
   Tree tree;
   const std::string lock = NewLock("curator");
-  const std::string mutex = tree.Create(lock + "/_c_0e2d8a1c-5b9f-4f2e-9b9e-1c2d3e4f5a6b-lock-",
-                                        ZnodeKind::kEphemeralSequential, "10.0.0.1");
+  const std::string mutex =
+      tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential, "10.0.0.1");
   RunZklock({"try", lock, "--", "true"}, Exited(75));
   RunZklock({"read", lock, "--", "true"}, Exited(78));
   Child waiter = StartWaiter(lock);

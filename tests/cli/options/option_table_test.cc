@@ -14,12 +14,12 @@
 #include "cli/options/option_rows.h"
 #include "cli/options/option_table.h"
 #include "cli/zklock.h"
+#include "support/contender_names.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
 
-constexpr char kContender[] = "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-";
 constexpr std::size_t kAtOnce = 8;
 
 /// Runs "$@" as a child of a shell that may hold LOCK, with values that only the shell knows.
@@ -151,7 +151,7 @@ class Table {
   /// Makes another program hold the LOCK.
   void Hold(Cell& cell) {
     if (cell.row.holder.empty() && Runs()) {
-      cell.contender = tree_.Create(cell.lock + kContender, ZnodeKind::kEphemeralSequential);
+      cell.contender = tree_.Create(cell.lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential);
       return;
     }
     Words words = {"exclusive"};

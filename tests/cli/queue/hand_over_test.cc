@@ -13,6 +13,7 @@
 #include "cli/servers/one_connection.h"
 #include "cli/zklock.h"
 #include "protocol/release_record.h"
+#include "support/contender_names.h"
 #include "support/frames.h"
 #include "support/peer.h"
 #include "support/wait.h"
@@ -169,8 +170,7 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   next.ReadErrUntil("waiting for " + lock);
   Tree driver;
   for (int i = 2; i < length; ++i) {
-    driver.Create(lock + "/driver-0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
-                  ZnodeKind::kEphemeralSequential);
+    driver.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential);
   }
   REQUIRE(driver.Children(lock).size() == static_cast<std::size_t>(length));
 
@@ -268,9 +268,9 @@ TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
   // As after LOCK was deleted and created again with its old data.
   const std::string number = GENERATE("0000005000", "0000000001");
   Tree tree;
-  const std::string lock = tree.Create(NewLock("life"), ZnodeKind::kPersistent,
-                                       "zklock/1 host-0f8fad5b-d9cb-469f-a165-70867728950e-lock-" +
-                                           number + " exclusive 7 1.000 0 host");
+  const std::string lock =
+      tree.Create(NewLock("life"), ZnodeKind::kPersistent,
+                  "zklock/1 " + kZklockLock + number + " exclusive 7 1.000 0 host");
   REQUIRE(RecordIn(tree, lock));
   Child holder = StartHolder(lock);
   Child waiter = StartWaiter(lock);

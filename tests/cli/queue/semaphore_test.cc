@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/zklock.h"
+#include "support/contender_names.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -144,8 +145,7 @@ TEST_CASE("two numbers of permits never run together if another program made the
   tree.Create(lock + "/leases", ZnodeKind::kPersistent, "10.0.0.1");
   const bool beside_curator = GENERATE(false, true);
   if (beside_curator) {
-    tree.Create(lock + "/leases/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lease-",
-                ZnodeKind::kEphemeralSequential);
+    tree.Create(lock + "/leases/" + kCuratorPermit, ZnodeKind::kEphemeralSequential);
   }
   Child three = StartPermit("3", lock);
   CHECK(tree.Get(lock + "/leases")->data == "3");

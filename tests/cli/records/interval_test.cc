@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <future>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "cli/gate.h"
+#include "cli/skewed_clock.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/temporary.h"
@@ -35,15 +35,6 @@ ChildOptions Once(const std::string& span, const std::string& lock,
                   const std::string& status = "0") {
   ChildOptions options = Job(span, lock, status);
   options.argv.at(2) = "--once-per";
-  return options;
-}
-
-/// `options` on a host whose clock is ahead by so much.
-ChildOptions Skewed(ChildOptions options, const std::string& seconds) {
-  const char* clock = std::getenv("ZKLOCK_TEST_CLOCK");
-  REQUIRE(clock != nullptr);
-  options.also_environment.push_back(std::string("LD_PRELOAD=") + clock);
-  options.also_environment.push_back("SKEW_SECONDS=" + seconds);
   return options;
 }
 
@@ -141,7 +132,9 @@ TEST_CASE("the record of the last success outlives an empty LOCK") {
 
 TEST_CASE("hosts whose clocks are hours apart agree on the interval") {
   const std::string lock = NewLock("interval");
-  const auto skewed = [&](const std::string& seconds) { return Skewed(Job("1h", lock), seconds); };
+  const auto skewed = [&](const std::string& seconds) {
+    return WithSkewedClock(Job("1h", lock), seconds);
+  };
   const Finished first = Run(skewed("10800"));
   CAPTURE(first.err);
   CHECK(first.out == "ran\n");
@@ -235,10 +228,10 @@ TEST_CASE("hosts that start a job at the same time run it once") {
 
 TEST_CASE("hosts whose clocks are hours apart run a job once") {
   const std::string lock = NewLock("once");
-  CHECK(Run(Skewed(Once("1h", lock), "10800")).out == "ran\n");
+  CHECK(Run(WithSkewedClock(Once("1h", lock), "10800")).out == "ran\n");
   CHECK(Run(Once("1h", lock)).exit == Exited(75));
-  CHECK(Run(Skewed(Once("1h", lock), "-10800")).exit == Exited(75));
-  CHECK(Run(Skewed(Once("1h", lock), "86400")).exit == Exited(75));
+  CHECK(Run(WithSkewedClock(Once("1h", lock), "-10800")).exit == Exited(75));
+  CHECK(Run(WithSkewedClock(Once("1h", lock), "86400")).exit == Exited(75));
 }
 
 TEST_CASE("with --once-per a run counts whatever its result") {

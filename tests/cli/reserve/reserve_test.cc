@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -14,7 +13,9 @@
 
 #include "cli/queue/lock_peer.h"
 #include "cli/reserve/reserving.h"
+#include "cli/skewed_clock.h"
 #include "cli/zklock.h"
+#include "support/contender_names.h"
 #include "support/peer.h"
 #include "support/source.h"
 #include "support/temporary.h"
@@ -26,13 +27,9 @@ using nlohmann::json;
 
 Exit Try(const std::string& lock) { return RunZklock({"try", lock, "--", "true"}).exit; }
 
-/// A host whose clock is wrong.
+/// `zklock WORDS` on a host whose clock is wrong.
 ChildOptions Skewed(const std::string& seconds, const Words& words) {
-  const char* const clock = std::getenv("ZKLOCK_TEST_CLOCK");
-  REQUIRE(clock != nullptr);
-  ChildOptions options = Zklock(words);
-  options.also_environment = {std::string("LD_PRELOAD=") + clock, "SKEW_SECONDS=" + seconds};
-  return options;
+  return WithSkewedClock(Zklock(words), seconds);
 }
 constexpr char kThreeDaysAhead[] = "259200";
 constexpr char kThreeDaysBehind[] = "-259200";
@@ -433,8 +430,7 @@ TEST_CASE("an overdue reservation goes although another program is directly behi
     REQUIRE(kazoo->Ask("job", "make lock " + lock) == "made");
     kazoo->Tell("job", "acquire");
   } else {
-    tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
-                ZnodeKind::kEphemeralSequential);
+    tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
   }
   const std::string other = InQueueOrder(tree.WaitForChildren(lock, 2)).back();
   Words waits = Words{"exclusive"} + dialect;
@@ -477,8 +473,7 @@ TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody e
                Asker{{"exclusive", "--max-queue", "1", "--wait", "1s"}, 75});
   auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Reserve("freeze", lock, {"--for", "1ms"});
-  tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
-              ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
   Words words = asker.words + Words{lock, "--", "true"};
   RunZklock(words, Exited(asker.status));
   // The other program has it now.
@@ -490,10 +485,8 @@ TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
   auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Reserve("freeze", lock, {"--permits", "1", "--for", "2s"});
   // Of Curator: past the turnstile.
-  tree.Create(lock + "/locks/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
-              ZnodeKind::kEphemeralSequential);
-  tree.Create(lock + "/leases/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-",
-              ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/locks/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/leases/" + kCuratorPermit, ZnodeKind::kEphemeralSequential);
   Child waiter =
       Child::Start(Zklock({"exclusive", "--verbose", "--permits", "1", lock, "--", "true"}));
   waiter.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
@@ -530,9 +523,7 @@ TEST_CASE("a reservation is released however many others hold") {
   const std::string lock = NewLock("reserve");
   Tree tree;
   const auto reserve = [&](const std::string& id, int number) {
-    const std::string digits = std::to_string(number);
-    tree.Create(lock + "/leases/web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-lease-" +
-                    std::string(10 - digits.size(), '0') + digits,
+    tree.Create(Numbered(lock + "/leases/web1-" + kUuid + "-reserve-lease-", number),
                 ZnodeKind::kPersistent,
                 R"({"version":1,"reservation":{"id":")" + id + R"(","token":1}})");
   };
@@ -545,10 +536,9 @@ TEST_CASE("a reservation is released however many others hold") {
 TEST_CASE("what only looks like a reservation is none") {
   const std::string lock = NewLock("reserve");
   Tree tree;
-  const std::string uuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
   const std::string data = R"({"version":1,"reservation":{"id":"ci","token":1}})";
   SECTION("an ephemeral znode is a contender") {
-    tree.Create(lock + "/web1-" + uuid + "-reserve-lock-", ZnodeKind::kEphemeralSequential, data);
+    tree.Create(lock + "/web1-" + kUuid + "-reserve-lock-", ZnodeKind::kEphemeralSequential, data);
     CHECK(FirstOf(lock)["state"] == "held");
     CHECK(FirstOf(lock)["reservation"].is_null());
     CHECK(Unreserve("ci", lock) == Exited(75));
@@ -562,7 +552,7 @@ TEST_CASE("what only looks like a reservation is none") {
          {"reserve-lock-0000000000", R"({"reservation":{"id":"ci","token":9000000000000000000}})"},
          {"reserve-lock-0000000000", std::string(900000, 'x')},
          {"reserve-lock-0000000000", "\xff\xfe{"}}));
-    tree.Create(lock + "/web1-" + uuid + "-" + name, ZnodeKind::kPersistent, text);
+    tree.Create(lock + "/web1-" + kUuid + "-" + name, ZnodeKind::kPersistent, text);
     CHECK(Unreserve("ci", lock) == Exited(75));
     RunZklock({"try", "--reserve", "ci", lock}, Exited(78));
     RunZklock({"inspect", "-q", lock}, Exited(0));
@@ -622,8 +612,8 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
 TEST_CASE("a child that looks like an expired reservation lets nobody pass the holder") {
   auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Child holder = StartHolder(lock);
-  tree.Create(lock + "/x-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lock-0000000001",
-              ZnodeKind::kPersistent, R"({"reservation":{"id":"x","for":1500,"token":1}})");
+  tree.Create(lock + "/x-" + kUuid + "-reserve-lock-0000000001", ZnodeKind::kPersistent,
+              R"({"reservation":{"id":"x","for":1500,"token":1}})");
   std::vector<Child> readers;
   for (int i = 0; i < 4; ++i) readers.push_back(StartWaiter({"read"}, lock));
   tree.WaitForChildren(lock, 5);

@@ -11,10 +11,10 @@
 #include "lock/survey/survey.h"
 #include "protocol/queue.h"
 #include "protocol/release_record.h"
+#include "support/contender_names.h"
 
 namespace zklock::test {
 
-inline const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
 constexpr std::int64_t kNoon = 1709294400000;  // 2024-03-01 12:00:00 UTC
 
 inline void UseUtc() {
@@ -50,8 +50,7 @@ constexpr std::int64_t kIn2099 = 4070908800000;  // 2099-01-01 00:00:00 UTC
 
 /// The name of a zklock contender.
 inline std::string OurName(const std::string& host, const std::string& mark, int number) {
-  const std::string digits = std::to_string(number);
-  return host + "-" + kUuid + "-" + mark + std::string(10 - digits.size(), '0') + digits;
+  return Numbered(host + "-" + kUuid + "-" + mark, number);
 }
 
 /// Fills in the rest of `lock` from its entries, as a survey would.
@@ -127,7 +126,7 @@ inline lock::LockSurvey BusyLock() {
                                            .start_time = 1,
                                            .command = "backup.sh --everything --to /srv/backup",
                                            .label = "https://ci.example/job/4711"})),
-      Contender("_c_" + kUuid + "-__READ__0000000042", 8589934711, "10.1.2.3"),
+      Contender(kCuratorReader + "0000000042", 8589934711, "10.1.2.3"),
       Contender(OurName("build9", "__READ__", 43), 8589934720,
                 lock::FormatContenderData({.host = "build9",
                                            .user = "日本語",
@@ -163,7 +162,7 @@ inline lock::LockSurvey Semaphore(bool is_full) {
   };
   lock::LockSurvey lock{.path = "/jobs/render", .permit_limit = 3};
   lock.entries = {Contender(OurName("b7", "lease-", 0), 17, says("b7", 4242)),
-                  Contender("_c_" + kUuid + "-lease-0000000004", 18, "10.1.2.3")};
+                  Contender(kCuratorPermit + "0000000004", 18, "10.1.2.3")};
   if (!is_full) return FoundPermits(lock, 2);
   lock.entries.push_back(Contender(OurName("b9", "lease-", 5), 19, says("b9", 7)));
   lock.entries.push_back(Contender(OurName("b8", "lease-", 6), 20, says("b8", 8)));

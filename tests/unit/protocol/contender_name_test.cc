@@ -1,4 +1,5 @@
 #include "protocol/contender_name.h"
+#include "support/contender_names.h"
 #include "support/random.h"
 
 #include <catch2/catch.hpp>
@@ -13,7 +14,7 @@ namespace {
 
 using namespace std::string_literals;
 
-const std::string kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+using test::kUuid;
 
 struct Known {
   std::string name;
@@ -66,8 +67,7 @@ TEST_CASE("Names in kazoo's dialect are parsed as zklock's or as kazoo's") {
       {"db1-" + kUuid + "__rlock__0000000008", 8, Mark::kKazooRead, Program::kZklock, Mode::kRead},
       {"db1-" + kUuid + "-__lock__0000000009", 9, Mark::kKazooLock, Program::kKazoo,
        Mode::kExclusive},
-      {"0f8fad5bd9cb469fa16570867728950e__rlock__0000000010", 10, Mark::kKazooRead, Program::kKazoo,
-       Mode::kRead},
+      {test::kKazooReader + "0000000010", 10, Mark::kKazooRead, Program::kKazoo, Mode::kRead},
   });
   CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive, Dialect::kKazoo) ==
         "db1-" + kUuid + "__lock__");
@@ -94,17 +94,14 @@ TEST_CASE("A name is zklock's only with a host, a UUID and the dash before the m
 
 TEST_CASE("The names of Curator, go-zookeeper, kazoo and the C recipe are recognised") {
   CheckKnown({
-      {"_c_" + kUuid + "-lock-0000000000", 0, Mark::kLock, Program::kCurator, Mode::kExclusive},
-      {"_c_0f8fad5bd9cb469fa16570867728950e-lock-0000000012", 12, Mark::kLock, Program::kCurator,
+      {test::kCuratorLock + "0000000000", 0, Mark::kLock, Program::kCurator, Mode::kExclusive},
+      {"_c_" + test::kHexUuid + "-lock-0000000012", 12, Mark::kLock, Program::kCurator,
        Mode::kExclusive},
-      {"_c_" + kUuid + "-__WRIT__0000000001", 1, Mark::kCuratorWrite, Program::kCurator,
+      {test::kCuratorWriter + "0000000001", 1, Mark::kCuratorWrite, Program::kCurator,
        Mode::kWrite},
-      {"_c_" + kUuid + "-__READ__0000000002", 2, Mark::kCuratorRead, Program::kCurator,
-       Mode::kRead},
-      {"0f8fad5bd9cb469fa16570867728950e__lock__0000000003", 3, Mark::kKazooLock, Program::kKazoo,
-       Mode::kExclusive},
-      {"0f8fad5bd9cb469fa16570867728950e__rlock__0000000004", 4, Mark::kKazooRead, Program::kKazoo,
-       Mode::kRead},
+      {test::kCuratorReader + "0000000002", 2, Mark::kCuratorRead, Program::kCurator, Mode::kRead},
+      {test::kKazooLock + "0000000003", 3, Mark::kKazooLock, Program::kKazoo, Mode::kExclusive},
+      {test::kKazooReader + "0000000004", 4, Mark::kKazooRead, Program::kKazoo, Mode::kRead},
       {"x-0100000000abcdef-0000000005", 5, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
       {"x-72057594037927936-0000000006", 6, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
       {"x--72057594037927936-0000000006", 6, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
@@ -316,7 +313,7 @@ TEST_CASE("Only a zklock name can say that its contender reserves") {
 TEST_CASE("A permit's name is zklock's or Curator's, and its mode is exclusive") {
   CheckKnown({
       {"db1-" + kUuid + "-lease-0000000007", 7, Mark::kPermit, Program::kZklock, Mode::kExclusive},
-      {"_c_" + kUuid + "-lease-0000000008", 8, Mark::kPermit, Program::kCurator, Mode::kExclusive},
+      {test::kCuratorPermit + "0000000008", 8, Mark::kPermit, Program::kCurator, Mode::kExclusive},
       {"lease-0000000009", 9, Mark::kPermit, Program::kUnknown, Mode::kExclusive},
   });
   CHECK(MakePermitPrefix("db1", kUuid) == "db1-" + kUuid + "-lease-");

@@ -1,11 +1,11 @@
 #include "protocol/queue.h"
+#include "support/contender_names.h"
 #include "support/random.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <random>
 #include <set>
 #include <string>
@@ -15,26 +15,22 @@
 namespace zklock::protocol {
 namespace {
 
-const std::string kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+using test::kUuid;
+using test::Numbered;
 
 using Names = std::vector<std::string>;
 
-std::string Numbered(const std::string& prefix, std::int64_t number) {
-  char digits[24];
-  std::snprintf(digits, sizeof digits, "%010lld", static_cast<long long>(number));
-  return prefix + digits;
-}
 std::string Exclusive(std::int64_t number) { return Numbered("a-" + kUuid + "-lock-", number); }
 std::string Write(std::int64_t number) { return Numbered("b-" + kUuid + "-__WRIT__", number); }
 std::string Read(std::int64_t number) { return Numbered("c-" + kUuid + "-__READ__", number); }
 
 std::string Permit(std::int64_t number) { return Numbered("d-" + kUuid + "-lease-", number); }
 
-const std::string kCuratorMutex = "_c_" + kUuid + "-lock-0000000004";
-const std::string kCuratorWriter = "_c_" + kUuid + "-__WRIT__0000000005";
-const std::string kCuratorReader = "_c_" + kUuid + "-__READ__0000000006";
-const std::string kKazooLock = "0f8fad5bd9cb469fa16570867728950e__lock__0000000007";
-const std::string kKazooReader = "0f8fad5bd9cb469fa16570867728950e__rlock__0000000008";
+const std::string kCuratorMutex = Numbered(test::kCuratorLock, 4);
+const std::string kCuratorWriter = Numbered(test::kCuratorWriter, 5);
+const std::string kCuratorReader = Numbered(test::kCuratorReader, 6);
+const std::string kKazooLock = Numbered(test::kKazooLock, 7);
+const std::string kKazooReader = Numbered(test::kKazooReader, 8);
 
 std::string Show(const Decision& decision) {
   struct {
@@ -67,19 +63,19 @@ struct Simulated {
 bool Conflict(const Simulated& a, const Simulated& b) { return !a.reads || !b.reads; }
 
 struct Style {
-  const char* prefix;
+  std::string prefix;
   bool reads;
 };
 // The first letters differ, so that an order by name would show.
-constexpr Style kStyles[] = {
-    {"zeta-0f8fad5b-d9cb-469f-a165-70867728950e-lock-", false},
-    {"alpha-0f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__", false},
-    {"host-0f8fad5b-d9cb-469f-a165-70867728950e-__READ__", true},
+const Style kStyles[] = {
+    {"zeta-" + kUuid + "-lock-", false},
+    {"alpha-" + kUuid + "-__WRIT__", false},
+    {"host-" + kUuid + "-__READ__", true},
     {"beta-1f8fad5b-d9cb-469f-a165-70867728950e-__READ__", true},
-    {"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", false},
-    {"_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__", true},
-    {"0f8fad5bd9cb469fa16570867728950e__lock__", false},
-    {"0f8fad5bd9cb469fa16570867728950e__rlock__", true},
+    {test::kCuratorLock, false},
+    {test::kCuratorReader, true},
+    {test::kKazooLock, false},
+    {test::kKazooReader, true},
     {"x-0100000000abcdef-", false},
     {"n_", false},
 };
@@ -172,7 +168,7 @@ TEST_CASE("The order is by number, not by name or by position in the list") {
 
 TEST_CASE("Contenders with equal numbers are ordered by name") {
   // Curator's downgrade makes a reader with its writer's number.
-  const Names children{kCuratorWriter, "_c_" + kUuid + "-__READ__0000000005", Read(6)};
+  const Names children{kCuratorWriter, Numbered(test::kCuratorReader, 5), Read(6)};
   CHECK(Decided(children, Read(6)) == "wait for " + kCuratorWriter);
   CHECK(Decided({"a-lock-0000000001", "b-lock-0000000001"}, "a-lock-0000000001") == "hold");
   CHECK(Decided({"a-lock-0000000001", "b-lock-0000000001"}, "b-lock-0000000001") ==
@@ -385,7 +381,7 @@ TEST_CASE("A permit holds while there are no more permits than the limit") {
   CHECK(decided({Permit(1), Permit(2)}, Permit(1), 1) == "wait for " + Permit(2));
   // Other children do not count; permits of other programs do.
   CHECK(decided({Permit(1), "zzz", "lock"}, Permit(1), 1) == "hold");
-  const std::string curators = "_c_" + kUuid + "-lease-0000000001";
+  const std::string curators = Numbered(test::kCuratorPermit, 1);
   CHECK(decided({Permit(2), curators}, Permit(2), 1) == "wait for " + curators);
   CHECK(decided({Permit(1)}, Permit(2), 5) == "own missing");
   CHECK(decided({}, Permit(2), 5) == "own missing");

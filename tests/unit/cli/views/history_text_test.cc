@@ -96,7 +96,7 @@ TEST_CASE("The last three runs are lines of the queue's text") {
 
 TEST_CASE("A reservation is shown as reserved until it is released") {
   test::UseUtc();
-  const std::string name = "web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-lock-0000000007";
+  const std::string name = "web1-" + test::kUuid + "-reserve-lock-0000000007";
   lock::RunHistory history;
   lock::RunRecord reserved = Run(0);
   reserved.end = End::kNone;

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "lock/data/contender_data.h"
+#include "support/contender_names.h"
 
 namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+using test::kUuid;
 const std::string kName = "web1-" + kUuid + "-reserve-lock-0000000007";
 const std::string kData = R"({"host":"web1","reservation":{"id":"freeze","reason":"incident 4711",)"
                           R"("for":60000,"token":99},"version":1})";

@@ -9,6 +9,7 @@
 
 #include "lock/data/run_history.h"
 #include "protocol/release_record.h"
+#include "support/contender_names.h"
 #include "support/fake_store.h"
 #include "unit/lock/run_calls.h"
 
@@ -18,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Fault;
 
-const std::string kPrefix = "web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-";
+const std::string kPrefix = "web1-" + test::kUuid + "-reserve-";
 const std::string kName = kPrefix + "lock-";
 
 std::string DataFor(const std::string& id, int token = 50) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "support/contender_names.h"
 #include "unit/lock/reserver.h"
 
 // Reservations: made, found again, waited for, and ended.
@@ -628,7 +629,7 @@ TEST_CASE("A forged permit for our ID beyond the number of permits is none") {
   const bool try_only = GENERATE(false, true);
   auto [world, a] = ReservedWorld("a", {.permits = 2});
   MakeReservation(world, "b", {.permits = 2});
-  world.servers.Put("/l/leases/host-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lease-", 0, true,
+  world.servers.Put("/l/leases/host-" + test::kUuid + "-reserve-lease-", 0, true,
                     R"({"reservation":{"id":"x","token":1}})");
   JoinedReserver self(world, "x", {.try_only = try_only, .permits = 2});
   CHECK(self.IsBusy() == try_only);

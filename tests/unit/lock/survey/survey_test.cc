@@ -1,4 +1,5 @@
 #include "lock/survey/survey.h"
+#include "support/contender_names.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -20,7 +21,7 @@ using test::Fault;
 using Scope = SurveyRequest::Scope;
 
 constexpr std::int64_t kSession = 7;
-const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+using test::kUuid;
 
 using Strings = std::vector<std::string>;
 
@@ -99,11 +100,6 @@ class Scribe final : public SurveySink {
   [[nodiscard]] bool WantsMore() const override { return room > 0; }
   Strings Take() { return std::exchange(told, {}); }
 };
-
-std::string Numbered(const std::string& prefix, int number) {
-  const std::string digits = std::to_string(number);
-  return prefix + std::string(10 - digits.size(), '0') + digits;
-}
 
 }  // namespace
 
@@ -466,7 +462,7 @@ TEST_CASE("After a lost connection, nothing is reported again") {
     Strings expected{"/l 1/9"};
     for (int i = 0; i < 10; ++i) {
       bench.Join();
-      expected.push_back(std::to_string(i + 1) + " " + Numbered("_c_x-lock-", i));
+      expected.push_back(std::to_string(i + 1) + " " + test::Numbered("_c_x-lock-", i));
     }
     expected.emplace_back("end /l");
     expected.emplace_back("all");
