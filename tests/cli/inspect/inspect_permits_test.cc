@@ -4,35 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/inspect/inspect_output.h"
 #include "cli/queue/lock_peer.h"
-#include "cli/zklock.h"
-#include "support/source.h"
 
 namespace zklock::test {
 namespace {
 
 using nlohmann::json;
 
-std::string Inspect(Words arguments) {
-  arguments.insert(arguments.begin(), "inspect");
-  const Finished finished = RunZklock(arguments);
-  CAPTURE(arguments, finished.err);
-  CHECK(finished.exit == Exited(0));
-  CHECK(finished.err.empty());
-  return finished.out;
-}
-
-/// The one LOCK in the output, in the form that the manual page describes.
-json InspectJson(const std::string& lock) {
-  ChildOptions options;
-  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
-                  SourcePath("man/zklock-inspect.1")};
-  const std::string text = Inspect({"--json", lock});
-  options.stdin_text = text;
-  const Finished finished = Run(options);
-  CAPTURE(text, finished.out, finished.err);
-  CHECK(finished.exit == Exited(0));
-  const json locks = json::parse(text);
+/// The one LOCK in the output.
+json OneAsJson(const std::string& lock) {
+  const json locks = InspectJson(lock);
   REQUIRE(locks.size() == 1);
   return locks[0];
 }
@@ -67,7 +49,7 @@ TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
   Child first = StartPermit(lock);
   CHECK_THAT(Inspect({lock}),
              Catch::StartsWith(lock + ": 1 of 2 permits used, 1 free, 0 waiting\n"));
-  json found = InspectJson(lock);
+  json found = OneAsJson(lock);
   CHECK(found["lock"] == lock);
   CHECK(found["kind"] == "semaphore");
   CHECK(found["permits"] == 2);
@@ -86,7 +68,7 @@ TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
   CHECK_THAT(permits,
              Catch::StartsWith(lock + "/leases: permits; see zklock inspect " + lock + "\n"));
   CHECK_THAT(permits, !Catch::Contains("wait") && !Catch::Contains("held"));
-  found = InspectJson(lock);
+  found = OneAsJson(lock);
   const json& contenders = found["contenders"];
   REQUIRE(contenders.size() == 4);
   CHECK(found["used"] == 2);
@@ -127,7 +109,7 @@ TEST_CASE("an unused semaphore is free and shows how many permits it has") {
   tree.WaitForChildren(lock + "/locks", std::size_t{0});
   CHECK(Inspect({lock}) == lock + ": free, 3 permits\n");
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
-  const json found = InspectJson(lock);
+  const json found = OneAsJson(lock);
   CHECK(found["kind"] == "semaphore");
   CHECK(found["held"] == false);
   CHECK(found["free"] == 3);
@@ -220,7 +202,7 @@ TEST_CASE("release --contender accepts a holder, or a waiter by either of its na
   Child second = StartPermit(lock);
   Child third = StartFirstWaiter(lock);
   Child fourth = StartSecondWaiter(lock);
-  const json contenders = InspectJson(lock)["contenders"];
+  const json contenders = OneAsJson(lock)["contenders"];
   const auto release = [&](const std::string& name) {
     return RunZklock({"release", "--contender", name, "--yes", "--wait-released", lock}).exit;
   };
@@ -274,7 +256,7 @@ TEST_CASE("a shell that holds a permit can release it and see that it holds it")
   Child other = StartPermit(lock);
   Child script = Child::Start(options);
   CHECK(script.ReadLine() == "mine 0");
-  CHECK(InspectJson(lock)["used"] == 2);
+  CHECK(OneAsJson(lock)["used"] == 2);
   script.Write("\n");
   CHECK(script.ReadLine() == "released 0");
   CHECK(script.ReadLine() == "mine 76");
@@ -289,7 +271,7 @@ TEST_CASE("a semaphore of Curator programs is shown as one, and can only be rele
     REQUIRE(curator.Ask(name, "make semaphore:2 " + lock) == "made");
   }
   REQUIRE(curator.Ask("first", "acquire") == "acquired");
-  json found = InspectJson(lock);
+  json found = OneAsJson(lock);
   CHECK(found["kind"] == "semaphore");
   CHECK(found["permits"] == nullptr);
   CHECK(found["used"] == 1);
@@ -301,7 +283,7 @@ TEST_CASE("a semaphore of Curator programs is shown as one, and can only be rele
   Child second = StartPermit(lock);
   curator.Tell("third", "acquire");
   Tree().WaitForChildren(lock + "/leases", 3);
-  found = InspectJson(lock);
+  found = OneAsJson(lock);
   CHECK(found["permits"] == 2);
   CHECK(found["used"] == 2);
   REQUIRE(found["contenders"].size() == 3);
@@ -321,7 +303,7 @@ TEST_CASE("a semaphore of Curator programs is shown as one, and can only be rele
   CHECK(RunZklock({"release", "--contender", name, "--force", "--yes", lock}).exit == Exited(0));
   CHECK(curator.Answer("third") == "acquired");
   Tree().WaitForChildren(lock + "/locks", std::size_t{0});
-  CHECK(InspectJson(lock)["used"] == 2);
+  CHECK(OneAsJson(lock)["used"] == 2);
   CHECK_FALSE(second.HasEnded());
 }
 

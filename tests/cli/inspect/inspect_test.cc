@@ -4,44 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/zklock.h"
+#include "cli/inspect/inspect_output.h"
+#include "support/contender_names.h"
 #include "support/peer.h"
-#include "support/source.h"
 
 namespace zklock::test {
 namespace {
 
 using nlohmann::json;
-
-const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
-
-/// The standard output of `zklock inspect ARGUMENTS`, which must succeed and print no message.
-std::string Inspect(Words arguments) {
-  arguments.insert(arguments.begin(), "inspect");
-  const Finished finished = RunZklock(arguments);
-  CAPTURE(arguments, finished.err);
-  CHECK(finished.exit == Exited(0));
-  CHECK(finished.err.empty());
-  return finished.out;
-}
-
-/// Checks JSON against the manual page with an independent reader.
-void CheckSchema(const std::string& text, const Words& arguments = {}) {
-  ChildOptions options;
-  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
-                  SourcePath("man/zklock-inspect.1")};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  options.stdin_text = text;
-  const Finished finished = Run(options);
-  CAPTURE(text, finished.out, finished.err);
-  CHECK(finished.exit == Exited(0));
-}
-
-json InspectJson(const std::string& path) {
-  const std::string text = Inspect({"--json", path});
-  CheckSchema(text);
-  return json::parse(text);
-}
 
 /// Checks for control sequences and for characters that no terminal shows.
 void CheckHarmless(const std::string& text) {
@@ -156,9 +126,9 @@ TEST_CASE("nothing that others write into a lock reaches the terminal or breaks 
       "{\"host\":\"" + std::string(4000, 'h') + "\"}"};
   tree.Create(lock, ZnodeKind::kPersistent, escapes);
   for (const std::string& text : data) {
-    tree.Create(lock + "/host-" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, text);
-    tree.Create(lock + "/_c_" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, text);
-    tree.Create(lock + "/0123456789abcdef__lock__", ZnodeKind::kEphemeralSequential, text);
+    tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential, text);
+    tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential, text);
+    tree.Create(lock + "/" + kKazooLock, ZnodeKind::kEphemeralSequential, text);
   }
   // The servers reject most control characters in names.
   tree.Create(lock + "/\u202eevil \"quoted\" \\n\u200b-lock-", ZnodeKind::kEphemeralSequential);
@@ -185,7 +155,7 @@ TEST_CASE("a long queue is shown in full") {
   tree.Create(lock);
   constexpr std::size_t kLong = 300;
   for (std::size_t i = 0; i < kLong; ++i) {
-    tree.Create(lock + "/_c_" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, "10.0.0.1");
+    tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential, "10.0.0.1");
   }
   const Words lines = Lines(Inspect({lock}));
   CHECK(lines.size() == 3 + kLong + 2);
@@ -199,7 +169,7 @@ TEST_CASE("a closed pipe ends the output, and a slow reader gets all of it") {
   Tree tree;
   tree.Create(lock);
   for (int i = 0; i < 400; ++i) {
-    tree.Create(lock + "/host-" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential,
+    tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential,
                 "{\"label\":\"" + std::string(1000, 'x') + "\"}");
   }
   ChildOptions options = Zklock({"inspect", "--json", lock});

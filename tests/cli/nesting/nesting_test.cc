@@ -12,19 +12,13 @@
 namespace zklock::test {
 namespace {
 
-/// A shell command line in which $Z is zklock and $L a LOCK for this test.
-ChildOptions Line(const std::string& lock, const std::string& text) {
-  return {.argv = {"/bin/sh", "-c", text},
-          .also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()}};
-}
-
 TEST_CASE(
     "A zklock nested under a lock that excludes others continues at once, whatever it requests") {
   const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   CAPTURE(outer, inner);
   const std::string lock = NewLock("nesting");
-  CHECK(Run(Line(lock, "$Z " + outer + " $L -- $Z " + inner + " $L -- sh -c 'echo ran; exit 7'"),
+  CHECK(Run(Script(lock, "$Z " + outer + " $L -- $Z " + inner + " $L -- sh -c 'echo ran; exit 7'"),
             Exited(7))
             .out == "ran\n");
 }
@@ -33,9 +27,9 @@ TEST_CASE(
     "A nested run runs under the outer lock: same contender, same token, no second contender") {
   const std::string lock = NewLock("nesting");
   const Finished finished =
-      Run(Line(lock,
-               "$Z exclusive $L -- sh -c 'echo $ZKLOCK_NODE $ZKLOCK_TOKEN;"
-               " $Z exclusive $L -- sh -c \"echo \\$ZKLOCK_NODE \\$ZKLOCK_TOKEN\"'"));
+      Run(Script(lock,
+                 "$Z exclusive $L -- sh -c 'echo $ZKLOCK_NODE $ZKLOCK_TOKEN;"
+                 " $Z exclusive $L -- sh -c \"echo \\$ZKLOCK_NODE \\$ZKLOCK_TOKEN\"'"));
   REQUIRE(finished.exit == Exited(0));
   const std::size_t end = finished.out.find('\n');
   CHECK(finished.out.substr(0, end) == finished.out.substr(end + 1, end));
@@ -48,8 +42,8 @@ const std::string kPrintVariables = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NO
 /// Runs `words` under `zklock exclusive $L` and returns the variables of the outer and the inner
 /// command.
 Words LockVariables(const std::string& lock, const std::string& words) {
-  ChildOptions options = With(Line(lock, "$Z exclusive $L -- sh -c '" + kPrintVariables + "; " +
-                                             words + " -- sh -c \"$PRINT\"'"),
+  ChildOptions options = With(Script(lock, "$Z exclusive $L -- sh -c '" + kPrintVariables + "; " +
+                                               words + " -- sh -c \"$PRINT\"'"),
                               {"PRINT=" + kPrintVariables});
   const Finished finished = Run(options);
   CAPTURE(finished.err);
@@ -75,27 +69,28 @@ TEST_CASE("The command's variables name every LOCK asked for, whoever holds it, 
 
 TEST_CASE("A reader may nest a reader, and is told why it can never nest a writer") {
   const std::string lock = NewLock("nesting");
-  Run(Line(lock, "$Z read $L -- $Z read $L -- true"), Exited(0));
-  CHECK_THAT(Run(Line(lock, "$Z read $L -- $Z write $L -- true"), Exited(64)).err,
+  Run(Script(lock, "$Z read $L -- $Z read $L -- true"), Exited(0));
+  CHECK_THAT(Run(Script(lock, "$Z read $L -- $Z write $L -- true"), Exited(64)).err,
              Catch::Contains("forever"));
 }
 
 TEST_CASE(
     "--no-nest queues a reader under a reader, and refuses a run that would wait for itself") {
   const std::string lock = NewLock("nesting");
-  const Finished finished = Run(Line(lock,
-                                     "$Z read $L -- sh -c 'echo $ZKLOCK_NODE; "
-                                     "$Z read --no-nest $L -- sh -c \"echo \\$ZKLOCK_NODE\"'"),
+  const Finished finished = Run(Script(lock,
+                                       "$Z read $L -- sh -c 'echo $ZKLOCK_NODE; "
+                                       "$Z read --no-nest $L -- sh -c \"echo \\$ZKLOCK_NODE\"'"),
                                 Exited(0));
   const std::size_t end = finished.out.find('\n');
   CHECK(finished.out.substr(0, end + 1) != finished.out.substr(end + 1));
   for (const std::string inner : {"exclusive", "write", "read"}) {
     CAPTURE(inner);
     CHECK_THAT(
-        Run(Line(lock, "$Z exclusive $L -- $Z " + inner + " --no-nest $L -- true"), Exited(64)).err,
+        Run(Script(lock, "$Z exclusive $L -- $Z " + inner + " --no-nest $L -- true"), Exited(64))
+            .err,
         Catch::Contains("forever"));
   }
-  Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true"), Exited(75));
+  Run(Script(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true"), Exited(75));
 }
 
 TEST_CASE("A --no-nest reader is refused when a writer waits for the reader above it") {
@@ -103,13 +98,10 @@ TEST_CASE("A --no-nest reader is refused when a writer waits for the reader abov
                               "$Z read --hold $L || exit; sh -c 'echo in; read x; ");
   CAPTURE(outer);
   const std::string lock = NewLock("nesting");
-  ChildOptions options =
-      Line(lock, outer +
-                     "$Z read -q --no-nest --wait 0.1 $L -- true; echo $?; "
-                     "$Z try -q --read --no-nest $L -- true; echo $?; "
-                     "$Z read --no-nest $L -- true; echo $?; $Z read $L -- echo nested'");
-  options.keep_stdin = true;
-  Child reader = Child::Start(options);
+  Child reader = Child::Start(
+      Script(lock, outer + "$Z read -q --no-nest --wait 0.1 $L -- true; echo $?; "
+                           "$Z try -q --read --no-nest $L -- true; echo $?; "
+                           "$Z read --no-nest $L -- true; echo $?; $Z read $L -- echo nested'"));
   REQUIRE(reader.ReadLine() == "in");
   Child writer = StartWaiter({"write"}, lock);
   reader.Write("\n");
@@ -125,26 +117,23 @@ TEST_CASE("A --no-nest reader is refused when a writer waits for the reader abov
 TEST_CASE("One permit does not replace another, and no run may wait for its own permit") {
   const std::string lock = NewLock("nesting");
   const std::string two = "$Z exclusive --permits 2 $L -- ";
-  Run(Line(lock, two + two + "true"), Exited(0));
-  const Finished refused = Run(Line(lock, two + two + two + "true"), Exited(64));
+  Run(Script(lock, two + two + "true"), Exited(0));
+  const Finished refused = Run(Script(lock, two + two + two + "true"), Exited(64));
   CHECK_THAT(refused.err, Catch::Contains("forever"));
   const std::string whole = NewLock("nesting");
-  Run(Line(whole, "$Z exclusive $L -- " + two + "true"), Exited(0));
+  Run(Script(whole, "$Z exclusive $L -- " + two + "true"), Exited(0));
   // A run with a limit is not refused: it ends by itself.
-  Run(Line(lock, two + two + "$Z try -q --permits 2 $L -- true"), Exited(75));
-  Run(Line(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true"), Exited(75));
+  Run(Script(lock, two + two + "$Z try -q --permits 2 $L -- true"), Exited(75));
+  Run(Script(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true"), Exited(75));
 }
 
 TEST_CASE("A permit deleted from the outer zklock is waited for") {
   // The outer zklock is stopped so that it cannot react to its loss before the inner one asks.
   const std::string lock = NewLock("nesting");
-  Child outer = Child::Start([&] {
-    auto options = Line(lock,
-                        "exec $Z exclusive --permits 1 $L -- sh -c 'echo $ZKLOCK_NODE; read go; "
-                        "$Z exclusive -q --permits 1 $L -- echo ours; echo $?'");
-    options.keep_stdin = true;
-    return options;
-  }());
+  Child outer =
+      Child::Start(Script(lock,
+                          "exec $Z exclusive --permits 1 $L -- sh -c 'echo $ZKLOCK_NODE; read go; "
+                          "$Z exclusive -q --permits 1 $L -- echo ours; echo $?'"));
   const std::string node = outer.ReadLine();
   outer.Signal(SIGSTOP);
   outer.WaitUntilStopped();
@@ -157,14 +146,15 @@ TEST_CASE("A permit deleted from the outer zklock is waited for") {
 
 TEST_CASE("A run of another LOCK between outer and nested run changes nothing") {
   const std::string lock = NewLock("nesting");
-  Run(Line(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true"), Exited(0));
+  Run(Script(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true"),
+      Exited(0));
 }
 
 TEST_CASE("Without the environment a nested run is a contender like any other") {
   const auto without = [](const std::string& program) {
     CAPTURE(program);
-    Run(Line(NewLock("nesting"),
-             "$Z exclusive $L -- " + program + " $Z try -q -z $ZKLOCK_SERVERS $L -- true"),
+    Run(Script(NewLock("nesting"),
+               "$Z exclusive $L -- " + program + " $Z try -q -z $ZKLOCK_SERVERS $L -- true"),
         Exited(75));
   };
   without("env -u ZKLOCK_HELD");
@@ -179,25 +169,22 @@ TEST_CASE("Without the environment a nested run is a contender like any other") 
 TEST_CASE("A stale claim in the environment does not hide a live one") {
   const std::string lock = NewLock("nesting");
   const Finished finished = Run(
-      Line(lock,
-           "$Z exclusive $L -- sh -c '"
-           "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:$(stat -L -c %i /proc/self/ns/pid):1:1:s:"
-           "$L/x-__READ__0000000009\" "
-           "$Z try $L -- echo ours'"));
+      Script(lock,
+             "$Z exclusive $L -- sh -c '"
+             "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:$(stat -L -c %i /proc/self/ns/pid):1:1:s:"
+             "$L/x-__READ__0000000009\" "
+             "$Z try $L -- echo ours'"));
   CAPTURE(finished.err);
   CHECK(finished.out == "ours\n");
 }
 
 TEST_CASE("A copied environment has no effect on a lock that another zklock holds") {
   const std::string lock = NewLock("nesting");
-  Child holder = Child::Start([&] {
-    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x; :'");
-    options.keep_stdin = true;
-    return options;
-  }());
+  Child holder =
+      Child::Start(Script(lock, "$Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x; :'"));
   const std::string held = holder.ReadLine();
   REQUIRE_FALSE(held.empty());
-  auto options = Line(lock, "$Z try -q $L -- true");
+  auto options = Script(lock, "$Z try -q $L -- true");
   options.also_environment.push_back("ZKLOCK_HELD=" + held);
   Run(options, Exited(75));
   CHECK(Finish(holder) == Exited(0));
@@ -206,24 +193,17 @@ TEST_CASE("A copied environment has no effect on a lock that another zklock hold
 TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a nested run queues") {
   // The outer zklock is stopped so that it cannot react to its loss before the inner one asks.
   const std::string lock = NewLock("nesting");
-  Child outer = Child::Start([&] {
-    auto options = Line(lock,
-                        "exec $Z exclusive $L -- sh -c '"
-                        "echo $ZKLOCK_NODE; read go; $Z try -q $L -- echo ours; echo $?'");
-    options.keep_stdin = true;
-    return options;
-  }());
+  Child outer =
+      Child::Start(Script(lock,
+                          "exec $Z exclusive $L -- sh -c '"
+                          "echo $ZKLOCK_NODE; read go; $Z try -q $L -- echo ours; echo $?'"));
   const std::string node = outer.ReadLine();
   Tree tree;
   outer.Signal(SIGSTOP);
   outer.WaitUntilStopped();
   tree.Delete(node);
   // Another zklock holds it now, so that a queueing `try` finds it taken.
-  Child next = Child::Start([&] {
-    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo next; read x; :'");
-    options.keep_stdin = true;
-    return options;
-  }());
+  Child next = Child::Start(Script(lock, "$Z exclusive $L -- sh -c 'echo next; read x; :'"));
   REQUIRE(next.ReadLine() == "next");
   outer.Write("go\n");
   CHECK(outer.ReadLine() == "75");
@@ -233,7 +213,7 @@ TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a n
 
 TEST_CASE("A nested run ends when the outer lock is deleted") {
   const std::string lock = NewLock("nesting");
-  Child outer = Child::Start(Line(
+  Child outer = Child::Start(Script(
       lock,
       "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo $ZKLOCK_NODE; exec sleep 1000'"));
   const std::string node = outer.ReadLine();
@@ -245,7 +225,7 @@ TEST_CASE("A nested run ends when the outer lock is deleted") {
 TEST_CASE("A nested run ends when the outer lock is released on request") {
   const std::string lock = NewLock("nesting");
   Child outer = Child::Start(
-      Line(lock, "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo in; exec sleep 1000'"));
+      Script(lock, "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo in; exec sleep 1000'"));
   REQUIRE(outer.ReadLine() == "in");
   RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(outer.Wait() == Exited(76));
@@ -306,8 +286,8 @@ TEST_CASE("Below an outer zklock in another PID or time namespace a run is refus
   if (!Works(in_namespace)) return;
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "read", "try", "write --wait 99s");
   CAPTURE(in_namespace, inner);
-  const Finished finished = Run(Line(NewLock("elsewhere"), "$Z exclusive $L -- " + in_namespace +
-                                                               "$Z " + inner + " $L -- echo ran"),
+  const Finished finished = Run(Script(NewLock("elsewhere"), "$Z exclusive $L -- " + in_namespace +
+                                                                 "$Z " + inner + " $L -- echo ran"),
                                 Exited(64));
   CHECK(finished.out.empty());
   CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
@@ -316,21 +296,21 @@ TEST_CASE("Below an outer zklock in another PID or time namespace a run is refus
 TEST_CASE("In another namespace too, an outer lock between is no obstacle, and --no-nest queues") {
   if (!Works(kPidNamespace)) return;
   const std::string lock = NewLock("elsewhere");
-  Run(Line(lock,
-           "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " + "-- true"),
+  Run(Script(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " +
+                       "-- true"),
       Exited(0));
-  Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace +
-                     "$Z exclusive $L-b -- $Z exclusive "
-                     "$L -- true"),
+  Run(Script(lock, "$Z exclusive $L -- " + kPidNamespace +
+                       "$Z exclusive $L-b -- $Z exclusive "
+                       "$L -- true"),
       Exited(64));
-  Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z try --no-nest $L -- true"),
+  Run(Script(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z try --no-nest $L -- true"),
       Exited(75));
 }
 
 TEST_CASE("Permits that are held above in another namespace are not waited for") {
   if (!Works(kPidNamespace)) return;
-  CHECK_THAT(Run(Line(NewLock("elsewhere"), "$Z exclusive --permits 1 $L -- " + kPidNamespace +
-                                                "$Z exclusive --permits 1 $L -- true"),
+  CHECK_THAT(Run(Script(NewLock("elsewhere"), "$Z exclusive --permits 1 $L -- " + kPidNamespace +
+                                                  "$Z exclusive --permits 1 $L -- true"),
                  Exited(64))
                  .err,
              Catch::Contains("outer zklocks hold all permits"));
@@ -341,8 +321,8 @@ TEST_CASE("Below a shell that holds in another PID or time namespace a run is re
   if (!Works(in_namespace)) return;
   CAPTURE(in_namespace);
   const Finished finished =
-      Run(Line(NewLock("elsewhere"), "$Z exclusive --hold $L || exit; " + in_namespace +
-                                         "$Z exclusive $L -- echo ran; echo $?"));
+      Run(Script(NewLock("elsewhere"), "$Z exclusive --hold $L || exit; " + in_namespace +
+                                           "$Z exclusive $L -- echo ran; echo $?"));
   CHECK(finished.out == "64\n");
   CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
 }
