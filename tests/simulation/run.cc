@@ -8,10 +8,9 @@
 #include "lock/acquire/acquire_set.h"
 #include "lock/acquire/semaphore.h"
 #include "lock/data/contender_data.h"
-#include "lock/hold/history_writer.h"
 #include "lock/hold/hold.h"
+#include "lock/hold/run_recorder.h"
 #include "lock/hold/start_commit.h"
-#include "lock/hold/success_record.h"
 #include "lock/operations/calls.h"
 #include "lock/operations/contender_operations.h"
 #include "lock/reserve/existing_reservations.h"
@@ -31,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kCloseTimeout = 800ms;
-constexpr Duration kLongestHistoryWait = 5s;  // as in commands/run/history.h
+constexpr Duration kLongestHistoryWait = 5s;  // as in commands/run/recorded_runs.h
 
 std::string MakeUuid() {
   const std::uint64_t last = world->random.Next() & 0xffffffffffffU;
@@ -247,15 +246,13 @@ class ZklockRun {
     observer_.lease_end = TimeOf(hold.lease_end());
     ServeFirst(hold);
     LetGuardKnow();
+    recorder_.emplace(session_, tickets_,
+                      lock::HistoryRequest{.most_runs = options_.history,
+                                           .is_shared = request_.permits.has_value()});
     const std::string refusal = CheckIntervals(hold);
     if (!refusal.empty()) {
       Close(0);
       return refusal;
-    }
-    if (options_.history != 0) {
-      history_.emplace(session_, tickets_,
-                       lock::HistoryRequest{.most_runs = options_.history,
-                                            .is_shared = request_.permits.has_value()});
     }
     const TimePoint began = clock_.Now();
     if (!BeginCommand(hold)) {
@@ -271,24 +268,24 @@ class ZklockRun {
 
   std::size_t Release(lock::Hold& hold, TimePoint began) {
     const lock::FinishedRun run{.duration = clock_.Now() - began, .status = 0, .host = "host"};
-    if (success_record_) {
-      std::vector<std::optional<zookeeper::DataWrite>> history;
-      if (history_) {
-        ServeHistory(hold, [&] { return history_->IsSettled(); });
-        history = history_->End(run);
-      }
-      success_record_->Record(began, "host", std::move(history));
-      Serve(*success_record_, hold, [&] { return success_record_->IsDone(); });
+    if (options_.min_interval) {
+      recorder_->RecordSuccess(began, run);
+      Serve(*recorder_, hold, [&] { return recorder_->IsDone(); });
+      recorder_->GiveUpRest();
       // After a removal by force the next run may have looked before this was recorded.
       const bool is_first = !life_.checks.IsExcused(tickets_.front().path);
-      if (success_record_->IsDone() && !hold.loss() && success_record_->refused().empty() &&
-          is_first) {
+      if (recorder_->HasRecordedSuccess() && !hold.loss() && is_first) {
         life_.checks.Record(options_.locks.front(), TimeOf(began));
       }
-    } else if (history_) {
-      if (!request_.permits) ServeHistory(hold, [&] { return history_->IsSettled(); });
-      history_->Release(hold, run);
-      ServeHistory(hold, [&] { return history_->IsReleaseOver(); });
+    } else {
+      const TimePoint deadline = std::min(clock_.Now() + kLongestHistoryWait, hold.lease_end());
+      if (!request_.permits) {
+        Serve(
+            *recorder_, hold, [&] { return recorder_->IsSettled(); }, deadline);
+      }
+      recorder_->Release(hold, run);
+      Serve(
+          *recorder_, hold, [&] { return recorder_->IsDone(); }, deadline);
     }
     return hold.Release(run);
   }
@@ -309,12 +306,7 @@ class ZklockRun {
     process_.Remove(source);
   }
 
-  template <typename IsDone>
-  void ServeHistory(const lock::Hold& hold, IsDone is_done) {
-    Serve(*history_, hold, is_done, std::min(clock_.Now() + kLongestHistoryWait, hold.lease_end()));
-  }
-
-  /// As commands/run/intervals. Empty if the command may run.
+  /// As commands/run/recorded_runs. Empty if the command may run.
   std::string CheckIntervals(lock::Hold& hold) {
     const std::string refusal = options_.min_interval ? CheckLastRun(hold) : "";
     return refusal.empty() && options_.once_per ? CommitStart(hold) : refusal;
@@ -331,13 +323,13 @@ class ZklockRun {
   }
 
   std::string CheckLastRun(const lock::Hold& hold) {
-    success_record_.emplace(session_, tickets_);
-    Serve(*success_record_, hold, [&] { return success_record_->IsDone(); });
+    recorder_->FindLastSuccess();
+    Serve(*recorder_, hold, [&] { return recorder_->unknown() || recorder_->IsDone(); });
     if (hold.loss()) return "lost before the run";
-    if (success_record_->unknown()) return "last run unknown";
-    if (!success_record_->newest()) return "";
-    const Duration ago = tickets_.front().EarliestServerTimeAt(clock_.Now()) -
-                         success_record_->newest()->success.began;
+    if (recorder_->unknown()) return "last run unknown";
+    if (!recorder_->newest()) return "";
+    const Duration ago =
+        tickets_.front().EarliestServerTimeAt(clock_.Now()) - recorder_->newest()->success.began;
     return ago >= *options_.min_interval ? "" : "too recent";
   }
 
@@ -415,12 +407,12 @@ class ZklockRun {
       }
     }
     if (options_.history != 0 && !runs.empty()) {
-      lock::HistoryWriter writer(session_, runs, options_.history);
+      lock::RunRecorder recorder(session_, runs, options_.history);
       const TimePoint deadline = clock_.Now() + kLongestHistoryWait;
-      process_.Add(writer);
-      while (!writer.IsEntered() && clock_.Now() < deadline) process_.RunOnce(deadline);
-      process_.Remove(writer);
-      writer.GiveUpRest();
+      process_.Add(recorder);
+      while (!recorder.IsDone() && clock_.Now() < deadline) process_.RunOnce(deadline);
+      process_.Remove(recorder);
+      recorder.GiveUpRest();
     }
     Close(0);
     return outcome;
@@ -507,17 +499,17 @@ class ZklockRun {
 
   void Supervise(lock::Hold& hold, TimePoint began) {
     bool is_ending = false;
-    if (history_) ServeFirst(*history_);
+    ServeFirst(*recorder_);
     while (!run_.command->IsOverWithNested()) {
       process_.RunOnce();
-      if (history_) history_->Begin(began);
+      recorder_->Begin(began);
       const bool ends = hold.loss() || observer_.is_asked_to_leave || run_.is_told_to_end;
       if (!ends || std::exchange(is_ending, true)) continue;
       CheckLoss(hold);
       // What the guard ends may take all of the grace.
       Command::EndBy(run_.command, world->now() + world->random.Between(0, hold.grace().count()));
     }
-    if (history_) process_.Remove(*history_);
+    process_.Remove(*recorder_);
     observer_.command.reset();
   }
 
@@ -548,8 +540,7 @@ class ZklockRun {
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;
   std::vector<lock::ReservedLock> reserved_;
-  std::optional<lock::SuccessRecord> success_record_;
-  std::optional<lock::HistoryWriter> history_;
+  std::optional<lock::RunRecorder> recorder_;
 };
 
 /// Curator's and kazoo's recipes: the first in the queue holds, the others watch the one before

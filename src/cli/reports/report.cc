@@ -103,7 +103,7 @@ void Report::Undelegated(const std::string& cgroup) {
   Write(Level::kVerbose, fmt::format(message::kUndelegated, Printable(cgroup)));
 }
 
-void Report::NoHistory(const lock::HistoryWriter::Unkept& unkept) {
+void Report::NoHistory(const lock::RunRecorder::Unkept& unkept) {
   const std::string lock = Printable(unkept.lock);
   if (!unkept.error) {
     Write(Level::kVerbose, fmt::format(message::kForeignLastRun, lock));

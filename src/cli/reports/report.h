@@ -11,7 +11,7 @@
 #include "cli/options/options.h"
 #include "cli/reports/end_reason.h"
 #include "cli/reports/event.h"
-#include "lock/hold/history_writer.h"
+#include "lock/hold/run_recorder.h"
 #include "process/loop/message_sink.h"
 #include "process/tree/cgroup.h"
 #include "process/tree/ended.h"
@@ -75,7 +75,7 @@ class Report final : public EventListener {
   void Suspending(const std::string& lock, Duration lease_left, Duration run_left);
 
   /// --history (--verbose only): why there is none.
-  void NoHistory(const lock::HistoryWriter::Unkept& unkept);
+  void NoHistory(const lock::RunRecorder::Unkept& unkept);
 
  private:
   process::MessageSink& sink_;

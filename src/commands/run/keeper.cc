@@ -24,8 +24,8 @@
 #include "cli/text/run_messages.h"
 #include "commands/nesting/run_metadata.h"
 #include "commands/run/acquire_locks.h"
-#include "commands/run/history.h"
 #include "commands/run/lease_first.h"
+#include "commands/run/recorded_runs.h"
 #include "commands/run/running_command.h"
 #include "commands/session/event_broadcaster.h"
 #include "commands/session/run_context.h"
@@ -137,12 +137,10 @@ class Keeper {
     process::ReportHeld(link_.get());
     const TimePoint began = context_.clock.Now();
     if (context_.options.max_run) run_end_ = After(began, *context_.options.max_run);
-    if (context_.options.history != 0) {
-      history_.emplace(context_, *locks_.session_driver, locks_.tickets);
-      history_->Begin(began);
-    }
+    RecordedRuns recorded_runs(context_, *locks_.session_driver, locks_.tickets);
+    recorded_runs.Begin(began);
     try {
-      Serve(hold, hold_events);
+      Serve(hold, hold_events, recorded_runs.source());
     } catch (...) {
       // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
       // session when the owner has ended.
@@ -152,7 +150,13 @@ class Keeper {
     }
     hold_events.SetLeaseSink({});
     guard_->BeginClose();
-    EnterEnd(hold, began);
+    const EndCause cause = guard_->cause().value_or(EndCause::kItself);
+    if (!hold.loss() && cli::RowOf(cause).is_recorded) {
+      recorded_runs.End(hold, began,
+                        {.duration = context_.clock.Now() - began,
+                         .host = context_.Self().host,
+                         .has_status = false});
+    }
     (void)locks_.session_driver->Close();
     // Now that nothing is held any more.
     if (!why_ended_.empty() && guard_->cause() != EndCause::kItself) LogEnd();
@@ -178,15 +182,6 @@ class Keeper {
     return cli::CauseText(cause, locks_.DisplayPath(), details);
   }
 
-  /// With --history, releases and enters the end of the hold.
-  void EnterEnd(lock::Hold& hold, TimePoint began) {
-    const EndCause cause = guard_->cause().value_or(EndCause::kItself);
-    if (!history_ || hold.loss() || !cli::RowOf(cause).is_recorded) return;
-    history_->Release(hold, {.duration = context_.clock.Now() - began,
-                             .host = context_.Self().host,
-                             .has_status = false});
-  }
-
   void ForkGuard() {
     if (guard_) return;
     process::OwnerDuty duty = context_.session_for_guard.GuardDuty();
@@ -206,9 +201,8 @@ class Keeper {
     }
   }
 
-  void Serve(lock::Hold& hold, const HoldEvents& hold_events) {
-    const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_});
-    if (history_) context_.loop.Add(history_->source());
+  void Serve(lock::Hold& hold, const HoldEvents& hold_events, EventSource& recorded_runs) {
+    const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_, &recorded_runs});
     context_.loop.Add(alarm_);
     while (!IsOver(hold, hold_events)) {
       context_.loop.RunOnce();
@@ -216,7 +210,6 @@ class Keeper {
       if (nested_.Runs().empty()) guard_->ForgetNestedRuns();
     }
     context_.loop.Remove(alarm_);
-    if (history_) context_.loop.Remove(history_->source());
   }
 
   [[nodiscard]] protocol::NestingLease NestingLease(const lock::Hold& hold) {
@@ -300,7 +293,6 @@ class Keeper {
   process::NestingServer nested_;
   HeldLocks locks_;
   std::optional<process::OwnerGuard> guard_;
-  std::optional<History> history_;
   bool got_ending_signal_ = false;
   std::string why_ended_;        // once the owner is signalled
   TimePoint run_end_ = kNever;   // --max-run

@@ -11,9 +11,8 @@
 #include "base/exit_status.h"
 #include "cli/reports/report_reasons.h"
 #include "commands/nesting/run_metadata.h"
-#include "commands/run/history.h"
-#include "commands/run/intervals.h"
 #include "commands/run/lease_first.h"
+#include "commands/run/recorded_runs.h"
 #include "commands/run/running_command.h"
 #include "commands/session/console.h"
 #include "commands/session/event_broadcaster.h"
@@ -38,18 +37,13 @@ class LockedRun {
         command_(std::move(command)),
         hold_events_(context_.events, session(), display_path_),
         hold_(session(), context_.clock, locks_.tickets, context_.options.kill_after, hold_events_,
-              locks_.passed) {}
+              locks_.passed),
+        recorded_runs_(context_, *locks_.session_driver, locks_.tickets) {}
 
   int Execute() {
-    if (!context_.options.Intervals().empty()) {
-      intervals_.emplace(context_, *locks_.session_driver, locks_.tickets);
-      if (const auto refusal = intervals_->Check(hold_)) {
-        const auto unconfirmed = CloseSession();
-        return context_.End(display_path_, intervals_->End(*refusal), unconfirmed);
-      }
-    }
-    if (context_.options.history != 0) {
-      history_.emplace(context_, *locks_.session_driver, locks_.tickets);
+    if (const auto refusal = recorded_runs_.Check(hold_)) {
+      const auto unconfirmed = CloseSession();
+      return context_.End(display_path_, refusal(), unconfirmed);
     }
     const TimePoint began = context_.clock.Now();
     if (const auto signal = BeginCommand()) {
@@ -101,21 +95,20 @@ class LockedRun {
         supervisor.SetLease(lease_end, grace);
       });
     }
-    const LeaseFirst order(context_.loop, session(), {&hold_, &supervisor, &*nested_});
-    if (history_) context_.loop.Add(history_->source());
+    const LeaseFirst order(context_.loop, session(),
+                           {&hold_, &supervisor, &*nested_, &recorded_runs_.source()});
     while (!supervisor.is_over()) {
       context_.loop.RunOnce();
       nested_->SetLease(NestingLease());
       running_->FollowAncestors(hold_.lease_end(), hold_.grace());
       running_->PublishProgress();
-      if (history_ && supervisor.has_started()) history_->Begin(began);
-      if (history_) history_->ReportUnkept();
+      if (supervisor.has_started()) recorded_runs_.Begin(began);
+      recorded_runs_.ReportUnkept();
       EndIfLostOrAsked();
       running_->PassSignals([this] {
         if (!hold_.loss()) ReportSuspension();
       });
     }
-    if (history_) context_.loop.Remove(history_->source());
   }
 
   /// Nested runs end with the lock, even if the command does not (--on-lost).
@@ -144,21 +137,17 @@ class LockedRun {
     // The command and all nested runs have been reaped: only now is the lock released.
     const int status = running_->Status();
     const cli::CauseRow& row = cli::RowOf(running_->cause());
+    const bool is_recorded = row.is_recorded && !hold_.loss();
     std::size_t releases = 0;
-    if (row.is_recorded && !hold_.loss()) {
+    if (is_recorded) {
       const lock::FinishedRun run{
           .duration = reaped - began, .status = status, .host = context_.Self().host};
-      if (context_.options.min_interval && status == 0) {
-        // Confirmed before the release, and not written again with it.
-        intervals_->RecordSuccess(hold_, began,
-                                  history_ ? history_->End(hold_, run) : History::Writes());
-      } else if (history_) {
-        history_->Release(hold_, run);
-      }
+      recorded_runs_.End(hold_, began, run);
       releases = hold_.Release(run);
     }
     Release({row.reason, status}, releases);
-    if (history_) history_->ReportUnkept();
+    if (is_recorded) recorded_runs_.GiveUpRest();
+    recorded_runs_.ReportUnkept();
     running_->ReportEnd();
     return status;
   }
@@ -231,8 +220,7 @@ class LockedRun {
   const std::unique_ptr<PreforkedCommand> command_;  // ended before the session is
   HoldEvents hold_events_;
   lock::Hold hold_;
-  std::optional<Intervals> intervals_;
-  std::optional<History> history_;
+  RecordedRuns recorded_runs_;
   std::optional<RunningCommand> running_;
   // Where nested runs ask to run under our locks. Open until the locks are released.
   const std::string socket_ = "zklock-" + process::MakeUuid();

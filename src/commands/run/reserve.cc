@@ -18,11 +18,11 @@
 #include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
 #include "cli/text/run_messages.h"
-#include "commands/run/history.h"
+#include "commands/run/recorded_runs.h"
 #include "commands/session/console.h"
 #include "commands/session/exit.h"
 #include "commands/session/failure_end.h"
-#include "lock/hold/history_writer.h"
+#include "lock/hold/run_recorder.h"
 #include "lock/operations/calls.h"
 #include "lock/reserve/existing_reservations.h"
 #include "lock/reserve/make_reservations.h"
@@ -138,11 +138,11 @@ class Reserver {
 
   /// The reservations stand whatever happens to their entries.
   void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
-    lock::HistoryWriter writer(session_driver_.session(), runs, context_.options.history);
-    context_.ServeUntil(writer, context_.clock.Now() + kLongestHistoryWait,
-                        [&] { return writer.IsEntered() || session_driver_.IsHopeless(); });
-    writer.GiveUpRest();
-    for (const auto& unkept : writer.unkept()) context_.report.NoHistory(unkept);
+    lock::RunRecorder recorder(session_driver_.session(), runs, context_.options.history);
+    context_.ServeUntil(recorder, context_.clock.Now() + kLongestHistoryWait,
+                        [&] { return recorder.IsDone() || session_driver_.IsHopeless(); });
+    recorder.GiveUpRest();
+    for (const auto& unkept : recorder.unkept()) context_.report.NoHistory(unkept);
   }
 
   /// Whether signals end what is under way.

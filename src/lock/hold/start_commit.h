@@ -10,7 +10,7 @@
 #include "base/event_source.h"
 #include "lock/data/callback_scope.h"
 #include "lock/data/ticket.h"
-#include "lock/hold/success_record.h"
+#include "lock/operations/server_operation.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -23,7 +23,7 @@ namespace zklock::lock {
 /// that have read the same start, as when one of them has lost the lock, only one can begin. It
 /// does the same after a lost reply, and recognises a write of its own by the token.
 ///
-/// Passive, as SuccessRecord: while the store has no server, this does nothing.
+/// Passive, as RunRecorder: while the store has no server, this does nothing.
 class StartCommit final : public EventSource {
  public:
   /// A run started `ago` under one of the LOCKs, by the servers' clock.

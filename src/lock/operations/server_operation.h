@@ -17,6 +17,8 @@ namespace zklock::lock {
 
 /// Why an operation failed.
 using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
+/// Why a record of runs is not known, or cannot be written. Unusable: another program's data.
+using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// The failure of `operation` on `path` because of an error that the caller does not handle:
 /// Refused if we lack the permission `right` on `right_path`, QuotaExceeded, or else a Defect.

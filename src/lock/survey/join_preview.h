@@ -7,7 +7,6 @@
 #include "lock/data/acquire_request.h"
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
-#include "lock/hold/success_record.h"
 #include "lock/operations/calls.h"
 #include "protocol/run_records.h"
 #include "zookeeper/store.h"

@@ -45,7 +45,7 @@ std::string NoMemory() {
 }
 
 // This writes as little as the queue before it, which is refused first. What it does is in
-// tests/unit/lock/history_writer_test.cc.
+// tests/unit/lock/hold/run_recorder_test.cc.
 std::string HistoryNotWritten() {
   return Reported(
       [](cli::Report& report) {

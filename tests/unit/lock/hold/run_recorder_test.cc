@@ -1,4 +1,4 @@
-#include "lock/hold/history_writer.h"
+#include "lock/hold/run_recorder.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -65,7 +65,7 @@ struct Runner {
                  });
     store.Run();
     hold = std::make_unique<Hold>(store, bench.clock, std::vector<Ticket>{ticket}, 5s, observer);
-    writer = std::make_unique<HistoryWriter>(store, std::vector<Ticket>{ticket},
+    recorder = std::make_unique<RunRecorder>(store, std::vector<Ticket>{ticket},
                                              HistoryRequest{.most_runs = most_runs,
                                                             .is_shared = bench.is_semaphore,
                                                             .host = "db1",
@@ -77,25 +77,36 @@ struct Runner {
   void Serve() {
     for (;;) {
       store.Run();
-      if (writer->GetInterest().wake > bench.clock.Now()) return;
-      writer->OnReady(0);
+      if (recorder->GetInterest().wake > bench.clock.Now()) return;
+      recorder->OnReady(0);
     }
   }
   void Begin() {
     bench.clock.Set(bench.clock.Now() + 2s);
-    writer->Begin(bench.clock.Now());
+    recorder->Begin(bench.clock.Now());
   }
   /// As a run does it: enters the end, releases, and closes the session.
   void Finish(int status = 0) {
     bench.clock.Set(bench.clock.Now() + 3s);
     const FinishedRun run{.duration = 3s, .status = status, .host = "db1"};
-    while (!bench.is_semaphore && !writer->IsSettled()) Serve();
-    writer->Release(*hold, run);
-    store.Run();
-    CHECK(writer->IsReleaseOver());
+    while (!bench.is_semaphore && !recorder->IsSettled()) Serve();
+    recorder->Release(*hold, run);
+    Serve();
+    CHECK(recorder->IsDone());
     hold->Release(run);
     store.Run();
     Vanish();
+  }
+  /// As a run with --min-interval does it: before the command, and after its success.
+  void FindLastSuccess() {
+    recorder->FindLastSuccess();
+    Serve();
+  }
+  void RecordSuccess() {
+    const TimePoint began = bench.clock.Now();
+    bench.clock.Set(began + 3s);
+    recorder->RecordSuccess(began, {.duration = 3s, .status = 0, .host = "db1"});
+    Serve();
   }
   void Vanish() { bench.servers.EndSession(ticket.session); }
   [[nodiscard]] std::vector<std::string> Sent() const { return store.SentSince(first_request); }
@@ -105,7 +116,7 @@ struct Runner {
   NobodyTold observer;
   Ticket ticket;
   std::unique_ptr<Hold> hold;
-  std::unique_ptr<HistoryWriter> writer;
+  std::unique_ptr<RunRecorder> recorder;
   std::size_t first_request = 0;
 };
 
@@ -192,7 +203,7 @@ TEST_CASE("A run that is shorter than the first read is entered all the same") {
   Bench bench;
   Runner run(bench);
   run.Begin();
-  CHECK_FALSE(run.writer->IsSettled());
+  CHECK_FALSE(run.recorder->IsSettled());
   run.Finish();
   REQUIRE(bench.HasHistory());
   CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
@@ -203,13 +214,14 @@ TEST_CASE("A run that no server could enter before it ended is reported as not k
   Bench bench;
   Runner run(bench);
   run.Begin();
-  if (has_asked) run.writer->OnReady(0);  // no answer arrives
+  if (has_asked) run.recorder->OnReady(0);  // no answer arrives
   run.store.Disconnect();
-  const auto writes = run.writer->End({.duration = 3s, .host = "db1"});
-  CHECK_FALSE(writes.at(0));
-  REQUIRE(run.writer->unkept().size() == 1);
-  CHECK(run.writer->unkept().front().lock == "/l");
-  CHECK(run.writer->unkept().front().error == zookeeper::Error::kConnectionLoss);
+  CHECK(run.recorder->IsSettled());
+  run.recorder->Release(*run.hold, {.duration = 3s, .host = "db1"});
+  CHECK(run.recorder->IsDone());
+  REQUIRE(run.recorder->unkept().size() == 1);
+  CHECK(run.recorder->unkept().front().lock == "/l");
+  CHECK(run.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
 }
 
 TEST_CASE("The end waits until the beginning is written, and a refusal costs no record of LOCK") {
@@ -218,12 +230,12 @@ TEST_CASE("The end waits until the beginning is written, and a refusal costs no 
   Runner run(bench);
   run.Begin();
   run.store.Step();  // the answer to the read; the write is pending
-  CHECK_FALSE(run.writer->IsSettled());
+  CHECK_FALSE(run.recorder->IsSettled());
   bench.servers.nodes.at("/l").full = is_refused;  // nothing may be created below it
   run.Finish();
   CHECK(bench.HasHistory() == !is_refused);
   if (!is_refused) CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
-  CHECK(run.writer->unkept().size() == (is_refused ? 1 : 0));
+  CHECK(run.recorder->unkept().size() == (is_refused ? 1 : 0));
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
 }
 
@@ -270,13 +282,13 @@ TEST_CASE("Data of another program is left alone, and the lock is released with 
                                     std::string("\xff\0\n", 3), std::string(20000, '\n'));
   bench.servers.Put("/l/last-run", 0, false, data);
   Begun run(bench);
-  REQUIRE(run.writer->unkept().size() == 1);
-  CHECK(run.writer->unkept().front().lock == "/l");
-  CHECK_FALSE(run.writer->unkept().front().error);
+  REQUIRE(run.recorder->unkept().size() == 1);
+  CHECK(run.recorder->unkept().front().lock == "/l");
+  CHECK_FALSE(run.recorder->unkept().front().error);
   run.Finish();
   CHECK(bench.servers.nodes.at("/l/last-run").data == data);
   CHECK(run.Sent().back() == "write /l, delete " + run.ticket.path);
-  CHECK(run.writer->unkept().size() == 1);
+  CHECK(run.recorder->unkept().size() == 1);
 }
 
 TEST_CASE("An empty last-run of an administrator is used") {
@@ -303,22 +315,26 @@ TEST_CASE("Without a right the lock works, and no history is kept") {
   bench.servers.nodes.at("/l").writable = bench.HasHistory();
   run.Begin();
   run.Serve();
-  REQUIRE(run.writer->unkept().size() == 1);
-  REQUIRE(run.writer->unkept().front().error);
-  CHECK(zookeeper::IsRefusal(*run.writer->unkept().front().error));
+  REQUIRE(run.recorder->unkept().size() == 1);
+  REQUIRE(run.recorder->unkept().front().error);
+  CHECK(zookeeper::IsRefusal(*run.recorder->unkept().front().error));
   run.Finish();
   CHECK_FALSE(bench.servers.Has(run.ticket.path));
 }
 
 TEST_CASE("If somebody else writes in the last moment, the lock is released without the history") {
-  Bench bench;
+  const bool semaphore = GENERATE(false, true);
+  Bench bench(semaphore);
   Begun run(bench);
   bench.servers.Write("/l/last-run", "mine");
   run.Finish();
   CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
   CHECK_FALSE(bench.servers.Has(run.ticket.path));
-  REQUIRE(run.writer->unkept().size() == 1);
-  CHECK(run.writer->unkept().front().error == zookeeper::Error::kBadVersion);
+  REQUIRE(run.recorder->unkept().size() == 1);
+  // A permit's holder has read it again.
+  CHECK(run.recorder->unkept().front().error.has_value() == !semaphore);
+  if (semaphore) return;
+  CHECK(run.recorder->unkept().front().error == zookeeper::Error::kBadVersion);
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
 }
 
@@ -349,9 +365,9 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
       // What is lost with the connection is not sent again.
       if (at == 0) CHECK(kept.status == 4);
       if (kept.end == End::kEnded) CHECK(kept.status == 4);
-      // After the release it is written by itself.
-      const bool loses_end = at == (semaphore ? 3 : 2);
-      CHECK(run.writer->unkept().size() == (loses_end ? 1 : 0));
+      // After the release it is written by itself. A permit's holder reads before both.
+      const bool loses_end = semaphore ? at % 2 == 1 : at == 2;
+      CHECK(run.recorder->unkept().size() == (loses_end ? 1 : 0));
     }
   }
 }
@@ -360,12 +376,24 @@ TEST_CASE("An end that was not written in time after a refused release is report
   Bench bench;
   Begun run(bench);
   bench.servers.Write("/l/last-run", "mine");
-  run.writer->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
+  run.recorder->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
   run.store.Step();  // the release is refused, and the write has no answer yet
-  REQUIRE_FALSE(run.writer->IsReleaseOver());
-  run.writer->EndRelease();
-  REQUIRE(run.writer->unkept().size() == 1);
-  CHECK(run.writer->unkept().front().error == zookeeper::Error::kConnectionLoss);
+  REQUIRE_FALSE(run.recorder->IsDone());
+  run.recorder->GiveUpRest();
+  REQUIRE(run.recorder->unkept().size() == 1);
+  CHECK(run.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
+}
+
+TEST_CASE("After the last answer that is waited for nothing is written any more") {
+  Bench bench;
+  Begun run(bench);
+  bench.servers.Write("/l", "mine");
+  run.recorder->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
+  run.recorder->GiveUpRest();
+  // The refusal arrives late. Most often the answer is that all is done.
+  run.Serve();
+  CHECK(run.Sent().back().starts_with("write /l, write /l/last-run"));
+  CHECK(run.recorder->unkept().empty());
 }
 
 TEST_CASE("Writes that lose the connection again and again are given up") {
@@ -375,9 +403,9 @@ TEST_CASE("Writes that lose the connection again and again are given up") {
   for (int attempt = 0; attempt < 10; ++attempt) {
     run.store.PlaceFault("create /l/last-run", Fault::kNotDone);
     run.store.Run();
-    run.writer->OnReady(0);
+    run.recorder->OnReady(0);
   }
-  REQUIRE(run.writer->unkept().size() == 1);
+  REQUIRE(run.recorder->unkept().size() == 1);
   const std::vector<std::string> sent = run.Sent();
   CHECK(std::count(sent.begin(), sent.end(), "create /l/last-run") == 5);
   CHECK_FALSE(run.hold->loss());
@@ -398,16 +426,18 @@ TEST_CASE("Holders of permits enter their runs side by side") {
   CHECK(bench.RunOf(first.ticket.token).end == End::kNone);
   CHECK(bench.RunOf(second.ticket.token).end == End::kNone);
 
-  // The second writes while the first releases.
+  // A third one writes while the first releases.
   const std::string release = "write /l/last-run, delete " + first.ticket.path;
-  first.store.Before(release, [&] { bench.Touch(); });
+  std::optional<Begun> third;
+  first.store.Before(release, [&] { third.emplace(bench); });
   first.Finish(4);
+  CHECK(bench.RunOf(third->ticket.token).end == End::kNone);
   CHECK(bench.RunOf(first.ticket.token).status == 4);
   CHECK(bench.RunOf(second.ticket.token).end == End::kNone);
   second.Finish();
   CHECK(bench.RunOf(second.ticket.token).status == 0);
-  CHECK(first.writer->unkept().empty());
-  CHECK(second.writer->unkept().empty());
+  CHECK(first.recorder->unkept().empty());
+  CHECK(second.recorder->unkept().empty());
 }
 
 TEST_CASE("The permits that are there decide which runs were lost") {
@@ -434,16 +464,6 @@ TEST_CASE("A permit that is taken between two reads of another run is not lost")
   CHECK(bench.RunOf(first.ticket.token).end == End::kNone);
 }
 
-TEST_CASE("Data that another program writes while a permit is held is left alone") {
-  Bench bench(true);
-  Begun run(bench);
-  bench.servers.Write("/l/last-run", "mine");
-  run.Finish();
-  CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
-  CHECK_FALSE(bench.servers.Has(run.ticket.path));
-  CHECK(run.writer->unkept().size() == 1);
-}
-
 TEST_CASE("A permit is released without its own delete counting as a loss") {
   Bench bench(true);
   Runner run(bench);
@@ -457,12 +477,300 @@ TEST_CASE("A permit is released without its own delete counting as a loss") {
   CHECK(run.store.requests_sent() - before == 2);
 }
 
+// ---- the last success -----------------------------------------------------------------------
+
+const Refused& RefusedIn(const std::optional<RecordFailure>& failure) {
+  REQUIRE(failure);
+  return std::get<Refused>(std::get<OperationFailure>(*failure));
+}
+
+TEST_CASE("Without a recorded success there is none") {
+  Bench bench;
+  Runner run(bench, GENERATE(0, 32));
+  run.FindLastSuccess();
+  CHECK(run.recorder->IsDone());
+  CHECK_FALSE(run.recorder->unknown());
+  CHECK_FALSE(run.recorder->newest());
+  CHECK(run.Sent() == std::vector<std::string>{"get /l/last-run", "get /l"});
+}
+
+TEST_CASE("A success is recorded by the servers' clock and found by the next run") {
+  const std::size_t most_runs = GENERATE(0, 32);
+  Bench bench;
+  Runner run(bench, most_runs);
+  run.FindLastSuccess();
+  bench.clock.Set(bench.clock.Now() + 5s);
+  run.recorder->RecordSuccess(bench.clock.Now(), {.duration = 1s, .host = "db1"});
+  CHECK_FALSE(run.recorder->IsDone());
+  run.Serve();
+  CHECK(run.recorder->IsDone());
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(run.recorder->unkept().empty());
+  const FakeServers::Node& last_run = bench.servers.nodes.at("/l/last-run");
+  CHECK(last_run.data.starts_with("zklock/1 1005000 db1"));
+  CHECK(last_run.owner == 0);
+  CHECK(bench.History().entries().size() == (most_runs == 0 ? 0 : 1));
+
+  Runner next(bench, most_runs);
+  next.FindLastSuccess();
+  REQUIRE(next.recorder->newest());
+  CHECK(next.recorder->newest()->lock == "/l");
+  CHECK(next.recorder->newest()->success ==
+        protocol::LastSuccess{protocol::ServerTime(1'005'000), "db1"});
+}
+
+TEST_CASE("With a success and a history, last-run is read once, and written once at the end") {
+  Bench bench;
+  Runner run(bench);
+  run.FindLastSuccess();
+  run.Begin();
+  const bool is_short = GENERATE(false, true);  // the beginning is not written yet
+  if (!is_short) run.Serve();
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  run.hold->Release({.duration = 3s, .host = "db1"});
+  run.store.Run();
+  CHECK(run.Sent() == std::vector<std::string>{"get /l/last-run", "get /l", "create /l/last-run",
+                                               "set /l/last-run",
+                                               "write /l, delete " + run.ticket.path});
+  CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
+  CHECK(bench.RunOf(run.ticket.token).status == 0);
+  CHECK(bench.History().success()->began == protocol::ServerTime(1'002'000));
+}
+
+TEST_CASE("A success of a run whose beginning was never entered is recorded with the history") {
+  Bench bench;
+  Begun lost(bench);
+  lost.Vanish();
+  Runner run(bench);
+  run.FindLastSuccess();
+  run.store.Disconnect();
+  run.Begin();
+  run.store.Connect();
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
+  CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
+}
+
+TEST_CASE("A success replaces the first line, and keeps lines that are no history") {
+  for (const std::size_t most_runs : {0, 32}) {
+    for (const std::string first : {"", "zklock/1 900000 db0"}) {
+      CAPTURE(most_runs, first);
+      Bench bench;
+      bench.servers.Put("/l/last-run", 0, false, first + "\n{\"began\":5}\n");
+      Runner run(bench, most_runs);
+      run.FindLastSuccess();
+      CHECK(run.recorder->IsDone());
+      CHECK_FALSE(run.recorder->unknown());
+      CHECK(run.recorder->newest().has_value() == !first.empty());
+      run.Begin();
+      run.Serve();
+      run.RecordSuccess();
+      CHECK(run.recorder->HasRecordedSuccess());
+      CHECK(bench.servers.nodes.at("/l/last-run").data == "zklock/1 1002000 db1\n{\"began\":5}\n");
+      CHECK(run.recorder->unkept().size() == (most_runs == 0 ? 0 : 1));
+    }
+  }
+}
+
+TEST_CASE("A lost request or reply hides no earlier success and loses no new one") {
+  for (const std::size_t most_runs : {0, 32}) {
+    for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
+      for (std::size_t at = 0; at < 8; ++at) {
+        CAPTURE(most_runs, static_cast<int>(fault), at);
+        Bench bench;
+        const bool has_last_run = at % 2 == 0;
+        // Without --min-interval, a success is only in LOCK's record.
+        if (has_last_run) {
+          bench.servers.Put("/l/last-run", 0, false, "zklock/1 900000 db0");
+        } else {
+          bench.servers.Write("/l", "zklock/1 x-lock-0000000000 write 5 1.000 0 db0");
+        }
+        Runner run(bench, most_runs);
+        run.store.PlaceFault(run.first_request + at, fault);
+        run.FindLastSuccess();
+        REQUIRE(run.recorder->IsDone());
+        REQUIRE(run.recorder->newest());
+        CHECK(run.recorder->newest()->success.host == "db0");
+        run.Begin();
+        run.Serve();
+        run.RecordSuccess();
+        CHECK(run.recorder->HasRecordedSuccess());
+        CHECK(run.recorder->unkept().empty());
+        REQUIRE(bench.History().success());
+        CHECK(bench.History().success()->began == protocol::ServerTime(1'002'000));
+        CHECK(bench.History().entries().size() == (most_runs == 0 ? 0 : 1));
+      }
+    }
+  }
+}
+
+TEST_CASE("However often the connection breaks, a success is written again") {
+  Bench bench;
+  Runner run(bench, 0);
+  run.FindLastSuccess();
+  run.recorder->RecordSuccess(bench.clock.Now(), {.duration = 3s, .host = "db1"});
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    run.store.PlaceFault("create /l/last-run", Fault::kNotDone);
+    run.store.Run();
+    run.recorder->OnReady(0);
+  }
+  CHECK(run.store.CountSent("create /l/last-run") == 20);
+  run.Serve();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(bench.History().success());
+}
+
+TEST_CASE("A success does not overwrite what another run has written meanwhile") {
+  // As when this one has lost the lock and does not know it yet.
+  const std::size_t most_runs = GENERATE(0, 32);
+  Bench bench;
+  bench.servers.Put("/l/last-run", 0, false, "zklock/1 900000 db0");
+  Runner run(bench, most_runs);
+  run.FindLastSuccess();
+  run.Begin();
+  run.Serve();
+  std::string first = "zklock/1 900000 db0";
+  SECTION("an older success") {}
+  SECTION("a newer success") { first = "zklock/1 1500000 db9"; }
+  run.store.Before("set /l/last-run", [&] {
+    bench.servers.Write("/l/last-run", first + "\n{\"began\":5,\"token\":7,\"mode\":\"write\"}");
+  });
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(bench.History().Find(7) != nullptr);
+  CHECK(bench.History().success()->host == (first.ends_with("db9") ? "db9" : "db1"));
+  CHECK(bench.History().entries().size() == (most_runs == 0 ? 1 : 2));
+}
+
+TEST_CASE("A last-run that is deleted or created meanwhile is no obstacle to a success") {
+  const bool exists = GENERATE(false, true);
+  Bench bench;
+  if (exists) bench.servers.Put("/l/last-run", 0);
+  Runner run(bench, 0);
+  run.FindLastSuccess();
+  if (exists) {
+    bench.servers.Remove("/l/last-run");
+  } else {
+    bench.servers.Put("/l/last-run", 0);
+  }
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(bench.History().success());
+}
+
+TEST_CASE("A success that cannot be written is reported, and is not written later") {
+  const std::size_t most_runs = GENERATE(0, 32);
+  Bench bench;
+  Runner run(bench, most_runs);
+  SECTION("because another program has written meanwhile") {
+    bench.servers.Put("/l/last-run", 0);
+    run.FindLastSuccess();
+    bench.servers.Write("/l/last-run", "mine");
+    run.RecordSuccess();
+    CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
+  }
+  SECTION("because a right is missing") {
+    bench.servers.nodes.at("/l").writable = false;
+    run.FindLastSuccess();
+    run.RecordSuccess();
+  }
+  SECTION("because no server answers in time") {
+    run.FindLastSuccess();
+    run.store.Disconnect();
+    run.recorder->RecordSuccess(bench.clock.Now(), {.duration = 3s, .host = "db1"});
+    CHECK_FALSE(run.recorder->IsDone());
+    run.recorder->GiveUpRest();
+    run.store.Connect();
+    run.Serve();
+    CHECK_FALSE(bench.HasHistory());
+  }
+  CHECK(run.recorder->IsDone());
+  CHECK_FALSE(run.recorder->HasRecordedSuccess());
+}
+
+TEST_CASE("A last run that cannot be read is unknown, not absent") {
+  Bench bench;
+  Runner run(bench, 0);
+  SECTION("because of its ACL") {
+    bench.servers.Put("/l/last-run", 0, false, "zklock/1 999000 db1");
+    bench.servers.nodes.at("/l/last-run").readable = false;
+    run.FindLastSuccess();
+    CHECK(RefusedIn(run.recorder->unknown()).right_path == "/l/last-run");
+  }
+  SECTION("because the LOCK cannot be read") {
+    bench.servers.nodes.at("/l").readable = false;
+    run.FindLastSuccess();
+    CHECK(RefusedIn(run.recorder->unknown()).right_path == "/l");
+  }
+  SECTION("because of an unexpected answer") {
+    run.store.Refuse(run.first_request + GENERATE(0, 1), zookeeper::Error::kOther);
+    run.FindLastSuccess();
+    REQUIRE(run.recorder->unknown());
+    CHECK(std::holds_alternative<Defect>(std::get<OperationFailure>(*run.recorder->unknown())));
+  }
+  SECTION("because zklock did not write it") {
+    bench.servers.Put("/l/last-run", 0, false, "yesterday");
+    run.FindLastSuccess();
+    REQUIRE(run.recorder->unknown());
+    CHECK(std::get<Unusable>(*run.recorder->unknown()).why == Unusable::Why::kRecordUnknown);
+  }
+  CHECK_FALSE(run.recorder->newest());
+}
+
+TEST_CASE("When the LOCK is gone nothing is known about the last success") {
+  Bench bench;
+  Runner run(bench, 0);
+  bench.servers.Remove(run.ticket.path);
+  bench.servers.Remove("/l");
+  run.FindLastSuccess();
+  CHECK_FALSE(run.recorder->IsDone());
+  CHECK_FALSE(run.recorder->unknown());
+}
+
+TEST_CASE("A beginning that may not be written keeps no success from being written") {
+  Bench bench;
+  bench.servers.Put("/l/last-run", 0);
+  Runner run(bench);
+  run.FindLastSuccess();
+  run.store.Refuse("set /l/last-run", zookeeper::Error::kQuotaExceeded);
+  run.Begin();
+  const bool is_short = GENERATE(false, true);  // it is refused while the success is waiting
+  if (!is_short) run.Serve();
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(bench.servers.nodes.at("/l/last-run").data == "zklock/1 1002000 db1");
+  CHECK(run.recorder->unkept().size() == 1);
+}
+
+TEST_CASE("Of several LOCKs the newest success counts") {
+  Bench bench;
+  bench.servers.Put("/m", 0, false, "zklock/1");
+  bench.servers.Put("/l/last-run", 0, false, "zklock/1 800000 db0");
+  bench.servers.Put("/m/last-run", 0, false, "zklock/1 900000 db9");
+  Runner run(bench);
+  Ticket other = run.ticket;
+  other.lock = {"/m", ""};
+  RunRecorder recorder(run.store, {run.ticket, other}, {});
+  recorder.FindLastSuccess();
+  run.store.Run();
+  REQUIRE(recorder.IsDone());
+  CHECK(recorder.newest()->lock == "/m");
+  CHECK(recorder.newest()->success.host == "db9");
+  recorder.RecordSuccess(bench.clock.Now(), {.host = "db1"});
+  run.store.Run();
+  CHECK(recorder.HasRecordedSuccess());
+  CHECK(bench.servers.nodes.at("/l/last-run").data == "zklock/1 1000000 db1");
+  CHECK(bench.servers.nodes.at("/m/last-run").data == "zklock/1 1000000 db1");
+}
+
 // ---- reservations ---------------------------------------------------------------------------
 
 /// One zklock that has made, or found, a reservation of /l or of a permit.
-struct ReservationWriter {
-  ReservationWriter(Bench& its_bench, const std::string& path, std::int64_t token,
-                    protocol::Mode mode = protocol::Mode::kExclusive)
+struct ReservationRecorder {
+  ReservationRecorder(Bench& its_bench, const std::string& path, std::int64_t token,
+                      protocol::Mode mode = protocol::Mode::kExclusive)
       : bench(its_bench), store(bench.servers, bench.clock), run{.lock = {"/l", ""}, .path = path} {
     store.Connect();
     run.record = {.began = protocol::ServerTime(1'002'000),
@@ -473,23 +781,23 @@ struct ReservationWriter {
                   .token = token,
                   .mode = mode,
                   .contender = path.substr(path.rfind('/') + 1)};
-    writer = std::make_unique<HistoryWriter>(store, std::vector{run}, 32);
+    recorder = std::make_unique<RunRecorder>(store, std::vector{run}, 32);
   }
   void Serve() {
     for (;;) {
       store.Run();
-      if (writer->GetInterest().wake > bench.clock.Now()) return;
-      writer->OnReady(0);
+      if (recorder->GetInterest().wake > bench.clock.Now()) return;
+      recorder->OnReady(0);
     }
   }
   [[nodiscard]] bool IsRefusedQuietly() const {
-    return writer->IsEntered() && writer->unkept().empty() && !bench.HasHistory();
+    return recorder->IsDone() && recorder->unkept().empty() && !bench.HasHistory();
   }
 
   Bench& bench;
   FakeStore store;
   ReservationRun run;
-  std::unique_ptr<HistoryWriter> writer;
+  std::unique_ptr<RunRecorder> recorder;
 };
 
 std::string PutReservation(Bench& bench) {
@@ -501,11 +809,11 @@ std::string PutReservation(Bench& bench) {
 TEST_CASE("A reservation is entered without an end") {
   Bench bench(GENERATE(false, true));
   const std::string path = PutReservation(bench);
-  ReservationWriter reserved(bench, path, 50);
-  CHECK_FALSE(reserved.writer->IsEntered());
+  ReservationRecorder reserved(bench, path, 50);
+  CHECK_FALSE(reserved.recorder->IsDone());
   reserved.Serve();
-  CHECK(reserved.writer->IsEntered());
-  CHECK(reserved.writer->unkept().empty());
+  CHECK(reserved.recorder->IsDone());
+  CHECK(reserved.recorder->unkept().empty());
   REQUIRE(bench.HasHistory());
   REQUIRE(bench.History().entries().size() == 1);
   CHECK(bench.History().entries().front().run == reserved.run.record);
@@ -517,25 +825,25 @@ TEST_CASE("A reservation is entered without an end") {
 TEST_CASE("A reservation that is entered already stays as it is") {
   Bench bench;
   const std::string path = PutReservation(bench);
-  ReservationWriter first(bench, path, 50);
-  ReservationWriter second(bench, path, 50);
+  ReservationRecorder first(bench, path, 50);
+  ReservationRecorder second(bench, path, 50);
   second.run.record.waited.reset();
-  second.writer = std::make_unique<HistoryWriter>(second.store, std::vector{second.run}, 32);
+  second.recorder = std::make_unique<RunRecorder>(second.store, std::vector{second.run}, 32);
   SECTION("one after the other") {
     first.Serve();
     second.Serve();
   }
   SECTION("both have read before either writes") {
-    for (ReservationWriter* one : {&first, &second}) {
-      one->writer->OnReady(0);
+    for (ReservationRecorder* one : {&first, &second}) {
+      one->recorder->OnReady(0);
       one->store.Step();
       one->store.Step();
     }
     first.Serve();
     second.Serve();
   }
-  CHECK(second.writer->IsEntered());
-  CHECK(second.writer->unkept().empty());
+  CHECK(second.recorder->IsDone());
+  CHECK(second.recorder->unkept().empty());
   REQUIRE(bench.History().entries().size() == 1);
   CHECK(bench.History().entries().front().run.waited == 2s);
 }
@@ -543,7 +851,7 @@ TEST_CASE("A reservation that is entered already stays as it is") {
 TEST_CASE("A reservation that was released before it was entered is not entered") {
   Bench bench;
   const std::string path = PutReservation(bench);
-  ReservationWriter reserved(bench, path, 50);
+  ReservationRecorder reserved(bench, path, 50);
   SECTION("before the data is read") { bench.servers.Remove(path); }
   SECTION("with the LOCK") {
     bench.servers.Remove(path);
@@ -557,7 +865,7 @@ TEST_CASE("The run that follows a reservation at once is not entered as lost") {
   Bench bench;
   bench.servers.Put("/l/last-run", 0);
   const std::string path = PutReservation(bench);
-  ReservationWriter reserved(bench, path, 50);
+  ReservationRecorder reserved(bench, path, 50);
   std::optional<Runner> next;
   // The reservation is released, and the next run begins, while the entry is on its way.
   reserved.store.Before("set /l/last-run", [&] {
@@ -568,7 +876,7 @@ TEST_CASE("The run that follows a reservation at once is not entered as lost") {
   });
   reserved.Serve();
   REQUIRE(next);
-  CHECK(reserved.writer->IsEntered());
+  CHECK(reserved.recorder->IsDone());
   CHECK(bench.History().entries().size() == 1);
   CHECK(bench.RunOf(next->ticket.token).end == End::kNone);
 }
@@ -576,13 +884,13 @@ TEST_CASE("The run that follows a reservation at once is not entered as lost") {
 TEST_CASE("Reservations and runs side by side are not lost while they hold") {
   Bench bench(true);
   const std::string path = PutReservation(bench);
-  ReservationWriter reserved(bench, path, 50);
+  ReservationRecorder reserved(bench, path, 50);
   reserved.Serve();
   Begun lost(bench);
   Begun running(bench);
   lost.Vanish();
   CHECK(bench.RunOf(50).end == End::kNone);
-  ReservationWriter other(bench, PutReservation(bench), 51);
+  ReservationRecorder other(bench, PutReservation(bench), 51);
   other.Serve();
   CHECK(bench.RunOf(50).end == End::kNone);
   CHECK(bench.RunOf(51).end == End::kNone);
@@ -602,11 +910,11 @@ TEST_CASE("A reservation is entered once, whatever request or reply is lost") {
       for (std::size_t at = 0; at < 4; ++at) {
         CAPTURE(semaphore, static_cast<int>(fault), at);
         Bench bench(semaphore);
-        ReservationWriter reserved(bench, PutReservation(bench), 50);
+        ReservationRecorder reserved(bench, PutReservation(bench), 50);
         reserved.store.PlaceFault(at, fault);
         reserved.Serve();
-        CHECK(reserved.writer->IsEntered());
-        CHECK(reserved.writer->unkept().empty());
+        CHECK(reserved.recorder->IsDone());
+        CHECK(reserved.recorder->unkept().empty());
         REQUIRE(bench.HasHistory());
         CHECK(bench.History().entries().size() == 1);
       }
@@ -615,27 +923,19 @@ TEST_CASE("A reservation is entered once, whatever request or reply is lost") {
 }
 
 TEST_CASE("The entry of a reservation waits for a server, until it is given up") {
+  const bool has_asked = GENERATE(false, true);  // the answer arrives after that
   Bench bench;
-  ReservationWriter reserved(bench, PutReservation(bench), 50);
-  reserved.store.Disconnect();
-  reserved.writer->OnReady(0);
-  CHECK_FALSE(reserved.writer->IsEntered());
-  reserved.writer->GiveUpRest();
-  REQUIRE(reserved.writer->unkept().size() == 1);
-  CHECK(reserved.writer->unkept().front().lock == "/l");
-  CHECK(reserved.writer->unkept().front().error == zookeeper::Error::kConnectionLoss);
+  ReservationRecorder reserved(bench, PutReservation(bench), 50);
+  if (!has_asked) reserved.store.Disconnect();
+  reserved.recorder->OnReady(0);
+  CHECK_FALSE(reserved.recorder->IsDone());
+  reserved.recorder->GiveUpRest();
+  CHECK(reserved.recorder->IsDone());
+  REQUIRE(reserved.recorder->unkept().size() == 1);
+  CHECK(reserved.recorder->unkept().front().lock == "/l");
+  CHECK(reserved.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
   // A late server changes nothing.
-  reserved.store.Connect();
-  reserved.Serve();
-  CHECK_FALSE(bench.HasHistory());
-}
-
-TEST_CASE("An answer that arrives after the entry was given up has no effect") {
-  Bench bench;
-  ReservationWriter reserved(bench, PutReservation(bench), 50);
-  reserved.writer->OnReady(0);
-  reserved.writer->GiveUpRest();
-  CHECK(reserved.writer->IsEntered());
+  if (!has_asked) reserved.store.Connect();
   reserved.Serve();
   CHECK_FALSE(bench.HasHistory());
 }
@@ -643,14 +943,14 @@ TEST_CASE("An answer that arrives after the entry was given up has no effect") {
 TEST_CASE("A reservation for reading is not kept, and foreign data is left alone") {
   Bench bench;
   const std::string path = PutReservation(bench);
-  ReservationWriter reads(bench, path, 50, protocol::Mode::kRead);
+  ReservationRecorder reads(bench, path, 50, protocol::Mode::kRead);
   reads.Serve();
   CHECK(reads.IsRefusedQuietly());
   bench.servers.Put("/l/last-run", 0, false, "yesterday");
-  ReservationWriter foreign(bench, path, 51);
+  ReservationRecorder foreign(bench, path, 51);
   foreign.Serve();
-  REQUIRE(foreign.writer->unkept().size() == 1);
-  CHECK_FALSE(foreign.writer->unkept().front().error);
+  REQUIRE(foreign.recorder->unkept().size() == 1);
+  CHECK_FALSE(foreign.recorder->unkept().front().error);
   CHECK(bench.servers.nodes.at("/l/last-run").data == "yesterday");
 }
 

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/data/callback_scope.h"
+#include "lock/data/run_history.h"
+#include "lock/data/ticket.h"
+#include "lock/hold/hold.h"
+#include "lock/operations/server_operation.h"
+#include "protocol/run_records.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// What --history keeps of a run, beside what the tickets and the end say.
+struct HistoryRequest {
+  std::size_t most_runs = 0;  ///< 0: no history is kept
+  bool is_shared = false;  ///< others may hold, and write, at the same time: a semaphore's permit
+  std::string host{};
+  std::string user{};
+  std::string label{};
+  /// Since when it waited; none: since its contender was created.
+  std::optional<TimePoint> queued_at{};
+};
+
+/// A reservation, which counts as one run, for the history of its LOCK.
+struct ReservationRun {
+  LockName lock;
+  std::string path;  ///< of its znode, chroot included
+  RunRecord record;
+};
+
+/// Keeps LOCK/last-run while LOCKs are held (zklock-protocol(7), The last run): the last success
+/// for --min-interval, and the last runs for --history. Both are in the same data, which is read
+/// once and written with the version that was read.
+///
+/// In the history, the run is recorded without its end when it begins; nobody waits for that write.
+/// The end replaces that entry: in the transaction that releases the lock, or by itself if the
+/// servers refuse that, as where a right to the LOCK is missing. With --min-interval, the success
+/// and the end are written before the release. Data that another program wrote is left alone.
+///
+/// Of reservations only the beginning is recorded: ReleaseReservation records the end.
+///
+/// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
+/// after a lost reply it reads again over the next connection.
+class RunRecorder final : public EventSource {
+ public:
+  /// The last success under one of the tickets' LOCKs.
+  struct Success {
+    std::string lock;  ///< its path, as shown to users
+    protocol::LastSuccess success;
+  };
+  /// A LOCK whose history cannot be kept.
+  struct Unkept {
+    std::string lock;  ///< as the user knows it
+    /// Of the servers; none: the data is not a history that we understand.
+    std::optional<zookeeper::Error> error;
+  };
+
+  /// `tickets`: of one session, and held. The history has no runs of readers. If the request
+  /// is_shared, there is one ticket.
+  RunRecorder(zookeeper::Store& store, std::vector<Ticket> tickets, HistoryRequest request);
+  /// Records reservations at once, unless already recorded. One that has been released meanwhile is
+  /// not recorded.
+  RunRecorder(zookeeper::Store& store, const std::vector<ReservationRun>& reservations,
+              std::size_t most_runs);
+
+  /// Finds the last success under any of the LOCKs; not if permits or reads are held.
+  void FindLastSuccess();
+  /// Once done: the newest success.
+  [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
+  /// Set if the last run under one of the LOCKs is unknown. It may then have been a moment ago.
+  [[nodiscard]] const std::optional<RecordFailure>& unknown() const { return unknown_; }
+
+  /// The run begins. Later calls do nothing.
+  void Begin(TimePoint began);
+  /// What is in last-run is known, with the entry of this run, or cannot be found out.
+  [[nodiscard]] bool IsSettled() const;
+
+  /// Records that the run, which began at `began`, was a success; and its end, in the history.
+  void RecordSuccess(TimePoint began, const FinishedRun& run);
+  /// Once done: the servers let us write it to all LOCKs.
+  [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
+  /// If settled, or shared: records the end together with the release. If another holder of a
+  /// permit wrote meanwhile, again with what is then there. `hold` outlives the callbacks.
+  void Release(Hold& hold, const FinishedRun& run);
+
+  /// Nothing is left to do, not even over another connection, of what was asked for last.
+  /// Hold::Release() releases what Release() did not.
+  [[nodiscard]] bool IsDone() const;
+  /// Waits no longer: what is not known to be written is not kept.
+  void GiveUpRest();
+
+  /// The LOCKs whose history cannot be kept, each once.
+  [[nodiscard]] const std::vector<Unkept>& unkept() const { return unkept_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  /// What is asked for, one after the other: not all, and kSuccess or kRelease at the end.
+  enum class Step { kNone, kLastSuccess, kBeginning, kSuccess, kRelease };
+  /// last-run, as it was read or written last.
+  struct Data {
+    std::string text;
+    std::optional<std::int32_t> version;  ///< none: there is no znode
+    std::optional<RunHistory> history;    ///< while it is kept; with what is to be written
+    bool is_listed = false;               ///< the lost runs are entered in `history`
+  };
+  /// Unless a request is pending or the step is done: reads the data, if it is not known, and then
+  /// lists the contenders or writes. A lost reply or another version makes the data unknown.
+  struct Place {
+    Ticket ticket;
+    bool is_kept;  ///< in the history
+    std::optional<RunRecord> reservation{};
+    Step done = Step::kNone;
+    bool is_asking = false;      ///< a request is pending
+    int attempts = 0;            ///< at this step
+    std::optional<Data> data{};  ///< none: to be read
+    bool writes_alone = false;   ///< the end: the servers refuse the release with it
+  };
+
+  [[nodiscard]] static std::string PathOf(const Place& place);
+  [[nodiscard]] bool IsDone(const Place& place) const;
+  void Start(Step step);
+  void Proceed(Place& place);
+  void Read(Place& place);
+  void TakeData(Place& place, const zookeeper::GetReply& reply);
+  void OnLockRead(Place& place, const zookeeper::GetReply& lock);
+  void List(Place& place);
+  void OnListed(Place& place, const zookeeper::ListReply& reply);
+  void Write(Place& place, const std::string& text, Step step);
+  void OnWritten(Place& place, const std::string& text, Step step, zookeeper::Error error);
+  void WriteWithRelease(Place& place);
+  void OnReleased(Place& place, zookeeper::Error error);
+  void TryAgain(Place& place, zookeeper::Error error);
+  void FailToRead(Place& place, const std::string& path, zookeeper::Error error);
+  void GiveUp(Place& place, std::optional<zookeeper::Error> error);
+  void Unkeep(Place& place, std::optional<zookeeper::Error> error);
+
+  [[nodiscard]] RunRecord RecordOf(const Place& place) const;
+  /// The data with the end of the run, and its success.
+  [[nodiscard]] std::string TextOfEnd(Place& place) const;
+
+  zookeeper::Store& store_;
+  const HistoryRequest request_;
+  std::vector<Place> places_;
+  Step step_ = Step::kNone;  ///< what was asked for last
+  std::optional<Success> newest_;
+  std::optional<RecordFailure> unknown_;
+  std::optional<TimePoint> began_;
+  FinishedRun run_;  ///< from kSuccess or kRelease on
+  bool has_recorded_success_ = false;
+  Hold* hold_ = nullptr;  ///< from kRelease on
+  std::vector<Unkept> unkept_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock
