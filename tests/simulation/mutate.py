@@ -129,7 +129,7 @@ def simulate(program, profile, seconds):
 
 
 def units(program, environment, seconds):
-    files = [path.stem for one in UNITS for path in sorted((ROOT / "tests/unit" / one).glob("*.cc"))]
+    files = [path.stem for one in UNITS for path in sorted((ROOT / "tests/unit" / one).rglob("*.cc"))]
     spent, status, output = run([program, "-#", "-a", ",".join(f"[#{one}]" for one in files)],
                                 seconds, environment)
     if status == 0:
