@@ -2,6 +2,7 @@
 """Breaks src/ on purpose, one small way after the other, and looks for what finds it.
 
     tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
+    tests/simulation/mutate.py --check      only whether each mutation can be made
 
 Each mutation of the table `mutations` is compiled outside of the source tree, and linked in place of
 the original into `simulate` and `unit_tests`, which have to be built. Prints a row for each: the
@@ -58,15 +59,21 @@ def commands(build, target):
     return compile_commands, link
 
 
-def mutate(name, changes, build, programs, directory):
-    """Compiles the mutated sources; returns the objects, by that which each replaces."""
-    texts, sources = {}, set()
-    for file, also, old, new in changes:
+def mutated_texts(name, changes):
+    """The mutated files of src/, by their paths. Ends the program if the table does not fit them."""
+    texts = {}
+    for file, _, old, new in changes:
         text = texts.get(file) or (ROOT / "src" / file).read_text()
         if text.count(old) != 1:
             sys.exit(f"mutate: {name}: {text.count(old)} times in src/{file}: {old}")
         texts[file] = text.replace(old, new)
-        sources.update(also)
+    return texts
+
+
+def mutate(name, changes, build, programs, directory):
+    """Compiles the mutated sources; returns the objects, by that which each replaces."""
+    texts = mutated_texts(name, changes)
+    sources = {source for _, also, _, _ in changes for source in also}
     for file, text in texts.items():
         (directory / file).parent.mkdir(parents=True, exist_ok=True)
         (directory / file).write_text(text)
@@ -146,8 +153,13 @@ def main():
     parser.add_argument("--seconds", default=60, type=int, help="for the simulation (60)")
     parser.add_argument("--no-units", action="store_true")
     parser.add_argument("--profile", help="instead of the table's")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    if arguments.check:
+        for name, _, changes in read_table():
+            mutated_texts(name, changes)
+        return
     build = arguments.build.resolve()
     targets = ["simulate"] if arguments.no_units else ["simulate", "unit_tests"]
     programs = {target: commands(build, target) for target in targets}
