@@ -22,13 +22,13 @@ namespace zklock::lock {
 ///
 /// Each of these steps is a part with states of its own, and one of them is at work at a time:
 ///
-///     no connection -> JoinQueue
-///     JoinQueue     -> DecideTurn; LookIfFree() for a `try`
-///     DecideTurn    -> WaitInQueue, ProveTurn; TakeTurn() with a lease in hand
-///     WaitInQueue   -> DecideTurn, ProveTurn; JoinQueue in Dialect::kSimple, which has
-///     WaitForZnode ProveTurn     -> DecideTurn, if LOCK's data does not confirm it
+///     JoinQueue     -> DecideTurn, or first WaitInQueue::LookIfFree() for a `try`
+///     DecideTurn    -> WaitInQueue, ProveTurn
+///     WaitInQueue   -> DecideTurn, ProveTurn
+///     WaitForZnode  -> JoinQueue (Dialect::kSimple, in place of WaitInQueue)
+///     ProveTurn     -> DecideTurn, if LOCK's data does not confirm the turn
 ///
-/// A lost connection ends the work of each, and the next connection begins with JoinQueue; any of
+/// A lost connection ends the work of each, and the next connection begins with JoinQueue. Any of
 /// them may find that it is over.
 ///
 /// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
