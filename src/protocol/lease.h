@@ -7,7 +7,7 @@
 
 namespace zklock::protocol {
 
-/// How long the lock is proven (zklock-protocol(7), section 4): pure arithmetic on the times at
+/// How long the lock is proven (zklock-protocol(7), The lease): pure arithmetic on the times at
 /// which answered requests were sent. It reads no clock.
 ///
 /// Two times count, for a session with timeout T:

@@ -14,8 +14,8 @@ namespace zklock::protocol {
 /// transaction that releases the lock.
 ///
 /// The contender named here held until that transaction. If it was not a reader, all contenders
-/// before it were gone, so that the next in the queue need not list it (zklock-protocol(7), section
-/// 6).
+/// before it were gone, so that the next in the queue need not list it (zklock-protocol(7), The
+/// turn).
 struct ReleaseRecord {
   std::string contender;  ///< the whole name, with the server's number
   Mode mode = Mode::kExclusive;

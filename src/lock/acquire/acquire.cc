@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "lock/acquire/wait_for_znode.h"
-#include "lock/acquire/wait_in_queue.h"
+#include "lock/acquire/queue_wait_part.h"
+#include "lock/acquire/znode_wait_part.h"
 #include "protocol/lease.h"
 
 namespace zklock::lock {
 namespace {
 
-std::unique_ptr<AcquireWait> MakeWait(Attempt& attempt, SessionProof& proof) {
-  if (attempt.request.is_simple()) return std::make_unique<WaitForZnode>(attempt, proof);
-  return std::make_unique<WaitInQueue>(attempt, proof);
+std::unique_ptr<WaitPart> MakeWait(Attempt& attempt, SessionProof& proof) {
+  if (attempt.request.is_simple()) return std::make_unique<ZnodeWaitPart>(attempt, proof);
+  return std::make_unique<QueueWaitPart>(attempt, proof);
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/acquire/attempt.h"
-#include "lock/acquire/decide_turn.h"
-#include "lock/acquire/join_queue.h"
-#include "lock/acquire/prove_turn.h"
+#include "lock/acquire/decision_part.h"
+#include "lock/acquire/join_part.h"
+#include "lock/acquire/proof_part.h"
 #include "lock/acquire/session_proof.h"
 #include "lock/data/acquire_request.h"
 #include "lock/data/outcome.h"
@@ -20,22 +20,23 @@ namespace zklock::lock {
 /// Acquires one LOCK: joins its queue, decides, waits for the predecessor, decides again, and
 /// proves at its turn that its contender exists. Or finds that it is reserved for our ID already.
 ///
-/// Each of these steps is a part with states of its own, and one of them is at work at a time:
+/// Each of these steps is a part, and one of them at a time is at work, in a state of its own:
 ///
-///     JoinQueue     -> DecideTurn, or first WaitInQueue::LookIfFree() for a `try`
-///     DecideTurn    -> WaitInQueue, ProveTurn
-///     WaitInQueue   -> DecideTurn, ProveTurn
-///     WaitForZnode  -> JoinQueue (Dialect::kSimple, in place of WaitInQueue)
-///     ProveTurn     -> DecideTurn, if LOCK's data does not confirm the turn
+///     JoinPart       -> DecisionPart; or first, for a `try`, a WaitPart's LookIfFree()
+///     DecisionPart   -> QueueWaitPart, ProofPart
+///     QueueWaitPart  -> DecisionPart, ProofPart; JoinPart, if the lock was free for a `try`
+///     ZnodeWaitPart  -> JoinPart (Dialect::kSimple, in place of QueueWaitPart)
+///     ProofPart      -> DecisionPart, if LOCK's data does not confirm the turn
 ///
-/// A lost connection ends the work of each, and the next connection begins with JoinQueue. Any of
-/// them may find that it is over.
+/// DecisionPart also decides by a list that another part has asked for, which then is at work until
+/// the decision. A lost connection ends the work of each, and the next connection begins with
+/// JoinPart. Any of them may find that it is over.
 ///
 /// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
 /// while it lives. All znodes that it leaves behind are the session's: unless the outcome is
 /// Acquired, the caller closes the session.
 ///
-/// Follows zklock-protocol(7), section 3; ZooKeeper's lock recipe; Curator's LockInternals.
+/// Follows zklock-protocol(7), The turn; ZooKeeper's lock recipe; Curator's LockInternals.
 class Acquire final : public EventSource, public zookeeper::StoreListener, private AcquireSteps {
  public:
   /// `make_uuid`: as for OwnContender.
@@ -68,8 +69,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
 
  private:
   void Join() override { join_.Join(); }
-  void Adopt(const std::string& name, const zookeeper::GetReply& reply) override {
-    join_.Adopt(name, reply);
+  void AdoptOrJoin(const std::string& name, const zookeeper::GetReply& reply) override {
+    join_.AdoptOrJoin(name, reply);
   }
   void LookIfFree() override { wait_->LookIfFree(); }
   void ListAgain() override { decide_.ListAgain(); }
@@ -88,10 +89,10 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
 
   Attempt attempt_;
   SessionProof proof_;
-  JoinQueue join_;
-  DecideTurn decide_;
-  const std::unique_ptr<AcquireWait> wait_;
-  ProveTurn prove_;
+  JoinPart join_;
+  DecisionPart decide_;
+  const std::unique_ptr<WaitPart> wait_;
+  ProofPart prove_;
 };
 
 }  // namespace zklock::lock

@@ -119,7 +119,7 @@ bool Attempt::HasEnded(const Reserved& reserved) const {
 std::optional<protocol::ReleaseRecord> Attempt::TakeLockData(const zookeeper::GetReply& reply) {
   if (request.permits) {
     permit_number.Take(reply);
-    if (reply.error != Error::kNone && reply.error != Error::kNoNode) {  // the list tells that
+    if (reply.error != Error::kNone && reply.error != Error::kNoNode) {  // the list reports kNoNode
       OnUnexpected("read", reply.error, "READ", request.QueuePath());
     }
   }

@@ -32,14 +32,15 @@ enum class Proof {
 class AcquirePart {
  public:
   virtual ~AcquirePart() = default;
-  /// Another part begins its work, or none does: forgets the state.
+  /// Every change of state ends the state before here, also one within the same part: set the new
+  /// state after Attempt::Enter().
   virtual void Leave() {}
   /// It waits for other contenders, or for time to pass, and not for an answer.
   [[nodiscard]] virtual bool IsWaiting() const { return false; }
 };
 
-/// The part that waits for other contenders: WaitInQueue, or WaitForZnode in Dialect::kSimple.
-class AcquireWait : public AcquirePart {
+/// The part that waits for other contenders: QueueWaitPart, or ZnodeWaitPart in Dialect::kSimple.
+class WaitPart : public AcquirePart {
  public:
   // As those of AcquireSteps.
   virtual void LookIfFree() = 0;
@@ -61,36 +62,36 @@ class AcquireWait : public AcquirePart {
   virtual void OnPlaceLost() {}
 };
 
-/// Where an acquisition goes on when one of its parts is done. Each of these begins a state of
-/// another part, or of the same one, so that a caller only returns.
+/// Where an acquisition goes on when one of its parts is done. Each of these begins another state,
+/// unless it says otherwise, so that a caller only returns.
 class AcquireSteps {
  public:
   virtual ~AcquireSteps() = default;
   /// Creates our contender and lists the queue with it.
   virtual void Join() = 0;
-  /// The child `name` belongs to our session: takes it as our contender.
-  virtual void Adopt(const std::string& name, const zookeeper::GetReply& reply) = 0;
+  /// Takes the child `name`, which was read, as our contender if it belongs to our session; else
+  /// joins.
+  virtual void AdoptOrJoin(const std::string& name, const zookeeper::GetReply& reply) = 0;
   /// `try`: joins if the lock is free, else leaves. Nothing has been created yet.
   virtual void LookIfFree() = 0;
   /// Lists the queue and decides.
   virtual void ListAgain() = 0;
   /// ListAgain() if our contender exists, else it is over.
   virtual void CheckOwn() = 0;
-  /// Decides by the list that it asks for now, within the caller's state. `proof`: what has shown
+  /// Decides by the list that it asks for now, in the caller's state. `proof`: what has shown
   /// that our contender exists once the list is there.
   virtual void DecideByNextList(Proof proof) = 0;
-  /// Decides by a list of the queue that shows nothing before our contender but what may hold
-  /// beside it, or another predecessor than the one that we wait for.
+  /// The watched list has changed: decides by it, in the caller's state, without another list.
   virtual void Decide(const protocol::Children& children) = 0;
   /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
   /// our contender, but has our ID (--reserve).
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
-  /// All contenders before ours are gone, if LOCK's data has the record of `record_of`; by the list
-  /// alone if that is empty. Proves our contender, and holds.
+  /// Proves our contender, and holds. `record_of`: the predecessor whose record must be in LOCK's
+  /// data; empty if it is certain that all before ours are gone.
   virtual void Confirm(const std::string& record_of) = 0;
   /// Our contender is the first and is proven: holds, as soon as the lease suffices.
   virtual void TakeTurn() = 0;
-  /// While we wait: the answer to a read of LOCK's data.
+  /// The answer to a read of LOCK's data while we wait. The state may remain.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   /// What the waiter knows of the contenders before its own.
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;

@@ -40,7 +40,7 @@ struct FinishedRun {
 };
 
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
-/// to another server if this one does not answer in time (zklock-protocol(7), section 4).
+/// to another server if this one does not answer in time (zklock-protocol(7), The lease).
 ///
 /// The first heartbeat is due T/8 after the last commit: at once, if the lock was acquired with a
 /// lease in hand.

@@ -1,4 +1,4 @@
-#include "lock/acquire/wait_for_znode.h"
+#include "lock/acquire/znode_wait_part.h"
 
 #include <string_view>
 
@@ -18,7 +18,7 @@ constexpr std::string_view kZnode = protocol::kSimpleName;
 
 }  // namespace
 
-void WaitForZnode::LookIfFree() {
+void ZnodeWaitPart::LookIfFree() {
   attempt_.Enter(*this);
   const std::string path = attempt_.request.QueuePath();
   // A script that has just released the lock may ask a server that has not heard of it: sync first.
@@ -29,14 +29,15 @@ void WaitForZnode::LookIfFree() {
     attempt_.IfCompatible(reply.children, [this](const QueueList& list) {
       if (!list.children.Has(kZnode)) return attempt_.next.Join();
       readable_ = true;
+      data_.clear();
       Read();
       SearchHolders(list.children);
     });
   }));
 }
 
-void WaitForZnode::WaitFor(const std::string& predecessor, const QueueList& list,
-                           bool /*is_rival*/) {
+void ZnodeWaitPart::WaitFor(const std::string& predecessor, const QueueList& list,
+                            bool /*is_rival*/) {
   attempt_.unserved_since.reset();
   proof_.Schedule();
   attempt_.observer.OnWaiting(attempt_.request.lock, predecessor,
@@ -48,12 +49,12 @@ void WaitForZnode::WaitFor(const std::string& predecessor, const QueueList& list
   SearchHolders(list.children);
 }
 
-void WaitForZnode::Leave() {
+void ZnodeWaitPart::Leave() {
   is_waiting_ = false;
   search_.reset();
 }
 
-void WaitForZnode::Read() {
+void ZnodeWaitPart::Read() {
   attempt_.ExpectAnswer();
   // A get, not an exists: exists would leave a watch on a znode that is gone.
   attempt_.store.Get(attempt_.ChildPath(kZnode),
@@ -61,7 +62,7 @@ void WaitForZnode::Read() {
                      attempt_.InState([this](const GetReply& reply) { OnRead(reply); }));
 }
 
-void WaitForZnode::OnRead(const GetReply& reply) {
+void ZnodeWaitPart::OnRead(const GetReply& reply) {
   switch (reply.error) {
     case Error::kNone:
       if (reply.stat.ephemeral_owner == 0) {
@@ -69,7 +70,7 @@ void WaitForZnode::OnRead(const GetReply& reply) {
       }
       // Our own create, whose reply was lost: a wait for it would never end.
       if (reply.stat.ephemeral_owner == attempt_.store.session_id()) {
-        return attempt_.next.Adopt(std::string(kZnode), reply);
+        return attempt_.next.AdoptOrJoin(std::string(kZnode), reply);
       }
       // Anyone may have written a megabyte there.
       data_ = reply.data.substr(0, kMostContenderData);
@@ -78,6 +79,7 @@ void WaitForZnode::OnRead(const GetReply& reply) {
       return attempt_.next.Join();
     case Error::kNoAuth:
       readable_ = false;
+      data_.clear();
       break;
     default:
       return attempt_.OnUnexpected("read a contender of", reply.error);
@@ -89,7 +91,7 @@ void WaitForZnode::OnRead(const GetReply& reply) {
 }
 
 /// For a znode that we may not read.
-void WaitForZnode::WatchChildren() {
+void ZnodeWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return attempt_.next.Join();
@@ -99,7 +101,7 @@ void WaitForZnode::WatchChildren() {
   }));
 }
 
-void WaitForZnode::SearchHolders(const protocol::Children& children) {
+void ZnodeWaitPart::SearchHolders(const protocol::Children& children) {
   const AcquireRequest& request = attempt_.request;
   if (searched_ || !request.holds_for_us) return;
   search_.emplace(attempt_.store, request.QueuePath(), children, request.host, request.holds_for_us,
@@ -118,21 +120,21 @@ void WaitForZnode::SearchHolders(const protocol::Children& children) {
 }
 
 /// A `try`: leaves, unless it is not known yet whether the znode holds the lock for us.
-void WaitForZnode::LeaveIfSearched() {
+void ZnodeWaitPart::LeaveIfSearched() {
   if (attempt_.IsOver()) return;
   if (!search_) return FinishBlocked(Busy::Why::kTaken);
   attempt_.answer_deadline = attempt_.clock.Now() + attempt_.AnswerTime();
 }
 
-void WaitForZnode::FinishBlocked(Busy::Why why) {
+void ZnodeWaitPart::FinishBlocked(Busy::Why why) {
   attempt_.Finish(Busy{why, std::string(kZnode), data_, std::nullopt, true});
 }
 
-void WaitForZnode::OnWatch(const std::string& path, Change change) {
+void ZnodeWaitPart::OnWatch(const std::string& path, Change change) {
   const bool is_there = path == attempt_.ChildPath(kZnode) && change != Change::kDeleted;
   is_there ? Read() : attempt_.next.Join();
 }
 
-TimePoint WaitForZnode::end() const { return is_waiting_ ? attempt_.wait_deadline : kNever; }
+TimePoint ZnodeWaitPart::end() const { return is_waiting_ ? attempt_.wait_deadline : kNever; }
 
 }  // namespace zklock::lock

@@ -1,10 +1,10 @@
-#include "lock/acquire/wait_in_queue.h"
+#include "lock/acquire/queue_wait_part.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "lock/acquire/decide_turn.h"
+#include "lock/acquire/decision_part.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
@@ -42,39 +42,39 @@ std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& ra
 
 }  // namespace
 
-WaitInQueue::WaitInQueue(Attempt& attempt, SessionProof& proof)
-    : attempt_(attempt), proof_(proof), look_ahead_(attempt, [this] {
-        if (LeavesAtOnce()) LeaveIfLookedAhead();
+QueueWaitPart::QueueWaitPart(Attempt& attempt, SessionProof& proof)
+    : attempt_(attempt), proof_(proof), lookahead_(attempt, [this] {
+        if (LeavesAtOnce()) LeaveAfterLookahead();
       }) {}
 
-void WaitInQueue::Enter(State state, const std::string& predecessor) {
+void QueueWaitPart::Enter(State state, const std::string& predecessor) {
   attempt_.Enter(*this);
   state_ = state;
   const AcquireRequest& request = attempt_.request;
   const bool waits = state == State::kWaiting;
-  look_ahead_.Begin(waits ? LookAhead::For::kWait : LookAhead::For::kDecision, predecessor,
-                    !waits || request.try_only || request.permit_limit);
+  lookahead_.Begin(waits ? Lookahead::For::kWait : Lookahead::For::kDecision, predecessor,
+                   !waits || request.try_only || request.permit_limit);
 }
 
-void WaitInQueue::Leave() {
+void QueueWaitPart::Leave() {
   state_ = State::kNotAtWork;
   permits_are_taken_ = false;
-  look_ahead_.End();
+  lookahead_.End();
 }
 
-void WaitInQueue::OnDisconnected() {
+void QueueWaitPart::OnDisconnected() {
   preemption_.reset();
-  look_ahead_.OnDisconnected();
+  lookahead_.OnDisconnected();
 }
 
-void WaitInQueue::OnPlaceLost() {
+void QueueWaitPart::OnPlaceLost() {
   ranked_ = preempted_ = watches_permits_ = false;
-  look_ahead_.OnPlaceLost();
+  lookahead_.OnPlaceLost();
 }
 
 // ---- a look before a `try` joins -------------------------------------------------------------
 
-void WaitInQueue::LookIfFree() {
+void QueueWaitPart::LookIfFree() {
   Enter(State::kLooking, "");
   const std::string path = attempt_.request.QueuePath();
   // A script that has just released the lock may ask a server that has not heard of it: sync first.
@@ -86,15 +86,15 @@ void WaitInQueue::LookIfFree() {
   }));
 }
 
-void WaitInQueue::JoinOrLeave(const QueueList& list) {
+void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   const std::string blocker = FindBlocker(request, list);
   if (blocker.empty()) return attempt_.next.Join();
   // One of the permits may be a reservation that has ended, which only our contender can show.
   if (request.permits && HasReservation(list.contenders)) return attempt_.next.Join();
   predecessor_ = {.name = blocker, .holds = Holds(list, blocker)};
-  look_ahead_.Begin(LookAhead::For::kDecision, blocker, true);
-  look_ahead_.JoinIfReservationEnds(list.contenders, blocker);
+  lookahead_.Begin(Lookahead::For::kDecision, blocker, true);
+  lookahead_.JoinIfReservationEnds(list.contenders, blocker);
   if (request.permits) {
     // We have passed the turnstile, as the holders of these permits have.
     attempt_.store.Get(
@@ -109,28 +109,28 @@ void WaitInQueue::JoinOrLeave(const QueueList& list) {
                        // It was deleted meanwhile: the queue decides.
                        reply.error == Error::kNoNode ? attempt_.next.Join() : OnPredecessor(reply);
                      }));
-  look_ahead_.SearchHolders(list.children, blocker);
+  lookahead_.SearchHolders(list.children, blocker);
 }
 
 // ---- the wait --------------------------------------------------------------------------------
 
 /// Whether a contender in the list that is in our way holds the lock. False: not known.
-bool WaitInQueue::Holds(const QueueList& list, std::string_view contender) const {
+bool QueueWaitPart::Holds(const QueueList& list, std::string_view contender) const {
   if (attempt_.request.permits) return true;
   const protocol::ContenderNameView* const first = list.contenders.First();
   return !attempt_.request.is_for_turnstile() && first != nullptr && first->full == contender;
 }
 
-void WaitInQueue::WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) {
+void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) {
   const AcquireRequest& request = attempt_.request;
   const std::string_view own_name = attempt_.contender.name();
   const protocol::Rank rank = protocol::RankOf(list.contenders, own_name);
   const std::size_t waiting = CountWaiting(request, rank);
   if (!ranked_ && request.max_queue && waiting >= *request.max_queue) {
     Enter(State::kLeavingFull, "");
-    request.is_for_turnstile() ? ListPermits() : look_ahead_.FindReserving(list.contenders, false);
-    look_ahead_.SearchHolders(list.children, "");
-    return LeaveIfLookedAhead();
+    request.is_for_turnstile() ? ListPermits() : lookahead_.FindReserving(list.contenders, false);
+    lookahead_.SearchHolders(list.children, "");
+    return LeaveAfterLookahead();
   }
   ranked_ = true;
   attempt_.is_first = false;
@@ -140,20 +140,20 @@ void WaitInQueue::WaitFor(const std::string& predecessor, const QueueList& list,
   predecessor_.holds = Holds(list, predecessor);
   BeginPreemption(list);
   if (request.is_for_turnstile()) {
-    look_ahead_.CountZklocksBefore(list.contenders);
+    lookahead_.CountZklocksBefore(list.contenders);
     request.permit_limit ? CountPermits(rank.ahead) : ListPermits();
   } else {
-    look_ahead_.FindReserving(list.contenders, predecessor_.readable);
+    lookahead_.FindReserving(list.contenders, predecessor_.readable);
   }
-  look_ahead_.SearchHolders(list.children, predecessor_.readable ? predecessor : "");
+  lookahead_.SearchHolders(list.children, predecessor_.readable ? predecessor : "");
   if (request.permits || request.try_only) return;
   predecessor_.ahead = protocol::QueueAhead(list.contenders, own_name, predecessor);
   const bool is_in_hand = attempt_.store.lease().IsInHand(attempt_.clock.Now());
   if (predecessor_.ahead.IsNextInLine() && !is_in_hand) proof_.Prove();
 }
 
-/// Those that come later are behind us: once for each place in the queue.
-void WaitInQueue::BeginPreemption(const QueueList& list) {
+/// Later contenders are after ours, so once for each place in the queue is enough.
+void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   if (!request.preempt || preempted_ || preemption_) return;
   const protocol::ContenderNameView* const own = list.contenders.Find(attempt_.contender.name());
@@ -183,14 +183,14 @@ void WaitInQueue::BeginPreemption(const QueueList& list) {
   preemption_->Begin();
 }
 
-void WaitInQueue::WatchPredecessor(const std::string& name) {
+void QueueWaitPart::WatchPredecessor(const std::string& name) {
   Enter(State::kWaiting, name);
   if (name != predecessor_.name) predecessor_ = {.name = name};
   if (!proof_.HasBegunToWatch() && !attempt_.request.try_only) proof_.WatchOwn();
   predecessor_.readable ? ReadPredecessor() : WatchChildren();
 }
 
-void WaitInQueue::ReadPredecessor() {
+void QueueWaitPart::ReadPredecessor() {
   attempt_.ExpectAnswer();
   // A get, not an exists: exists would leave a watch on a znode that is gone.
   attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
@@ -198,7 +198,7 @@ void WaitInQueue::ReadPredecessor() {
                      attempt_.InState([this](const GetReply& reply) { OnPredecessor(reply); }));
 }
 
-void WaitInQueue::OnPredecessor(const GetReply& reply) {
+void QueueWaitPart::OnPredecessor(const GetReply& reply) {
   std::optional<Reserved> reserved;
   switch (reply.error) {
     case Error::kNone:
@@ -222,15 +222,15 @@ void WaitInQueue::OnPredecessor(const GetReply& reply) {
       return attempt_.OnUnexpected("read a contender of", reply.error);
   }
   const AcquireRequest& request = attempt_.request;
-  look_ahead_.TakePredecessor(reply, reserved);
-  if (request.try_only) return LeaveIfLookedAhead();
+  lookahead_.TakePredecessor(reply, reserved);
+  if (request.try_only) return LeaveAfterLookahead();
   attempt_.answer_deadline = kNever;
   const bool reserves = request.reserve && !request.is_for_turnstile();
   if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
 }
 
 /// The contender in the way is a reservation. False: the wait for it is over.
-bool WaitInQueue::TakeReservation(const Reserved& reserved) {
+bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {
     // Only the creation of a contender shows a `try` what time it is for the servers.
@@ -248,7 +248,7 @@ bool WaitInQueue::TakeReservation(const Reserved& reserved) {
 /// For a predecessor that we may not read, for a newer contender that supersedes our contender, for
 /// permits, of which any may be released, and for a reservation of our ID that another contender
 /// makes.
-void WaitInQueue::WatchChildren() {
+void QueueWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
@@ -268,7 +268,7 @@ void WaitInQueue::WatchChildren() {
 /// The predecessor was deleted. Decides with the least that shows that it is our turn: nothing, if
 /// it is known to have been the first contender; the record in LOCK's data, if it may have been; or
 /// else another list.
-void WaitInQueue::OnPredecessorGone() {
+void QueueWaitPart::OnPredecessorGone() {
   const AcquireRequest& request = attempt_.request;
   if (request.reserve) return attempt_.next.ListAgain();  // for a reservation of our ID
   const bool in_hand = proof_.HasLeaseInHand();
@@ -292,7 +292,7 @@ void WaitInQueue::OnPredecessorGone() {
   attempt_.next.ListAgain();
 }
 
-void WaitInQueue::OnLockData(const GetReply& reply) {
+void QueueWaitPart::OnLockData(const GetReply& reply) {
   if (!IsWaiting() || !attempt_.contender.ticket()) return;
   // Deleted, and our contender before it.
   if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
@@ -301,7 +301,7 @@ void WaitInQueue::OnLockData(const GetReply& reply) {
   if (predecessor_.ahead.IsNextInLine() && !proof_.HasLeaseInHand()) proof_.Prove();
 }
 
-void WaitInQueue::OnWatch(const std::string& path, Change change) {
+void QueueWaitPart::OnWatch(const std::string& path, Change change) {
   const AcquireRequest& request = attempt_.request;
   if (request.is_for_turnstile() && path == request.ReservationsPath()) return ListPermits();
   if (path != attempt_.ChildPath(predecessor_.name)) return attempt_.next.ListAgain();
@@ -312,21 +312,21 @@ void WaitInQueue::OnWatch(const std::string& path, Change change) {
 /// contender, and none that is or may be an overdue reservation. In all other states an answer is
 /// under way that may show that the lock is free, or there is no server to ask: other deadlines
 /// limit those.
-TimePoint WaitInQueue::end() const {
+TimePoint QueueWaitPart::end() const {
   if (!IsWaiting()) return kNever;
   const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
-  return look_ahead_.MayDeleteOneBy(latest) ? kNever : attempt_.wait_deadline;
+  return lookahead_.MayDeleteOneBy(latest) ? kNever : attempt_.wait_deadline;
 }
 
-TimePoint WaitInQueue::due() const {
-  return std::min(look_ahead_.expiry_due(), look_ahead_.list_due());
+TimePoint QueueWaitPart::due() const {
+  return std::min(lookahead_.expiry_due(), lookahead_.list_due());
 }
 
-void WaitInQueue::OnDue() {
-  if (attempt_.clock.Now() >= look_ahead_.expiry_due()) return look_ahead_.OnExpiryDue();
+void QueueWaitPart::OnDue() {
+  if (attempt_.clock.Now() >= lookahead_.expiry_due()) return lookahead_.OnExpiryDue();
   // Contenders that were not reservations may be some by now.
   if (!attempt_.request.is_for_turnstile()) return attempt_.next.ListAgain();
-  look_ahead_.OnListed();
+  lookahead_.OnListed();
   ListPermits();
 }
 
@@ -334,11 +334,11 @@ void WaitInQueue::OnDue() {
 
 /// In a turnstile: lists the permits, which may be reserved for our ID, or overdue, and compares
 /// their number.
-void WaitInQueue::ListPermits() {
+void QueueWaitPart::ListPermits() {
   const AcquireRequest& request = attempt_.request;
   const bool watches = request.reserve || watches_permits_;
   const auto taken = std::make_shared<std::size_t>(0);
-  look_ahead_.Expect();
+  lookahead_.Expect();
   attempt_.store.List(request.ReservationsPath(), watches ? Watch::kYes : Watch::kNo,
                       attempt_.InState([this, taken](const ListReply& reply) {
                         // kNoNode: no permit was ever taken.
@@ -347,17 +347,17 @@ void WaitInQueue::ListPermits() {
                         }
                         const Contenders permits(reply.children);
                         *taken = permits.size();
-                        look_ahead_.Take();
+                        lookahead_.Take();
                         if (attempt_.request.reserve) FindReservationIn(permits);
                         if (attempt_.IsOver()) return;
-                        look_ahead_.FindReserving(permits, false);
-                        if (LeavesAtOnce()) LeaveIfLookedAhead();
+                        lookahead_.FindReserving(permits, false);
+                        if (LeavesAtOnce()) LeaveAfterLookahead();
                       }));
   ReadPermitNumber(taken);
 }
 
 /// `contenders` may have a reservation of our ID by now.
-void WaitInQueue::FindReservationIn(const Contenders& contenders) {
+void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
   attempt_.reservations.Search(contenders, attempt_.contender.name(),
                                attempt_.InState([this](const ReservationSearch::Found& found) {
                                  (void)attempt_.FinishIfReserved(found);
@@ -366,7 +366,7 @@ void WaitInQueue::FindReservationIn(const Contenders& contenders) {
 
 /// In the turnstile of a `try`, with `ahead` contenders before our own in its last list: leaves if
 /// they take all permits.
-void WaitInQueue::CountPermits(std::size_t ahead) {
+void QueueWaitPart::CountPermits(std::size_t ahead) {
   const AcquireRequest& request = attempt_.request;
   // Contenders before our own only leave. If the list after that of the permits has as many as the
   // one before, they are the same ones, and none of them has left with a permit in between: the
@@ -377,7 +377,7 @@ void WaitInQueue::CountPermits(std::size_t ahead) {
                         if (reply.error != Error::kNone) return;
                         const Contenders permits(reply.children);
                         *taken = permits.size();
-                        look_ahead_.FindReserving(permits, false);
+                        lookahead_.FindReserving(permits, false);
                       }));
   ReadPermitNumber(taken);
   attempt_.store.List(request.QueuePath(), Watch::kNo,
@@ -395,15 +395,15 @@ void WaitInQueue::CountPermits(std::size_t ahead) {
                         // is left for us.
                         if (*taken + still_ahead - 1 >= *attempt_.request.permit_limit) {
                           permits_are_taken_ = true;
-                          LeaveIfLookedAhead();
+                          LeaveAfterLookahead();
                         }
                       }));
 }
 
 /// In a turnstile, after a list of the permits that sets `taken`: another number is refused now,
 /// not when a permit is left for us.
-void WaitInQueue::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
-  look_ahead_.Expect();
+void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
+  lookahead_.Expect();
   const std::string path = protocol::PermitsPath(attempt_.request.lock.path);
   attempt_.store.Get(path, Watch::kNo, attempt_.InState([this, taken](const GetReply& reply) {
     if (IsLost(reply.error)) return;
@@ -411,8 +411,8 @@ void WaitInQueue::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
     // There is a contender before ours: one of the permits may be that of the first.
     const std::size_t holders = *taken - std::min<std::size_t>(*taken, 1);
     if (const auto other = FindOtherNumber(reply, holders, most)) return attempt_.Finish(*other);
-    look_ahead_.Take();
-    if (LeavesAtOnce()) return LeaveIfLookedAhead();
+    lookahead_.Take();
+    if (LeavesAtOnce()) return LeaveAfterLookahead();
     // Whose the only permit is shows when the first creates another, or leaves.
     const bool may_differ = FindOtherNumber(reply, *taken, most).has_value();
     const bool watched = std::exchange(watches_permits_, may_differ);
@@ -424,14 +424,14 @@ void WaitInQueue::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
 
 /// Whether we leave now, unless one of the contenders before our own holds for us, or can be
 /// deleted because its reservation has ended.
-bool WaitInQueue::LeavesAtOnce() const {
+bool QueueWaitPart::LeavesAtOnce() const {
   return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;
 }
 
 /// Leaves with the contender in the way, once the look ahead is over.
-void WaitInQueue::LeaveIfLookedAhead() {
+void QueueWaitPart::LeaveAfterLookahead() {
   if (attempt_.IsOver()) return;
-  if (!look_ahead_.IsOver()) {
+  if (!lookahead_.IsOver()) {
     // Each answer is one of a server that answers.
     attempt_.answer_deadline = attempt_.clock.Now() + attempt_.AnswerTime();
     return;
@@ -441,7 +441,7 @@ void WaitInQueue::LeaveIfLookedAhead() {
   FinishBlocked(Busy::Why::kTaken);
 }
 
-void WaitInQueue::FinishBlocked(Busy::Why why) {
+void QueueWaitPart::FinishBlocked(Busy::Why why) {
   attempt_.Finish(
       Busy{why, predecessor_.name, predecessor_.data, predecessor_.reserved, predecessor_.holds});
 }

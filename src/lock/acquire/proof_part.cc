@@ -1,4 +1,4 @@
-#include "lock/acquire/prove_turn.h"
+#include "lock/acquire/proof_part.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ constexpr Duration kRoundMargin = 1ms;
 
 }  // namespace
 
-void ProveTurn::Confirm(const std::string& record_of) {
+void ProofPart::Confirm(const std::string& record_of) {
   const bool by_lease = !record_of.empty() && proof_.HasLeaseInHand();
   attempt_.Enter(*this);
   state_ =
@@ -44,8 +44,8 @@ void ProveTurn::Confirm(const std::string& record_of) {
                      attempt_.InState([this](const GetReply& reply) { OnConfirmed(reply); }));
 }
 
-void ProveTurn::OnConfirmed(const GetReply& reply) {
-  // If the heartbeat's answer was lost, the store tells of it.
+void ProofPart::OnConfirmed(const GetReply& reply) {
+  // If the heartbeat's reply was lost, OnDisconnected() follows.
   const Confirming confirming = std::get<Confirming>(state_);
   if (confirming.proof == Proof::kNone || IsLost(reply.error)) return;
   const auto record = attempt_.TakeLockData(reply);
@@ -64,7 +64,7 @@ void ProveTurn::OnConfirmed(const GetReply& reply) {
 
 /// After the proof of the session: the last moment to leave for a newer contender. One that joined
 /// before this list is newer than a command that has not begun.
-void ProveTurn::CheckForNewer() {
+void ProofPart::CheckForNewer() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
@@ -73,7 +73,7 @@ void ProveTurn::CheckForNewer() {
   }));
 }
 
-void ProveTurn::TakeTurn() {
+void ProofPart::TakeTurn() {
   const protocol::Lease& lease = attempt_.store.lease();
   const TimePoint now = attempt_.clock.Now();
   if (lease.SufficesToStart(now)) return attempt_.Finish(Acquired{*attempt_.contender.ticket()});
@@ -98,12 +98,12 @@ void ProveTurn::TakeTurn() {
   proof_.Prove();
 }
 
-TimePoint ProveTurn::due() const {
+TimePoint ProofPart::due() const {
   const auto* const lease = std::get_if<AwaitingLease>(&state_);
   return lease == nullptr ? kNever : lease->confirm_at;
 }
 
-void ProveTurn::ConfirmAgain() {
+void ProofPart::ConfirmAgain() {
   Confirm("");
   std::get<Confirming>(state_).round_began = attempt_.clock.Now();
 }

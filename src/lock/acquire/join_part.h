@@ -9,19 +9,19 @@
 namespace zklock::lock {
 
 /// The way into the queue: creates our contender, and finds it again if the reply was lost.
-class JoinQueue final : public AcquirePart {
+class JoinPart final : public AcquirePart {
  public:
-  explicit JoinQueue(Attempt& attempt)
+  explicit JoinPart(Attempt& attempt)
       : attempt_(attempt), creation_(attempt.store, attempt.request) {}
 
   /// Over a connection of a new session.
   void Begin();
-  /// Over another connection of the same session: does our contender still exist, or did the create
-  /// succeed?
+  /// Checks, over another connection of the same session, whether our contender still exists, or
+  /// the create succeeded.
   void Rejoin();
   // As those of AcquireSteps.
   void Join();
-  void Adopt(const std::string& name, const zookeeper::GetReply& reply);
+  void AdoptOrJoin(const std::string& name, const zookeeper::GetReply& reply);
 
   /// The create of our contender is under way.
   [[nodiscard]] bool IsCreating() const { return is_creating_ && attempt_.contender.may_exist(); }
@@ -29,8 +29,8 @@ class JoinQueue final : public AcquirePart {
   void Leave() override { is_creating_ = false; }
 
  private:
-  void FindReservationOfOurs();
-  void Queue();
+  void FindOwnReservation();
+  void LookOrJoin();
   void OnCreated(const zookeeper::CreateReply& reply);
   void OnOtherZnode();
   void CreateLock();

@@ -1,4 +1,4 @@
-#include "lock/acquire/look_ahead.h"
+#include "lock/acquire/lookahead.h"
 
 #include <algorithm>
 #include <utility>
@@ -70,34 +70,34 @@ bool KeepFirst(std::vector<ContenderNameView>& found) {
 
 }  // namespace
 
-void LookAhead::Begin(For purpose, std::string predecessor, bool leaves) {
+void Lookahead::Begin(For purpose, std::string predecessor, bool leaves) {
   State& state = state_.emplace();
   state.purpose = purpose;
   state.predecessor = std::move(predecessor);
   state.leaves = leaves;
 }
 
-void LookAhead::End() { state_.reset(); }
+void Lookahead::End() { state_.reset(); }
 
-void LookAhead::OnPlaceLost() {
+void Lookahead::OnPlaceLost() {
   searched_ = false;
   listed_again_.clear();
   refused_.clear();
   not_ended_.clear();
 }
 
-void LookAhead::Take() {
+void Lookahead::Take() {
   if (--state_->unread == 0) PlanExpiries();
 }
 
-bool LookAhead::IsOver() const {
+bool Lookahead::IsOver() const {
   if (state_->search || state_->unread > 0 || expiry_) return false;
   // Those of a contender that leaves are due now or never.
   const Reserving* const next = NextExpiry();
   return next == nullptr || next->due == kNever;
 }
 
-bool LookAhead::MayDeleteOneBy(TimePoint moment) const {
+bool Lookahead::MayDeleteOneBy(TimePoint moment) const {
   const auto& reserving = state_->reserving;
   return expiry_ || state_->unread > 0 ||
          std::any_of(reserving.begin(), reserving.end(),
@@ -106,7 +106,7 @@ bool LookAhead::MayDeleteOneBy(TimePoint moment) const {
 
 // ---- a holder that holds for us --------------------------------------------------------------
 
-void LookAhead::SearchHolders(const protocol::Children& children, const std::string& awaited) {
+void Lookahead::SearchHolders(const protocol::Children& children, const std::string& awaited) {
   const AcquireRequest& request = attempt_.request;
   if (!state_ || searched_ || !request.holds_for_us) return;
   std::optional<HolderSearch>& search = state_->search;
@@ -118,7 +118,7 @@ void LookAhead::SearchHolders(const protocol::Children& children, const std::str
   search.reset();
 }
 
-void LookAhead::OnSearchProgress() {
+void Lookahead::OnSearchProgress() {
   std::optional<HolderSearch>& search = state_->search;
   if (search->IsOver()) {
     searched_ = true;
@@ -130,7 +130,7 @@ void LookAhead::OnSearchProgress() {
 
 // ---- reservations ----------------------------------------------------------------------------
 
-void LookAhead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
+void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
   // If that is none, the lock is taken whatever has ended.
   const ContenderNameView* const first = contenders.Find(blocker);
   if (first == nullptr || !first->reserves()) return;
@@ -147,7 +147,7 @@ void LookAhead::JoinIfReservationEnds(const Contenders& contenders, std::string_
   }
 }
 
-void LookAhead::FindReserving(const Contenders& contenders, bool reads_predecessor) {
+void Lookahead::FindReserving(const Contenders& contenders, bool reads_predecessor) {
   const std::string_view own_name = attempt_.contender.name();
   std::vector<ContenderNameView> found =
       ReservingBefore(is_ordered() ? contenders.Find(own_name) : nullptr, contenders);
@@ -172,7 +172,7 @@ void LookAhead::FindReserving(const Contenders& contenders, bool reads_predecess
   if (state_->unread == 0) PlanExpiries();
 }
 
-void LookAhead::ReadReserving(const std::string& name) {
+void Lookahead::ReadReserving(const std::string& name) {
   Expect();
   attempt_.store.Get(ReservationPath(name), Watch::kNo,
                      attempt_.InState([this, name](const GetReply& reply) {
@@ -183,23 +183,23 @@ void LookAhead::ReadReserving(const std::string& name) {
                      }));
 }
 
-void LookAhead::TakePredecessor(const GetReply& reply, const std::optional<Reserved>& reserved) {
+void Lookahead::TakePredecessor(const GetReply& reply, const std::optional<Reserved>& reserved) {
   if (reserved && attempt_.contender.ticket()) TakeReserving(state_->predecessor, reserved);
   if (std::exchange(state_->reads_predecessor, false)) Take();
   if (state_->search) state_->search->Take(state_->predecessor, reply);
 }
 
-void LookAhead::TakeReserving(const std::string& name, const std::optional<Reserved>& reserved) {
+void Lookahead::TakeReserving(const std::string& name, const std::optional<Reserved>& reserved) {
   if (Reserving* const found = Find(name)) found->reserved = reserved;
   if (state_->unread == 0) PlanExpiries();
 }
 
-void LookAhead::CountZklocksBefore(const Contenders& contenders) {
+void Lookahead::CountZklocksBefore(const Contenders& contenders) {
   state_->zklocks_before = CountZklocks(contenders, nullptr, attempt_.contender.name());
 }
 
 /// All contenders that may be reservations have been read: decides when to act on each.
-void LookAhead::PlanExpiries() {
+void Lookahead::PlanExpiries() {
   const bool waits = state_->purpose == For::kWait;
   bool may_be_converted = state_->has_more || attempt_.request.is_for_turnstile();
   std::size_t reservations_between = 0;
@@ -218,7 +218,7 @@ void LookAhead::PlanExpiries() {
 }
 
 /// What the servers' clock shows now, at most.
-milliseconds LookAhead::LatestServerTime(const Reserving& one) const {
+milliseconds Lookahead::LatestServerTime(const Reserving& one) const {
   const TimePoint now = attempt_.clock.Now();
   const auto asked = not_ended_.find(one.name);
   if (asked == not_ended_.end()) {
@@ -227,7 +227,7 @@ milliseconds LookAhead::LatestServerTime(const Reserving& one) const {
   return asked->second.shown + std::chrono::ceil<milliseconds>(now - asked->second.asked);
 }
 
-void LookAhead::PlanExpiry(Reserving& one) {
+void Lookahead::PlanExpiry(Reserving& one) {
   one.due = kNever;
   const bool is_running = expiry_ && expiry_->name() == one.name;
   if (!one.reserved->until || is_running) return;
@@ -260,19 +260,19 @@ void LookAhead::PlanExpiry(Reserving& one) {
 }
 
 /// The one that is due first; null if there is none, or one is being deleted.
-const LookAhead::Reserving* LookAhead::NextExpiry() const {
+const Lookahead::Reserving* Lookahead::NextExpiry() const {
   if (!state_ || state_->reserving.empty() || expiry_) return nullptr;
   const auto& reserving = state_->reserving;
   return &*std::min_element(reserving.begin(), reserving.end(),
                             [](const auto& a, const auto& b) { return a.due < b.due; });
 }
 
-TimePoint LookAhead::expiry_due() const {
+TimePoint Lookahead::expiry_due() const {
   const Reserving* const next = NextExpiry();
   return next == nullptr ? kNever : next->due;
 }
 
-void LookAhead::OnExpiryDue() {
+void Lookahead::OnExpiryDue() {
   Reserving& one = *Find(NextExpiry()->name);
   one.due = kNever;
   if (one.lists_first) return ReadBeforeList(one);
@@ -285,7 +285,7 @@ void LookAhead::OnExpiryDue() {
 }
 
 /// Most often another contender has deleted it by now: then the queue need not be listed.
-void LookAhead::ReadBeforeList(Reserving& one) {
+void Lookahead::ReadBeforeList(Reserving& one) {
   attempt_.store.Get(ReservationPath(one.name), Watch::kNo,
                      attempt_.InState([this, name = one.name](const GetReply& reply) {
                        if (IsLost(reply.error)) return;
@@ -299,7 +299,7 @@ void LookAhead::ReadBeforeList(Reserving& one) {
                      }));
 }
 
-void LookAhead::OnExpiry(ReservationExpiry::Result result) {
+void Lookahead::OnExpiry(ReservationExpiry::Result result) {
   using Result = ReservationExpiry::Result;
   const auto expiry = std::move(expiry_);
   if (attempt_.IsOver()) return;
@@ -328,18 +328,18 @@ void LookAhead::OnExpiry(ReservationExpiry::Result result) {
   on_progress_();
 }
 
-LookAhead::Reserving* LookAhead::Find(std::string_view name) {
+Lookahead::Reserving* Lookahead::Find(std::string_view name) {
   const auto found = std::find_if(state_->reserving.begin(), state_->reserving.end(),
                                   [&](const Reserving& one) { return one.name == name; });
   return found == state_->reserving.end() ? nullptr : &*found;
 }
 
 /// In a queue; of the permits of a semaphore any may be released.
-bool LookAhead::is_ordered() const {
+bool Lookahead::is_ordered() const {
   return !attempt_.request.permits && !attempt_.request.is_for_turnstile();
 }
 
-std::string LookAhead::ReservationPath(std::string_view name) const {
+std::string Lookahead::ReservationPath(std::string_view name) const {
   return protocol::ChildPath(attempt_.request.ReservationsPath(), name);
 }
 

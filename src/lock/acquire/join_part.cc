@@ -1,4 +1,4 @@
-#include "lock/acquire/join_queue.h"
+#include "lock/acquire/join_part.h"
 
 #include <utility>
 
@@ -13,31 +13,31 @@ using zookeeper::ListReply;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
-void JoinQueue::Begin() { attempt_.request.reserve ? FindReservationOfOurs() : Queue(); }
+void JoinPart::Begin() { attempt_.request.reserve ? FindOwnReservation() : LookOrJoin(); }
 
 /// With --reserve: before there is a contender, so that a reservation of ours is found even where
 /// no contender can be created any more.
-void JoinQueue::FindReservationOfOurs() {
+void JoinPart::FindOwnReservation() {
   attempt_.Enter(*this);
   const std::string path = attempt_.request.ReservationsPath();
   // The job that made it may have ended a moment ago: sync first.
   attempt_.store.Sync(path, [](const Reply&) {});
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
-    if (reply.error == Error::kNoNode) return Queue();
+    if (reply.error == Error::kNoNode) return LookOrJoin();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     attempt_.reservations.Search(reply.children, "",
                                  attempt_.InState([this](const ReservationSearch::Found& found) {
                                    // Whether it has ended is shown by our contender, once that
                                    // exists.
                                    if (found.reserved && found.reserved->until) return Join();
-                                   if (!attempt_.FinishIfReserved(found)) Queue();
+                                   if (!attempt_.FinishIfReserved(found)) LookOrJoin();
                                  }));
   }));
 }
 
-void JoinQueue::Queue() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
+void JoinPart::LookOrJoin() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
 
-void JoinQueue::Join() {
+void JoinPart::Join() {
   attempt_.Enter(*this);
   is_creating_ = true;
   attempt_.observer.OnJoining(attempt_.request.lock, attempt_.request.QueuePath());
@@ -53,7 +53,7 @@ void JoinQueue::Join() {
   attempt_.next.DecideByNextList(Proof::kCommit);
 }
 
-void JoinQueue::OnCreated(const CreateReply& reply) {
+void JoinPart::OnCreated(const CreateReply& reply) {
   switch (reply.error) {
     case Error::kNone:
       creation_.OnUsed();
@@ -86,14 +86,14 @@ void JoinQueue::OnCreated(const CreateReply& reply) {
 }
 
 /// Dialect::kSimple: another has created the znode.
-void JoinQueue::OnOtherZnode() {
+void JoinPart::OnOtherZnode() {
   creation_.OnUsed();
   attempt_.has_queued = true;
   const protocol::Children only{protocol::kSimpleName};
   attempt_.next.WaitFor(std::string(protocol::kSimpleName), {only, {}}, false);
 }
 
-void JoinQueue::CreateLock() {
+void JoinPart::CreateLock() {
   const auto create = [this] {
     const auto failure = creation_.failure();
     if (!failure) {
@@ -112,7 +112,7 @@ void JoinQueue::CreateLock() {
   }));
 }
 
-void JoinQueue::Rejoin() {
+void JoinPart::Rejoin() {
   attempt_.Enter(*this);
   if (!attempt_.contender.may_exist()) return Begin();
   // The new connection's server may lag behind what we have seen. Only what follows a sync is
@@ -128,7 +128,7 @@ void JoinQueue::Rejoin() {
   attempt_.next.DecideByNextList(Proof::kNone);
 }
 
-void JoinQueue::FindLostCreate() {
+void JoinPart::FindLostCreate() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return Join();
@@ -138,12 +138,13 @@ void JoinQueue::FindLostCreate() {
     // left: a leader answers a sync at once. The next create keeps the UUID, so DeleteStrays()
     // finds the first one.
     if (name.empty()) return Join();
-    attempt_.store.Get(attempt_.ChildPath(name), Watch::kNo,
-                       attempt_.InState([this, name](const GetReply& got) { Adopt(name, got); }));
+    attempt_.store.Get(
+        attempt_.ChildPath(name), Watch::kNo,
+        attempt_.InState([this, name](const GetReply& got) { AdoptOrJoin(name, got); }));
   }));
 }
 
-void JoinQueue::Adopt(const std::string& name, const GetReply& reply) {
+void JoinPart::AdoptOrJoin(const std::string& name, const GetReply& reply) {
   if (reply.error == Error::kNoNode) {
     // A name with our UUID was ours. The one znode may have been anybody's.
     return attempt_.request.is_simple() ? Join() : attempt_.FinishBusy(Busy::Why::kRemoved);

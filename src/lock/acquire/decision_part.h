@@ -14,9 +14,9 @@ namespace zklock::lock {
 
 /// Decides by a list of the queue, once all that the decision depends on is known: what LOCK is
 /// used for, the number of permits, contenders with our ID.
-class DecideTurn final : public AcquirePart {
+class DecisionPart final : public AcquirePart {
  public:
-  DecideTurn(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
+  DecisionPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
 
   // As those of AcquireSteps.
   void ListAgain();

@@ -23,7 +23,7 @@ namespace zklock::lock {
 
 /// Beside the wait for one contender, looks at others before our own: does one of them hold the
 /// lock for us, and which are reservations, to be deleted at their end?
-class LookAhead {
+class Lookahead {
  public:
   /// What a state of the wait looks ahead for.
   enum class For {
@@ -32,13 +32,13 @@ class LookAhead {
   };
 
   /// `on_progress`: an answer has come, and IsOver() may be true now.
-  LookAhead(Attempt& attempt, std::function<void()> on_progress)
+  Lookahead(Attempt& attempt, std::function<void()> on_progress)
       : attempt_(attempt), on_progress_(std::move(on_progress)) {}
 
   /// A state of the wait begins. `predecessor`: the contender that it waits for; empty if it waits
   /// for none. `leaves`: it does not wait for the end of a reservation.
   void Begin(For purpose, std::string predecessor, bool leaves);
-  /// The state ends, and all that it has looked up.
+  /// The state ends: drops all that was looked up for it.
   void End();
   /// The connection is lost.
   void OnDisconnected() { expiry_.reset(); }
@@ -52,8 +52,8 @@ class LookAhead {
   void FindReserving(const protocol::Contenders& contenders, bool reads_predecessor);
   /// The predecessor was read; `reserved` if it is a reservation.
   void TakePredecessor(const zookeeper::GetReply& reply, const std::optional<Reserved>& reserved);
-  /// For a `try` that has created nothing yet, behind `blocker`, which is read after this: joins if
-  /// a reservation has an end, which only a contender of ours can show.
+  /// For a `try` that has created nothing yet and has found `blocker`, which is read after this:
+  /// joins if a reservation has an end, which only a contender of ours can show.
   void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
   /// In a turnstile: zklock's contenders before our own may delete an overdue permit before us.
   void CountZklocksBefore(const protocol::Contenders& contenders);

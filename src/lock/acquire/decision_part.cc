@@ -1,4 +1,4 @@
-#include "lock/acquire/decide_turn.h"
+#include "lock/acquire/decision_part.h"
 
 #include <utility>
 
@@ -29,12 +29,12 @@ protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& 
                          : protocol::Decide(list.contenders, own_name);
 }
 
-void DecideTurn::ListAgain() {
+void DecisionPart::ListAgain() {
   attempt_.Enter(*this);
   DecideByNextList(Proof::kNone);
 }
 
-void DecideTurn::CheckOwn() {
+void DecisionPart::CheckOwn() {
   attempt_.Enter(*this);
   attempt_.contender.Check(attempt_.InState([this](const Reply& reply) {
     if (reply.error == Error::kNone) return ListAgain();
@@ -46,7 +46,7 @@ void DecideTurn::CheckOwn() {
 
 /// Asks what LOCK is used for, unless that is known. The request is sent together with the list
 /// that decides, ahead of it.
-void DecideTurn::ReadUse() {
+void DecisionPart::ReadUse() {
   const AcquireRequest& request = attempt_.request;
   const bool is_number_known = !request.permits || attempt_.permit_number.is_known();
   if (is_number_known && attempt_.compatibility.has_accepted()) return;
@@ -57,7 +57,7 @@ void DecideTurn::ReadUse() {
   attempt_.compatibility.ReadLock();
 }
 
-void DecideTurn::DecideByNextList(Proof proof) {
+void DecisionPart::DecideByNextList(Proof proof) {
   ReadUse();
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this, proof](const ListReply& reply) {
@@ -70,14 +70,14 @@ void DecideTurn::DecideByNextList(Proof proof) {
   }));
 }
 
-void DecideTurn::DecideIfCompatible(const Children& children, Proof proof) {
+void DecisionPart::DecideIfCompatible(const Children& children, Proof proof) {
   attempt_.unserved_since.reset();
   attempt_.IfCompatible(children, [this, proof](const QueueList& list) { FindRival(list, proof); });
 }
 
 /// With --reserve: the lock may be reserved for our ID by now, or another contender with our ID may
 /// be about to reserve it. We wait for that one even if both only read.
-void DecideTurn::FindRival(const QueueList& list, Proof proof) {
+void DecisionPart::FindRival(const QueueList& list, Proof proof) {
   const AcquireRequest& request = attempt_.request;
   if (!request.reserve || request.is_for_turnstile()) return DecideBy(list, proof, "");
   // The list is long, and copied only for the few that reserve.
@@ -90,7 +90,7 @@ void DecideTurn::FindRival(const QueueList& list, Proof proof) {
 }
 
 /// `rival`: the contender that FindRival() has found, or a reservation of our ID that has ended.
-void DecideTurn::DecideBy(const QueueList& list, Proof proof, const std::string& rival) {
+void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::string& rival) {
   proof_.Schedule();
   OwnContender& contender = attempt_.contender;
   contender.DeleteStrays(list.children);
@@ -104,6 +104,7 @@ void DecideTurn::DecideBy(const QueueList& list, Proof proof, const std::string&
     const bool is_proven = proof == Proof::kCommit && attempt_.request.held.empty();
     if (is_proven) return attempt_.next.TakeTurn();
     if (proof_.HasLeaseInHand()) {
+      // As far as we know, nothing has been written since we read it.
       contender.GuessLockVersion(0);
       return attempt_.next.TakeTurn();
     }
@@ -119,7 +120,7 @@ void DecideTurn::DecideBy(const QueueList& list, Proof proof, const std::string&
 }
 
 /// False: it is over, or our number is being written and the permits will be listed again.
-bool DecideTurn::AgreeOnPermits(const Contenders& permits) {
+bool DecisionPart::AgreeOnPermits(const Contenders& permits) {
   using Agreement = PermitNumber::Agreement;
   PermitNumber& number = attempt_.permit_number;
   switch (number.Compare(permits, attempt_.contender.name())) {

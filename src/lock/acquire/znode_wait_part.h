@@ -11,11 +11,11 @@
 
 namespace zklock::lock {
 
-/// Dialect::kSimple: waits for the one znode that is the lock. There is no queue: who creates it
-/// first when it is gone holds the lock.
-class WaitForZnode final : public AcquireWait {
+/// Dialect::kSimple: waits for the one znode that is the lock. There is no queue: after its
+/// deletion, the first to create it holds the lock.
+class ZnodeWaitPart final : public WaitPart {
  public:
-  WaitForZnode(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
+  ZnodeWaitPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
 
   void LookIfFree() override;
   void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) override;

@@ -12,9 +12,9 @@ namespace zklock::lock {
 
 /// The last step: proves that our contender exists now that all before it are gone, and that the
 /// lease suffices to start a command.
-class ProveTurn final : public AcquirePart {
+class ProofPart final : public AcquirePart {
  public:
-  ProveTurn(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
+  ProofPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
 
   // As those of AcquireSteps.
   void Confirm(const std::string& record_of);

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "lock/acquire/attempt.h"
-#include "lock/acquire/look_ahead.h"
+#include "lock/acquire/lookahead.h"
 #include "lock/acquire/session_proof.h"
 #include "lock/ahead/preemption.h"
 #include "protocol/queue.h"
@@ -20,9 +20,9 @@ namespace zklock::lock {
 
 /// Waits in the queue until the predecessor is gone, or leaves it: for a `try`, or because the
 /// queue is full.
-class WaitInQueue final : public AcquireWait {
+class QueueWaitPart final : public WaitPart {
  public:
-  WaitInQueue(Attempt& attempt, SessionProof& proof);
+  QueueWaitPart(Attempt& attempt, SessionProof& proof);
 
   void LookIfFree() override;
   void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) override;
@@ -74,24 +74,24 @@ class WaitInQueue final : public AcquireWait {
   void CountPermits(std::size_t ahead);
   void ReadPermitNumber(const std::shared_ptr<std::size_t>& taken);
   [[nodiscard]] bool LeavesAtOnce() const;
-  void LeaveIfLookedAhead();
+  void LeaveAfterLookahead();
 
   Attempt& attempt_;
   SessionProof& proof_;
   State state_ = State::kNotAtWork;
   Predecessor predecessor_;
-  LookAhead look_ahead_;
+  Lookahead lookahead_;
   std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
 
-  // What is done once for a place in the queue.
+  // For a place in the queue.
   bool ranked_ = false;     // `max_queue` has been applied
   bool preempted_ = false;  // the contenders before ours were asked to leave
   // In a turnstile: the permits do not show yet whether another number of them is in use.
   bool watches_permits_ = false;
 
   bool permits_are_taken_ = false;  // of a `try` in the turnstile, which leaves
-  // Of a reservation for our ID in the way, for which the queue was listed again. If it is still in
-  // the way, it does not hold.
+  // The reservation for our ID for which the queue was listed again. If it is still in the way, it
+  // does not hold.
   std::int64_t listed_for_ = 0;
 };
 
