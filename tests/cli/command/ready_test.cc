@@ -276,7 +276,7 @@ TEST_CASE("a signal while zklock reads the last run ends it before the command i
 
 TEST_CASE("a signal while zklock records a run interrupts the recording") {
   const std::string lock = NewPersistentLock("recorded");
-  Gate gate("set " + lock + "/last-run");
+  Gate gate("create " + lock + "/last-run");
   Child zklock =
       Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));
   CHECK(zklock.ReadLine() == "held");

@@ -44,10 +44,12 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
     auto [lock, holder] = HoldNewLock("longer-than-the-terminal-is-wide");
     Child waiter = StartOnScreen(columns, "exclusive", lock);
     waiter.ReadUntil("zklock: waiting for ");
-    waiter.ReadUntil(": next in line, ");
+    // Where there is no room for both, the holder matters more than the words around it.
+    const std::string before_time = columns >= 80 ? ": next in line, " : "…";
+    waiter.ReadUntil(before_time);
     const std::string time = waiter.ReadUntil("s");
-    if (columns >= 80) waiter.ReadUntil("held by");
-    do waiter.ReadUntil(": next in line, ");
+    waiter.ReadUntil("held by");
+    do waiter.ReadUntil(before_time);
     while (waiter.ReadUntil("s") == time);  // until it counts
     waiter.ReadUntil(kEraseToEnd);
     holder.CloseInput();
@@ -58,7 +60,7 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
     REQUIRE(frames.size() >= 2);
     for (const std::string& frame : frames) {
       CHECK(cli::DisplayWidth(frame) <= static_cast<std::size_t>(columns) - 3);
-      CHECK_THAT(frame, Catch::StartsWith("zklock: waiting for "));
+      if (columns >= 80) CHECK_THAT(frame, Catch::StartsWith("zklock: waiting for "));
     }
     // There is room for a ^C that the terminal echoes.
     CHECK(cli::DisplayWidth(frames.back()) == static_cast<std::size_t>(columns) - 3);
