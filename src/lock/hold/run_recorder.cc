@@ -251,7 +251,8 @@ void RunRecorder::OnListed(Place& place, const zookeeper::ListReply& reply) {
   if (!place.data) return;  // it could not be read
   if (IsLost(reply.error)) return TryAgain(place, reply.error);
   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
-    return GiveUp(place, reply.error);
+    if (step_ != Step::kSuccess) return GiveUp(place, reply.error);
+    Unkeep(place, reply.error);  // which costs no success
   }
   if (place.is_kept) {
     std::vector<std::string> present;
@@ -326,7 +327,8 @@ void RunRecorder::TryAgain(Place& place, Error error) {
   place.data.reset();
   int most = kMostConflicts;
   if (IsLost(error)) {
-    // A success counts until the lease ends.
+    // A success is written again until the lease ends; its history may be what breaks connections.
+    if (step_ == Step::kSuccess && place.attempts == kMostLosses) Unkeep(place, error);
     most = step_ == Step::kBeginning ? kMostLosses : std::numeric_limits<int>::max();
   }
   if (step_ == Step::kRelease && (IsLost(error) || !request_.is_shared)) most = 0;
@@ -373,7 +375,10 @@ std::string RunRecorder::TextOfEnd(Place& place) const {
   if (!place.is_kept) {
     const auto last = protocol::ParseLastRunData(place.data->text);
     if (last->success && last->success->began > success.began) success = *last->success;
-    return protocol::FormatLastSuccess(success) + std::string(last->below);
+    std::string text = protocol::FormatLastSuccess(success) + std::string(last->below);
+    // A longer first line costs the oldest runs, as in RunHistory::Format().
+    if (text.size() > kMostHistoryData) text.resize(text.rfind('\n', kMostHistoryData));
+    return text;
   }
   RunRecord record = RecordOf(place);
   record.end = RunRecord::End::kEnded;

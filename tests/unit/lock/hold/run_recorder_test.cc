@@ -574,6 +574,35 @@ TEST_CASE("A success replaces the first line, and keeps lines that are no histor
   }
 }
 
+TEST_CASE("A success that makes last-run too long costs the oldest lines") {
+  Bench bench;
+  const std::string line = "\n{\"began\":5}";
+  std::string data;
+  while (data.size() + line.size() <= kMostHistoryData) data += line;
+  bench.servers.Put("/l/last-run", 0, false, data);
+  Runner run(bench, 0);
+  run.FindLastSuccess();
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  const std::string& written = bench.servers.nodes.at("/l/last-run").data;
+  CHECK(written.size() <= kMostHistoryData);
+  CHECK(written.size() > kMostHistoryData - 2 * line.size());
+  CHECK((written.size() - written.find('\n')) % line.size() == 0);
+}
+
+TEST_CASE("A list that is refused costs the history, and not the success") {
+  Bench bench;
+  Begun lost(bench);
+  lost.Vanish();
+  Runner run(bench);
+  run.FindLastSuccess();
+  run.store.Refuse("list /l", zookeeper::Error::kNoAuth);
+  run.RecordSuccess();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(run.recorder->unkept().size() == 1);
+  CHECK(bench.servers.nodes.at("/l/last-run").data.starts_with("zklock/1 "));
+}
+
 TEST_CASE("A lost request or reply hides no earlier success and loses no new one") {
   for (const std::size_t most_runs : {0, 32}) {
     for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
