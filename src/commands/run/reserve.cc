@@ -226,6 +226,11 @@ class Reserver {
         context_.options.verbosity == cli::Verbosity::kNormal && isatty(STDERR_FILENO) == 1;
     for (std::size_t i = 0; i < renewed->size(); ++i) {
       const auto& until = (*renewed)[i].reserved.until;
+      if (!until) {
+        context_.report.Say(cli::message::kStaysEndless, (*renewed)[i].lock.display_path(),
+                            context_.options.reserve);
+        continue;
+      }
       if (!is_shown || until == taken_.reserved[i].reserved.until) continue;
       context_.report.Say(cli::message::kRenewed, (*renewed)[i].lock.display_path(),
                           context_.options.reserve, cli::FormatTime(until->count()));

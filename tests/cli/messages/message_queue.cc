@@ -438,6 +438,12 @@ Provocations QueueProvocations() {
          return SaidBy(words, 75);
        }},
       {{"kRenewed"}, Renewed},
+      {{"kStaysEndless"},
+       [] {
+         const std::string lock = NewLock("said");
+         Reserve(lock);
+         return SaidBy({"exclusive", "--reserve", "freeze", "--for", "1h", lock}, 0);
+       }},
       {{"kReasonKept"},
        [] {
          const std::string lock = NewLock("said");

@@ -334,14 +334,14 @@ TEST_CASE("a renewal stores a new reason and label, and nothing else changes the
     CHECK(first["reservation"]["reason"] == reason);
     CHECK(first["label"] == label);
   };
-  const bool has_end = GENERATE(false, true);
+  const bool has_end = GENERATE(false, true);  // without one, --for adds none, and says so
   const Words first = {"--reason", "audit", "--label", "one"};
   CHECK(reserve(has_end ? first + Words{"--for", "1h"} : first).empty());
-  CHECK(reserve({"--for", "1m"}).empty());
+  CHECK(reserve({"--for", "1m"}).empty() == has_end);
   check("audit", "one");
-  CHECK(reserve({"--for", "1m", "--reason", "thaw"}).empty());
+  CHECK(reserve({"--for", "1m", "--reason", "thaw"}).empty() == has_end);
   check("thaw", "one");
-  CHECK(reserve({"--for", "2h", "--label", "two"}).empty());
+  CHECK(reserve({"--for", "2h", "--label", "two"}).empty() == has_end);
   check("thaw", "two");
   CHECK(FirstOf(lock)["reservation"]["until"].is_string() == has_end);
   CHECK(reserve({"--reason", "thaw", "--label", "three"}).empty());
