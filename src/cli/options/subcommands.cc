@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_status.h"
 #include "cli/options/help.h"
 #include "cli/options/option_reader.h"
 #include "cli/text/messages.h"
@@ -148,6 +149,14 @@ void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
   }
 }
 
+/// Without a command only the status says whether the LOCK is held, or reserved. A configuration
+/// file may set 0 for all runs, so that cron sends no mail.
+void CheckConflictStatus(const OptionReader& reader, RunOptions& options) {
+  if (!options.command.empty() || options.conflict_exit_code != kExitOk) return;
+  if (reader.IsArgument("--conflict-exit-code")) throw reader.Error(message::kConflictUnseen);
+  options.conflict_exit_code = kExitConflict;
+}
+
 void CheckReserve(const OptionReader& reader, RunOptions& options) {
   if (options.reserve.empty()) return;
   if (options.dialect == protocol::Dialect::kSimple) {
@@ -216,6 +225,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   CheckIntervals(reader, options);
   if (subcommand.bit != kRead) CheckHistory(reader, options);
   CheckMaxRun(reader, options);
+  CheckConflictStatus(reader, options);
   CheckPermits(reader, options);
   CheckReserve(reader, options);
   CheckPreempt(reader, options);

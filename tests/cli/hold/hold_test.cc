@@ -613,4 +613,18 @@ TEST_CASE("With --hold, a conflict and unreachable servers have the same exit st
 }
 
 }  // namespace
+TEST_CASE("a conflict status of 0 for all runs does not hide that a lock is not held") {
+  auto [lock, holder] = HoldNewLock("hold-conflict");
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "conflict-exit-code = 0\n");
+  const auto status = [&lock = lock, &file](const Words& words) {
+    return RunZklock(Words{words.front(), "--config", file} +
+                     Words(words.begin() + 1, words.end()) + Words{lock})
+        .exit;
+  };
+  CHECK(status({"try", "--hold"}) == Exited(75));
+  CHECK(status({"try", "--reserve", "ci"}) == Exited(75));
+  CHECK(status({"try", "-c", "true"}) == Exited(0));
+}
+
 }  // namespace zklock::test

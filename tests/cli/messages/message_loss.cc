@@ -233,7 +233,7 @@ std::string NotReserved() {
     return std::optional(std::move(reply));
   });
   std::string said = Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
-                                                         "-E", "0", "--reserve", "ci", lock})),
+                                                         "-E", "7", "--reserve", "ci", lock})),
                           Exited(69));
   RunZklock({"release", "--reserve", "ci", lock}, Exited(75));
   return said;

@@ -112,6 +112,7 @@ std::vector<Case> WrongWords() {
       {"kNoDescriptor", 64, {"exclusive", "--events", "77", "RUN"}},
       {"kCannotAppend", 71, {"exclusive", "--events", "/dev/null/x", "RUN"}},
       {"kHoldsOnly", 64, {"exclusive", "--hold", "RUN"}},
+      {"kConflictUnseen", 64, {"try", "--hold", "-E", "0", "/l"}},
       {"kNoProcessNumber", 64, {"exclusive", "--hold", "--owner-pid", "me", "/l"}},
       {"kNoSuchProcess", 64, {"exclusive", "--hold", "--owner-pid", "2147483646", "/l"}},
       {"kUnclearOwner", 64, {"exclusive", "--hold", "/l"}, {}, {"/usr/bin/timeout", "100"}},

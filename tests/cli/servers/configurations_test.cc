@@ -58,7 +58,7 @@ void LoseLock(const std::string& servers) {
 }
 
 /// Runs every way to bound a wait, side by side, against a server that never creates the contender.
-/// Whether the LOCK is held is then unknown, and `-E 0` must not hide that.
+/// Whether the LOCK is held is then unknown, and `-E` must not hide that.
 std::vector<Finished> NeverQueued(const std::string& servers, const Words& more) {
   std::vector<Child> children;
   for (Words words : std::vector<Words>{{"exclusive", "--wait", "1s"},
@@ -69,7 +69,7 @@ std::vector<Finished> NeverQueued(const std::string& servers, const Words& more)
                                         {"exclusive", "--nonblock"},
                                         {"try"}}) {
     const bool holds = words.back() == "--hold";
-    words.insert(words.end(), {"-q", "-E", "0", "--connect-timeout", "8s", "/t/lock"});
+    words.insert(words.end(), {"-q", "-E", "7", "--connect-timeout", "8s", "/t/lock"});
     words.insert(words.end() - 1, more.begin(), more.end());
     if (!holds) words.insert(words.end(), {"--", "echo", "ran"});
     children.push_back(Child::Start(ZklockAt(servers, words)));
