@@ -152,10 +152,13 @@ class Keeper {
     guard_->BeginClose();
     const EndCause cause = guard_->cause().value_or(EndCause::kItself);
     if (!hold.loss() && cli::RowOf(cause).is_recorded) {
+      // The owner's own status is not known.
+      const bool ran_too_long = guard_->cause() == EndCause::kRunTooLong;
       recorded_runs.End(hold, began,
                         {.duration = context_.clock.Now() - began,
+                         .status = ran_too_long ? kExitTooLong : kExitOk,
                          .host = context_.Self().host,
-                         .has_status = false});
+                         .has_status = ran_too_long});
     }
     (void)locks_.session_driver->Close();
     // Now that nothing is held any more.

@@ -36,7 +36,7 @@ struct FinishedRun {
   Duration duration{};     ///< how long the command ran
   int status = 0;          ///< of zklock, which is that of the command if it ended by itself
   std::string host{};      ///< on which it ran
-  bool has_status = true;  ///< false with --hold: then there is no record
+  bool has_status = true;  ///< false if the owner of --hold has ended: then there is no record
 };
 
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent

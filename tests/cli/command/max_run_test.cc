@@ -131,14 +131,20 @@ TEST_CASE("a run under a reservation has a limit, and the reservation stays") {
   CHECK(RunZklock({"release", "--reserve", "job", lock}).exit == Exited(0));
 }
 
-TEST_CASE("with --hold, the owner is signalled after --max-run") {
-  Child script = Child::Start(Script(NewLock("max-run"),
-                                     "trap 'echo told; exit 9' USR1;"
-                                     "$Z exclusive --hold --max-run 500ms --on-lost-signal USR1 $L;"
-                                     "echo held; while :; do read -t 1000 x; done"));
+TEST_CASE("with --hold, the owner is signalled after --max-run, and the run has failed") {
+  const std::string lock = NewLock("max-run");
+  Child script = Child::Start(
+      Script(lock,
+             "trap 'echo told; exit 9' USR1;"
+             "$Z exclusive --hold --max-run 500ms --history 3 --on-lost-signal USR1 $L;"
+             "echo held; while :; do read -t 1000 x; done"));
   REQUIRE(script.ReadLine() == "held");
   CHECK(script.ReadLine() == "told");
   CHECK(script.Wait() == Exited(9));
+  Tree().WaitForChildren(lock, [](const Words& children) { return children == Words{"last-run"}; });
+  const Finished check = RunZklock({"inspect", "--check", "--last-run", lock});
+  CHECK(check.exit == Exited(2));
+  CHECK_THAT(check.out, Catch::Contains("failed with status 124"));
 }
 
 TEST_CASE("a limit in a configuration file does not apply with --on-lost warn") {
