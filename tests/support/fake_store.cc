@@ -255,6 +255,7 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
     if (!sequential && servers_.Has(path)) return Error::kNodeExists;
     const bool ephemeral = sequential || kind == NodeKind::kEphemeral;
     reply.path = servers_.Put(path, ephemeral ? session_ : 0, sequential, data);
+    servers_.nodes.at(reply.path).is_container = is_container;
     reply.stat = StatOf(servers_.nodes.at(reply.path));
     return Error::kNone;
   });

@@ -31,8 +31,9 @@ class FakeServers {
     std::int64_t created_ms = 0;
     std::int64_t modified_ms = 0;
     bool readable = true;
-    bool writable = true;  ///< children may be created
-    bool full = false;     ///< a hard quota on it is used up: nothing may be created below it
+    bool writable = true;       ///< children may be created
+    bool full = false;          ///< a hard quota on it is used up: nothing may be created below it
+    bool is_container = false;  ///< deleted by the servers when it is empty
   };
 
   FakeServers() { nodes["/"] = {}; }

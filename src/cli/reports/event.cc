@@ -185,10 +185,6 @@ std::string ReservationEndedEvent::Text() const {
 
 std::string OpenLockEvent::Text() const { return fmt::format(message::kOpenLock, lock, rights); }
 
-Level LevelOf(const ChrootCreatedEvent& created) {
-  return created.has_terminal ? Level::kUnlessQuiet : Level::kVerbose;
-}
-
 std::string ChrootCreatedEvent::Text() const {
   return fmt::format(message::kChrootCreated, Printable(chroot));
 }

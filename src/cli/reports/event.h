@@ -173,11 +173,10 @@ struct OpenLockEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The chroot of --servers did not exist, and was created with the LOCK. The servers delete it when
-/// it is empty, so that cron would mail this again and again: only a user is told.
+/// The chroot of --servers did not exist, and was created with the LOCK.
 struct ChrootCreatedEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string chroot;
-  bool has_terminal = false;  ///< standard error is one
   [[nodiscard]] std::string Text() const;
 };
 
@@ -277,7 +276,6 @@ template <typename E>
   return E::kLevel;
 }
 [[nodiscard]] Level LevelOf(const ReleasedEvent& released);
-[[nodiscard]] Level LevelOf(const ChrootCreatedEvent& created);
 
 using Event =
     std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,

@@ -1,10 +1,7 @@
 #include "commands/session/event_broadcaster.h"
 
-#include <unistd.h>
-
 #include <utility>
 
-#include "process/loop/terminal.h"
 #include "protocol/lease.h"
 #include "protocol/lock_path.h"
 
@@ -34,8 +31,7 @@ void QueueEvents::OnConnected() { events_.PublishConnected(session_); }
 void QueueEvents::OnQueued(const lock::Ticket& ticket) {
   const bool is_requeued = places_lost_.count(ticket.lock.display_path()) != 0;
   if (std::exchange(*lacks_chroot_, false)) {
-    events_.Publish(
-        cli::ChrootCreatedEvent{ticket.lock.chroot, process::IsTerminal(STDERR_FILENO)});
+    events_.Publish(cli::ChrootCreatedEvent{ticket.lock.chroot});
   }
   events_.Publish(cli::QueuedEvent{ticket, is_requeued});
 }

@@ -57,7 +57,12 @@ void LockCreation::Send() {
     if (path == request_.lock.path) data = protocol::FormatLockData({});
     if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
     const bool is_above = path.size() < request_.lock.path.size();
-    store_.Create(path, data, is_above ? above : kind,
+    // A chroot stays: it is created once, and the user is told.
+    const bool is_chroot = path.size() <= request_.lock.chroot.size();
+    store_.Create(path, data,
+                  is_chroot  ? NodeKind::kSharedPersistent
+                  : is_above ? above
+                             : kind,
                   scope_.Wrap([this, path](const CreateReply& reply) { OnCreated(path, reply); }));
   }
 }

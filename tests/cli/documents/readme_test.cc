@@ -70,7 +70,7 @@ class Workspace {
     }
     path_ =
         fs::path(Binary()).parent_path().string() + ":" + directory_.string() + ":/usr/bin:/bin";
-    servers_ = TestServers() + "/readme" + name.substr(name.find_last_of('.'));
+    servers_ = TestServers() + Tree().Create("/readme" + name.substr(name.find_last_of('.')));
   }
   ~Workspace() {
     std::error_code ignored;
@@ -304,7 +304,7 @@ TEST_CASE("README's picture shows what zklock prints") {
   // Small enough for a page that takes two minutes to read.
   CHECK(fs::file_size(screens / "hand-over.svg") < 40000);
   Run({.argv = {"/usr/bin/python3", "-B", screens / "picture.py", "--check", "--zklock", Binary(),
-                "--servers", TestServers() + "/readme-picture"}},
+                "--servers", TestServers() + Tree().Create("/readme-picture")}},
       Exited(0));
 }
 

@@ -63,7 +63,19 @@ TEST_CASE("A missing LOCK is created with its parents, as containers where the s
   world.servers.knows_containers = containers;
   Joined self(world, {.lock = {"/a/b/c", ""}});
   REQUIRE(self.Holds());
-  CHECK(world.servers.Has("/a/b/c"));
+  for (const char* path : {"/a", "/a/b", "/a/b/c"}) {
+    CHECK(world.servers.nodes.at(path).is_container == containers);
+  }
+}
+
+TEST_CASE("A missing chroot is created to stay") {
+  World world(false);
+  Joined self(world, {.lock = {"/a/b/c/d", "/a/b"}});
+  REQUIRE(self.Holds());
+  for (const char* path : {"/a", "/a/b"}) CHECK_FALSE(world.servers.nodes.at(path).is_container);
+  for (const char* path : {"/a/b/c", "/a/b/c/d"}) {
+    CHECK(world.servers.nodes.at(path).is_container);
+  }
 }
 
 TEST_CASE("A LOCK deleted before its contender is created is created again, a few times") {
