@@ -434,6 +434,7 @@ def with_history(runs, lock):
 
 
 _SETTLES = 5.0  # a keeper may release so long after its shell has ended
+_LAG = 1.0  # a server may show so late what is committed, however busy this machine is
 
 
 def run_history(runs, entries, moment, history, had_trouble):
@@ -462,8 +463,10 @@ def run_history(runs, entries, moment, history, had_trouble):
             znode = history.znodes.get(run.record.token)
             if not disturbed:
                 what = f"is {state} in the history, and ended with {run.status}"
-            elif state == "running" and znode is not None and znode.removed is not None:
-                what = "is running in the history, and its contender is gone"
+            elif (state == "running" and znode is not None and znode.removed is not None
+                    and znode.removed + _LAG <= moment):
+                what = (f"is running in the history {moment - znode.removed:.3f} s after its contender"
+                        " was deleted")
         elif not run.held and not disturbed and entry["status"] != run.status:
             what = f"has status {entry['status']} in the history, and ended with {run.status}"
         if what:

@@ -428,6 +428,9 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual([], found(lost, trouble=lambda begin, end: begin > 10))
         running = [entry(200, "running", None), first]
         self.assertEqual(["history"], found(running, trouble=lambda begin, end: True))
+        kill = {"signals": [Sent(12, "zklock", signal.SIGKILL)]}
+        for removed, kinds_found in ((20, ["history"]), (29.5, []), (31, [])):  # at the look, 30
+            self.assertEqual(kinds_found, found(running, more=kill, removed={2: removed}))
         self.assertEqual(["history"], found([second, first], expired=[100]))
         self.assertEqual([], found([entry(200, status=None), first], more={"held": True}))
 
