@@ -70,6 +70,15 @@ void Attempt::OnUnexpected(const std::string& operation, Error error, const char
   Finish(Defect{Defect::What::kAnswer, lock.display_path(), operation, error});
 }
 
+bool Attempt::ExistsOrFinish(const zookeeper::Reply& reply) {
+  if (reply.error == Error::kNoNode) {
+    FinishBusy(Busy::Why::kRemoved);
+  } else if (reply.error != Error::kNone) {
+    OnUnexpected("check our own contender in", reply.error, "READ", contender.ticket()->path);
+  }
+  return reply.error == Error::kNone;
+}
+
 bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
   if (!found.IsInForce() || HasEnded(*found.reserved)) return false;
   // Other LOCKs may have to be waited for yet.
@@ -109,6 +118,18 @@ void Attempt::IfCompatible(const protocol::Children& children,
       InState([this, then = std::move(then)](const Compatibility& found, const QueueList& list) {
         if (AcceptOrFinish(found)) then(list);
       }));
+}
+
+void Attempt::LookAtQueue(std::function<void(const QueueList&)> then) {
+  using zookeeper::ListReply;
+  // A script that has just released the lock may ask a server that has not heard of it: sync first.
+  store.Sync(request.QueuePath(), [](const zookeeper::Reply&) {});
+  store.List(request.QueuePath(), zookeeper::Watch::kNo,
+             InState([this, then = std::move(then)](const ListReply& reply) {
+               if (reply.error == Error::kNoNode) return next.Join();
+               if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+               IfCompatible(reply.children, then);
+             }));
 }
 
 bool Attempt::HasEnded(const Reserved& reserved) const {

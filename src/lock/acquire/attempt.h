@@ -131,6 +131,9 @@ class Attempt {
   /// `path`, LOCK if empty, is what an ACL has to grant.
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
+  /// Whether the answer to a check of our contenders shows that they exist; if not, finishes,
+  /// unless the reply was lost.
+  bool ExistsOrFinish(const zookeeper::Reply& reply);
   /// True if the lock is reserved for our ID: then it is over.
   [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
   /// --supersede: true if a newer contender supersedes ours: then it is over.
@@ -139,6 +142,10 @@ class Attempt {
   [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);
   /// Calls `then` with the list if every user of LOCK can see our contender, else finishes.
   void IfCompatible(const protocol::Children& children, std::function<void(const QueueList&)> then);
+
+  /// For a `try` that has created nothing yet: lists the queue, and calls `then` if every user of
+  /// LOCK could see our contender. Joins if there is no LOCK.
+  void LookAtQueue(std::function<void(const QueueList&)> then);
 
   /// Whether a reservation has ended by the servers' clock, as far as we know it.
   [[nodiscard]] bool HasEnded(const Reserved& reserved) const;

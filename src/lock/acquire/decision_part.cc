@@ -37,10 +37,7 @@ void DecisionPart::ListAgain() {
 void DecisionPart::CheckOwn() {
   attempt_.Enter(*this);
   attempt_.contender.Check(attempt_.InState([this](const Reply& reply) {
-    if (reply.error == Error::kNone) return ListAgain();
-    if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
-    attempt_.OnUnexpected("check our own contender in", reply.error, "READ",
-                          attempt_.contender.ticket()->path);
+    if (attempt_.ExistsOrFinish(reply)) ListAgain();
   }));
 }
 

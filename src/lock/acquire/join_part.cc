@@ -119,12 +119,8 @@ void JoinPart::Rejoin() {
   // evidence, and an answered heartbeat if there is a contender to check.
   attempt_.store.Sync(attempt_.request.QueuePath(), [](const Reply&) {});
   if (!attempt_.contender.ticket()) return FindLostCreate();
-  attempt_.contender.Check(attempt_.InState([this](const Reply& reply) {
-    if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
-    if (reply.error != Error::kNone) {
-      attempt_.OnUnexpected("check", reply.error, "READ", attempt_.contender.ticket()->path);
-    }
-  }));
+  attempt_.contender.Check(
+      attempt_.InState([this](const Reply& reply) { attempt_.ExistsOrFinish(reply); }));
   attempt_.next.DecideByNextList(Proof::kNone);
 }
 

@@ -30,12 +30,7 @@ void ProofPart::Confirm(const std::string& record_of) {
       Confirming{.record_of = record_of, .proof = by_lease ? Proof::kLeaseInHand : Proof::kNone};
   if (!by_lease) {
     attempt_.contender.Check(attempt_.InState([this](const Reply& reply) {
-      if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
-      if (reply.error != Error::kNone) {
-        return attempt_.OnUnexpected("check our own contender in", reply.error, "READ",
-                                     attempt_.contender.ticket()->path);
-      }
-      std::get<Confirming>(state_).proof = Proof::kCommit;
+      if (attempt_.ExistsOrFinish(reply)) std::get<Confirming>(state_).proof = Proof::kCommit;
     }));
   }
   // Sent with the heartbeat and answered after it, so never older than what the heartbeat saw.

@@ -76,14 +76,7 @@ void QueueWaitPart::OnPlaceLost() {
 
 void QueueWaitPart::LookIfFree() {
   Enter(State::kLooking, "");
-  const std::string path = attempt_.request.QueuePath();
-  // A script that has just released the lock may ask a server that has not heard of it: sync first.
-  attempt_.store.Sync(path, [](const Reply&) {});
-  attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
-    if (reply.error == Error::kNoNode) return attempt_.next.Join();
-    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
-    attempt_.IfCompatible(reply.children, [this](const QueueList& list) { JoinOrLeave(list); });
-  }));
+  attempt_.LookAtQueue([this](const QueueList& list) { JoinOrLeave(list); });
 }
 
 void QueueWaitPart::JoinOrLeave(const QueueList& list) {

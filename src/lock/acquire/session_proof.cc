@@ -53,10 +53,7 @@ bool SessionProof::HasPlace() const {
 void SessionProof::SendHeartbeat() {
   attempt_.contender.Check(scope_.Wrap([this](const Reply& reply) {
     OnProof(reply.error);
-    if (attempt_.IsOver() || reply.error == Error::kNone) return;
-    if (reply.error == Error::kNoNode) return attempt_.FinishBusy(Busy::Why::kRemoved);
-    attempt_.OnUnexpected("check our own contender in", reply.error, "READ",
-                          attempt_.contender.ticket()->path);
+    if (!attempt_.IsOver()) attempt_.ExistsOrFinish(reply);
   }));
 }
 

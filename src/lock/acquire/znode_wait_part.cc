@@ -20,20 +20,13 @@ constexpr std::string_view kZnode = protocol::kSimpleName;
 
 void ZnodeWaitPart::LookIfFree() {
   attempt_.Enter(*this);
-  const std::string path = attempt_.request.QueuePath();
-  // A script that has just released the lock may ask a server that has not heard of it: sync first.
-  attempt_.store.Sync(path, [](const Reply&) {});
-  attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
-    if (reply.error == Error::kNoNode) return attempt_.next.Join();
-    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
-    attempt_.IfCompatible(reply.children, [this](const QueueList& list) {
-      if (!list.children.Has(kZnode)) return attempt_.next.Join();
-      readable_ = true;
-      data_.clear();
-      Read();
-      SearchHolders(list.children);
-    });
-  }));
+  attempt_.LookAtQueue([this](const QueueList& list) {
+    if (!list.children.Has(kZnode)) return attempt_.next.Join();
+    readable_ = true;
+    data_.clear();
+    Read();
+    SearchHolders(list.children);
+  });
 }
 
 void ZnodeWaitPart::WaitFor(const std::string& predecessor, const QueueList& list,
