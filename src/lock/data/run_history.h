@@ -15,6 +15,9 @@ namespace zklock::lock {
 
 /// The maximum size of the data of LOCK/last-run with a history.
 inline constexpr std::size_t kMostHistoryData = 16384;
+/// How often a writer reads and writes again because another one has written: above the holders of
+/// a busy semaphore, of which one succeeds each time.
+inline constexpr int kMostHistoryConflicts = 100;
 /// The maximum number of runs that --history keeps.
 inline constexpr std::size_t kMostRuns = 100;
 

@@ -19,8 +19,6 @@ using zookeeper::Watch;
 // If the connection breaks this often, the write may be the cause: a LOCK must not be lost because
 // of its history.
 constexpr int kMostLosses = 5;
-// Above the holders of a busy semaphore, of which one succeeds each time.
-constexpr int kMostConflicts = 100;
 
 /// Whether there is a run without an end, beside the one with the token `own`.
 bool HasOtherOpenRun(const RunHistory& history, std::int64_t own) {
@@ -325,10 +323,10 @@ void RunRecorder::OnReleased(Place& place, Error error) {
 void RunRecorder::TryAgain(Place& place, Error error) {
   place.is_asking = false;
   place.data.reset();
-  int most = kMostConflicts;
+  int most = kMostHistoryConflicts;
   if (IsLost(error)) {
     // A success is written again until the lease ends; its history may be what breaks connections.
-    if (step_ == Step::kSuccess && place.attempts == kMostLosses) Unkeep(place, error);
+    if (step_ == Step::kSuccess && place.attempts >= kMostLosses) Unkeep(place, error);
     most = step_ == Step::kBeginning ? kMostLosses : std::numeric_limits<int>::max();
   }
   if (step_ == Step::kRelease && (IsLost(error) || !request_.is_shared)) most = 0;

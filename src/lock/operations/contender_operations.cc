@@ -53,11 +53,9 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
 
 std::optional<Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t token,
                                 const ReleaseRequest& request) {
-  // Holders of a busy semaphore may write again and again.
-  constexpr int kMostConflicts = 100;
   const std::string path = protocol::ChildPath(lock.path, protocol::kLastRunChild);
-  return calls.Repeat([&]() -> std::optional<Error> {
-    for (int conflicts = 0;; ++conflicts) {
+  const auto enter = [&]() -> std::optional<Error> {
+    for (int conflicts = 1;; ++conflicts) {
       const GetReply read = calls.Get(path);
       if (read.error == Error::kNoNode) return std::nullopt;
       if (read.error != Error::kNone) return read.error;
@@ -65,9 +63,14 @@ std::optional<Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t
       if (!history || !history->EnterTaken(token, request.by, request.reason)) return std::nullopt;
       const Error error = calls.Set(path, history->Format(kMostRuns), read.stat.version);
       if (error == Error::kNone) return std::nullopt;
-      if (error != Error::kBadVersion || conflicts == kMostConflicts) return error;
+      if (error != Error::kBadVersion || conflicts == kMostHistoryConflicts) return error;
     }
-  });
+  };
+  try {
+    return calls.Repeat(enter);
+  } catch (const OperationFailed&) {
+    return Error::kConnectionLoss;  // the contender is gone all the same
+  }
 }
 
 bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,

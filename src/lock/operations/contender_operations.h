@@ -24,7 +24,8 @@ namespace zklock::lock {
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
 
 /// Enters in the history of `lock`, if that has the run with this token, that its contender was
-/// deleted, by whom and why. Returns the error if that could not be written.
+/// deleted, by whom and why. Returns the error if that could not be
+/// written; does not throw OperationFailed, since the contender is gone all the same.
 std::optional<zookeeper::Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t token,
                                            const ReleaseRequest& request);
 

@@ -17,10 +17,8 @@ using zookeeper::DataWrite;
 using zookeeper::Error;
 using zookeeper::GetReply;
 
-// Of what a reservation must not be kept for: writes that lose the connection, or that other
-// holders of a busy semaphore precede again and again.
+// A reservation must not be kept because its history loses the connection again and again.
 constexpr int kMostLosses = 3;
-constexpr int kMostConflicts = 100;
 
 bool MayNotWrite(Error error) {
   return zookeeper::IsRefusal(error) || error == Error::kQuotaExceeded;
@@ -106,7 +104,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       may_be_done = may_have_been_done;
       // After each of these, what is there now is read.
       if (error == Error::kNoNode || error == Error::kBadVersion) {
-        if (history && ++conflicts >= kMostConflicts) unkept = error;
+        if (history && ++conflicts >= kMostHistoryConflicts) unkept = error;
       } else if (history) {
         unkept = error;
       } else if (record && MayNotWrite(error)) {

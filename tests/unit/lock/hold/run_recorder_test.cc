@@ -651,6 +651,22 @@ TEST_CASE("However often the connection breaks, a success is written again") {
   CHECK(bench.History().success());
 }
 
+TEST_CASE("A history that may be what breaks the connection is left out of a success") {
+  Bench bench;
+  Runner run(bench);
+  run.FindLastSuccess();
+  run.recorder->RecordSuccess(bench.clock.Now(), {.duration = 3s, .host = "db1"});
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    run.store.PlaceFault("create /l/last-run", Fault::kNotDone);
+    run.store.Run();
+    run.recorder->OnReady(0);
+  }
+  run.Serve();
+  CHECK(run.recorder->HasRecordedSuccess());
+  CHECK(run.recorder->unkept().size() == 1);
+  CHECK(bench.History().entries().empty());
+}
+
 TEST_CASE("A success does not overwrite what another run has written meanwhile") {
   // As when this one has lost the lock and does not know it yet.
   const std::size_t most_runs = GENERATE(0, 32);

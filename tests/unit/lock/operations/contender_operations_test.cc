@@ -48,6 +48,19 @@ std::vector<Holder> HoldersOf(FakeStore& store, const FakeClock& clock, const st
   return RunCalls(store, clock, [&](Calls& calls) { return ReadHolders(calls, {lock, ""}); });
 }
 
+TEST_CASE("A contender stays taken away though its history cannot be read") {
+  Bench bench;
+  std::function<void()> lose = [&] {
+    bench.store.PlaceFault("get /l/last-run", Fault::kReplyLost);
+    bench.store.Before("get /l/last-run", lose);
+  };
+  lose();
+  const auto error = RunCalls(bench.store, bench.clock, [](Calls& calls) {
+    return EnterTaken(calls, {"/l", ""}, 7, {.by = "root", .reason = ""});
+  });
+  CHECK(error == zookeeper::Error::kConnectionLoss);
+}
+
 }  // namespace
 
 TEST_CASE("Exactly the named contender is deleted") {
