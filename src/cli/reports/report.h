@@ -24,6 +24,9 @@ namespace zklock::cli {
 class Report final : public EventListener {
  public:
   Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}
+  ~Report() override { WriteKept(""); }
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
 
   void Write(Level level, const std::string& line);
   /// Level::kAlways.
@@ -40,7 +43,8 @@ class Report final : public EventListener {
     Say(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// From now on lines are kept back, until WriteKept() writes all but those that are `except`.
+  /// From now on lines are kept back, until WriteKept() writes all but those that are `except`; the
+  /// destructor writes all.
   void KeepBack() { keeps_back_ = true; }
   void WriteKept(const std::string& except);
 

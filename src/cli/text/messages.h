@@ -128,8 +128,7 @@ inline constexpr char kReserveDialect[] = "{} does not work with --dialect simpl
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
 inline constexpr char kConflictUnseen[] =
     "--conflict-exit-code 0 needs a command: without one, only the status shows whether the lock "
-    "is "
-    "held or reserved";
+    "is held or reserved";
 inline constexpr char kMaxRunUnused[] =
     "--max-run ({}) does not count with --on-lost warn: the run has no limit";
 inline constexpr char kNoEvents[] = "--events is empty: name a file or a descriptor number";

@@ -62,9 +62,8 @@ inline constexpr char kNotRecorded[] =
 // --reserve.
 inline constexpr char kRenewed[] = "{} stays reserved for {} until {}";
 inline constexpr char kStaysEndless[] =
-    "{0} stays reserved for {1} until it is released: it was reserved without --for, which cannot "
-    "be "
-    "added; see zklock release --reserve {1}";
+    "{0} stays reserved for {1} until it is released: --for adds no end to a reservation that was "
+    "made without one; see zklock release --reserve {1}";
 inline constexpr char kReasonKept[] =
     "{} stays reserved for {} with its reason unchanged: only a renewal (--for) changes it";
 inline constexpr char kMayBeReserved[] =

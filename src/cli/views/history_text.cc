@@ -86,8 +86,9 @@ std::string BelowText(const std::string& path, const std::vector<std::string>& b
     const std::string lock = protocol::ChildPath(path, below[i]);
     text += Printable("zklock inspect --history " + lock, width) + "\n";
   }
-  if (below.size() > kMostBelow)
+  if (below.size() > kMostBelow) {
     text += fmt::format("... and {} more\n", below.size() - kMostBelow);
+  }
   return text;
 }
 

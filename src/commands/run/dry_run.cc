@@ -411,11 +411,7 @@ int DryRun(const cli::RunOptions& options, process::Signals& signals, process::M
     status = ShowCommand(context, owner ? &*owner : nullptr);
     return ShowLocks(context, owner ? owner->id().pid : getpid(), status);
   } catch (const Exit& exit) {
-    context.report.WriteKept("");
     return status != kExitOk ? status : exit.status();
-  } catch (...) {
-    context.report.WriteKept("");
-    throw;
   }
 }
 

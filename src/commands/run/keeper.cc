@@ -153,7 +153,7 @@ class Keeper {
     const EndCause cause = guard_->cause().value_or(EndCause::kItself);
     if (!hold.loss() && cli::RowOf(cause).is_recorded) {
       // The owner's own status is not known.
-      const bool ran_too_long = guard_->cause() == EndCause::kRunTooLong;
+      const bool ran_too_long = cause == EndCause::kRunTooLong;
       recorded_runs.End(hold, began,
                         {.duration = context_.clock.Now() - began,
                          .status = ran_too_long ? kExitTooLong : kExitOk,
