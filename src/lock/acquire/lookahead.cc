@@ -71,10 +71,7 @@ bool KeepFirst(std::vector<ContenderNameView>& found) {
 }  // namespace
 
 void Lookahead::Begin(For purpose, std::string predecessor, bool leaves) {
-  State& state = state_.emplace();
-  state.purpose = purpose;
-  state.predecessor = std::move(predecessor);
-  state.leaves = leaves;
+  state_.emplace(purpose, std::move(predecessor), leaves);
 }
 
 void Lookahead::End() { state_.reset(); }

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -87,9 +88,12 @@ class Lookahead {
     bool lists_first = false;
   };
   struct State {
-    For purpose = For::kDecision;
-    std::string predecessor;
-    bool leaves = false;
+    State(For looks_for, std::string after, bool is_leaving)
+        : purpose(looks_for), predecessor(std::move(after)), leaves(is_leaving) {}
+
+    const For purpose;
+    const std::string predecessor;
+    const bool leaves;
     std::optional<HolderSearch> search{};
     std::vector<Reserving> reserving{};  ///< in queue order
     std::size_t unread = 0;              ///< answers that are awaited
