@@ -47,7 +47,7 @@ class Run:
     min_interval: float | None = None  # seconds
     max_run: float | None = None  # seconds
     kill_after: float = 10.0  # seconds
-    is_set: bool = False  # of several LOCKs
+    other_locks: tuple = ()  # of a set of several LOCKs
     label: str = ""  # of its contenders; a nested run may have none
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
@@ -352,7 +352,7 @@ def refused(runs, history, had_trouble):
     found = []
     queues = _queues(history)
     for run in runs:
-        if (run.status != _CONFLICT or run.record is not None or run.signals or run.is_set
+        if (run.status != _CONFLICT or run.record is not None or run.signals or run.other_locks
                 or run.reserves or run.min_interval is not None
                 or had_trouble(run.spawned, run.ended)):
             continue

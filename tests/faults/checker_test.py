@@ -617,6 +617,21 @@ class Reports(unittest.TestCase):
         runs[1].record.token = 4
         self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers))
 
+    def test_a_set_may_hold_a_lock_before_its_command_begins(self):
+        victim, following, of_a_set = run(1, 10, 15, 1), run(2, 17, 18, 2), run(3, 16, 17, 3)
+        following.spawned = of_a_set.spawned = 11
+        runs = [victim, following, of_a_set]
+        self.assertAlmostEqual(1, report.succession(victim, runs, 15.0))
+        of_a_set.other_locks = ("/other",)
+        self.assertIsNone(report.succession(victim, runs, 15.0))
+        of_a_set.lock = "/elsewhere"
+        of_a_set.ended, of_a_set.record = 17, None
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0))
+        of_a_set.other_locks = (victim.lock,)
+        self.assertIsNone(report.succession(victim, runs, 15.0))
+        of_a_set.ended = 14.9
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0))
+
 
     def test_waits_are_counted_from_the_creation_of_the_contender(self):
         runs = [run(1, 10, 11, 1), run(2, 13, 14, 2), run(3, 30, 31, 3), idle(75)]

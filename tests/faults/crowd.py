@@ -186,7 +186,7 @@ class Contender:
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
             permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000,
             max_run=plan.max_run and plan.max_run / 1000, kill_after=seconds_of(plan.kill_after),
-            is_set=bool(plan.others), label="" if plan.program else self.label)
+            other_locks=tuple(plan.others[1::2]), label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
 

@@ -23,6 +23,13 @@ def _is_alone(run, runs, moment):
                    and other.begin() <= moment <= other.last() + STAMPS for other in runs)
 
 
+def _holds_early(run, lock, begin, end):
+    """Whether the run, of a set, may hold `lock` between `begin` and `end` while it waits for
+    another LOCK: its command begins later, and so does that of the run behind it."""
+    return (lock in (run.lock, *run.other_locks) and run.other_locks and run.spawned < end
+            and (run.ended is None or run.ended > begin))
+
+
 def succession(run, runs, moment, history=None):
     """How long after `moment` the next conflicting contender began, among those waiting at that
     moment. With a history, time in which another znode left by an earlier fault was ahead in the
@@ -34,7 +41,8 @@ def succession(run, runs, moment, history=None):
                      and other.spawned < moment < other.begin()
                      and not (run.reads() and other.reads())),
                     key=lambda other: other.begin(), default=None)
-    if following is None:
+    if following is None or any(_holds_early(other, run.lock, moment, following.begin())
+                                for other in runs):
         return None
     znodes = history.znodes.values() if history else []
     between = [znode.removed for znode in znodes
