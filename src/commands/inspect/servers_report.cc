@@ -63,7 +63,7 @@ class SessionRecognition final : public zookeeper::StoreListener {
 };
 
 /// A name that nobody else uses, for a znode below `parent` that is never seen.
-std::string StampPath(const std::string& parent) {
+std::string UniqueStampPath(const std::string& parent) {
   return (parent == "/" ? "" : parent) + "/zklock-clock-" + process::MakeUuid();
 }
 
@@ -83,11 +83,12 @@ class ServersInspection {
     plan_.word_transport = word_transport_.get();
     const std::string& chroot = options.server.servers.chroot;
     plan_.request.checked = chroot.empty() ? "/" : chroot;
-    plan_.request.stamps = {StampPath(plan_.request.checked),
-                            StampPath(options.server.root == "/" ? plan_.request.checked
-                                                                 : chroot + options.server.root)};
+    plan_.request.stamps = {
+        UniqueStampPath(plan_.request.checked),
+        UniqueStampPath(options.server.root == "/" ? plan_.request.checked
+                                                   : chroot + options.server.root)};
     // The chroot may not exist.
-    if (!chroot.empty()) plan_.request.stamps.push_back(StampPath("/"));
+    if (!chroot.empty()) plan_.request.stamps.push_back(UniqueStampPath("/"));
     // A proxy command may be a login on another host: not twenty times.
     if (!options.server.transport.proxy_command.empty()) plan_.request.connects = 1;
     // The rest of the time is for the comparison of the servers.
