@@ -80,6 +80,7 @@ enum class Said { kUnlessQuiet, kAlways };
 struct Row {
   EndReason reason;
   const char* event_name;
+  bool was_held;
   int status;
   const char* format;
   Said said = Said::kUnlessQuiet;
@@ -89,28 +90,28 @@ using enum EndReason;
 
 // In the order of the enumeration.
 constexpr Row kRows[] = {
-    {kEnded, "ended", kGiven, message::kNone},
-    {kLost, "lost", kExitLost, message::kNone},
-    {kRequested, "requested", kExitLost, message::kNone},
-    {kRunTooLong, "max-run", kExitTooLong, message::kNone},
-    {kNotExecuted, "not-executed", kGiven, message::kNone},
-    {kTaken, "held", kConflict, message::kTaken},
-    {kWaitOver, "wait-over", kConflict, message::kWaitOver},
-    {kRemoved, "removed", kConflict, message::kRemoved},
-    {kAskedToLeave, "removed", kConflict, message::kAskedToLeave},
-    {kCancelled, "removed", kConflict, message::kNone},
-    {kLostBeforeRun, "removed", kConflict, message::kLostBeforeRun},
-    {kLostStarting, "lost", kExitLost, message::kLostStarting, Said::kAlways},
-    {kQueueFull, "queue-full", kConflict, message::kQueueFull},
-    {kSuperseded, "superseded", kConflict, message::kSuperseded},
-    {kTooRecent, "too-recent", kConflict, message::kTooRecent},
-    {kNotReserved, "not-reserved", kConflict, message::kNotResumed},
-    {kInterrupted, "interrupted", kGiven, message::kInterrupted},
-    {kUnreachable, "unreachable", kExitUnavailable, message::kDetails, Said::kAlways},
-    {kRefused, "refused", kExitRefused, message::kDetails, Said::kAlways},
-    {kUnusable, "unusable", kExitConfiguration, message::kDetails, Said::kAlways},
-    {kUsage, "unusable", kExitUsage, message::kDetails, Said::kAlways},
-    {kDefect, "defect", kExitInternal, message::kDetails, Said::kAlways},
+    {kEnded, "ended", true, kGiven, message::kNone},
+    {kLost, "lost", true, kExitLost, message::kNone},
+    {kRequested, "requested", true, kExitLost, message::kNone},
+    {kRunTooLong, "max-run", true, kExitTooLong, message::kNone},
+    {kNotExecuted, "not-executed", true, kGiven, message::kNone},
+    {kTaken, "held", false, kConflict, message::kTaken},
+    {kWaitOver, "wait-over", false, kConflict, message::kWaitOver},
+    {kRemoved, "removed", false, kConflict, message::kRemoved},
+    {kAskedToLeave, "removed", false, kConflict, message::kAskedToLeave},
+    {kCancelled, "removed", false, kConflict, message::kNone},
+    {kLostBeforeRun, "removed", false, kConflict, message::kLostBeforeRun},
+    {kLostStarting, "lost", false, kExitLost, message::kLostStarting, Said::kAlways},
+    {kQueueFull, "queue-full", false, kConflict, message::kQueueFull},
+    {kSuperseded, "superseded", false, kConflict, message::kSuperseded},
+    {kTooRecent, "too-recent", false, kConflict, message::kTooRecent},
+    {kNotReserved, "not-reserved", false, kConflict, message::kNotResumed},
+    {kInterrupted, "interrupted", false, kGiven, message::kInterrupted},
+    {kUnreachable, "unreachable", false, kExitUnavailable, message::kDetails, Said::kAlways},
+    {kRefused, "refused", false, kExitRefused, message::kDetails, Said::kAlways},
+    {kUnusable, "unusable", false, kExitConfiguration, message::kDetails, Said::kAlways},
+    {kUsage, "unusable", false, kExitUsage, message::kDetails, Said::kAlways},
+    {kDefect, "defect", false, kExitInternal, message::kDetails, Said::kAlways},
 };
 
 // In the order of the enumeration.
@@ -219,10 +220,7 @@ std::string FateText(Fate fate, const std::string& command, const std::string& l
 
 const char* EventName(EndReason reason) { return RowOf(reason).event_name; }
 
-bool WasHeld(EndReason reason) {
-  return reason == kEnded || reason == kLost || reason == kRequested || reason == kRunTooLong ||
-         reason == kNotExecuted;
-}
+bool WasHeld(EndReason reason) { return RowOf(reason).was_held; }
 
 bool IsShownAlways(EndReason reason) { return RowOf(reason).said == Said::kAlways; }
 

@@ -11,8 +11,8 @@
 
 namespace zklock::cli {
 
-/// Why a run ends. Each has one row in end_reason.cc: its name in --events, zklock's exit status,
-/// and the message.
+/// Why a run ends. Each has one row in end_reason.cc: its name in --events, whether the locks
+/// were held to run the command, zklock's exit status, and the message.
 enum class EndReason {
   kEnded,          ///< the command ended
   kLost,           ///< the lock was lost, which ended the command
@@ -85,7 +85,8 @@ struct RunEnd {
 
 /// The name in --events; several reasons may share one.
 [[nodiscard]] const char* EventName(EndReason reason);
-/// The run ends although it held the lock.
+/// The locks were held to run the command. False where something kept it from running, even if the
+/// locks were held by then.
 [[nodiscard]] bool WasHeld(EndReason reason);
 /// --quiet does not suppress the message.
 [[nodiscard]] bool IsShownAlways(EndReason reason);
