@@ -42,7 +42,7 @@ std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
   return kept;
 }
 
-std::string Format(const ContenderData& data, std::size_t most_text) {
+std::string Format(const ContenderData& data, std::size_t most_text, bool with_any) {
   // Leaves room for the other fields beside two long texts; real host and user names are shorter.
   constexpr std::size_t kMostName = 64;
   json object = json::object();
@@ -57,6 +57,7 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
   Put(object, "label", data.label, most_text);
   const std::vector<std::string> under = Innermost(data.under);
   if (!under.empty()) object["under"] = under;
+  if (with_any) object["any"] = data.any;
   Put(object, "pidNamespace", data.pid_namespace);
   Put(object, "contained", data.contained);
   if (data.owner) {
@@ -147,12 +148,20 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
 }  // namespace
 
 std::string FormatContenderData(const ContenderData& data) {
+  // Beside a long list of other LOCKs, texts are not cut shorter than that.
+  constexpr std::size_t kLeastText = 64;
   std::size_t most_text = kMostContenderData / 2;
-  std::string text = Format(data, most_text);
+  // A part of the list would look like the whole one.
+  bool with_any = !data.any.empty() && data.any.size() <= kMostAny;
+  std::string text = Format(data, most_text, with_any);
   // Escapes can make a text six times as long: cut until it fits.
   while (text.size() > kMostContenderData) {
     most_text /= 2;
-    text = Format(data, most_text);
+    if (with_any && most_text < kLeastText) {
+      with_any = false;
+      most_text = kMostContenderData / 2;
+    }
+    text = Format(data, most_text, with_any);
   }
   return text;
 }
@@ -176,6 +185,8 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.command = TextField(object, "command");
   data.label = TextField(object, "label");
   data.under = Words(object, "under");
+  data.any = Words(object, "any");
+  if (data.any.size() > kMostAny) data.any.clear();
   data.pid_namespace = NumberField(object, "pidNamespace", 0, kLargest);
   data.contained = Boolean(object, "contained");
   data.owner = ReadOwner(object);

@@ -18,6 +18,9 @@ inline constexpr std::size_t kMostContenderData = 4096;
 /// The maximum size of the reason in a release request.
 inline constexpr std::size_t kMostReason = 400;
 
+/// How many other LOCKs `any` names at most.
+inline constexpr std::size_t kMostAny = 63;
+
 /// The process that owns a --hold, on the contender's host.
 struct OwnerData {
   std::int64_t pid = 0;
@@ -64,6 +67,10 @@ struct ContenderData {
   /// The contenders that hold the locks under which it runs, by their paths on the servers. The
   /// innermost is the last.
   std::vector<std::string> under{};
+
+  /// With --any: the paths on the servers of the other LOCKs, any of which the run takes instead of
+  /// this one. All of them, or none.
+  std::vector<std::string> any{};
 
   friend bool operator==(const ContenderData&, const ContenderData&) = default;
 };

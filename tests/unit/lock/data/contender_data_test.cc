@@ -53,7 +53,8 @@ TEST_CASE("Data is parsed as it was formatted") {
       .owner = OwnerData{17, 42, "zklock-1"},
       .contained = false,
       .release_request = ReleaseRequest{.by = "root on web1", .reason = "for a restart"},
-      .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"}};
+      .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"},
+      .any = {"/gpu/1", "/gpu/2"}};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
@@ -108,7 +109,7 @@ TEST_CASE("Fields with a wrong type or an impossible value are unknown") {
            R"({"version":"1","mode":7,"host":1,"user":null,"pid":"4","bootId":[],"startTime":{}})",
            R"({"mode":"EXCLUSIVE","pid":0,"owner":-1,"startTime":-1,"version":-1})",
            R"({"pid":1.5,"owner":true,"startTime":1e3,"command":{},"label":false})",
-           R"({"contained":1,"under":true})",
+           R"({"contained":1,"under":true,"any":"/gpu/1"})",
            R"({"pid":2147483648,"owner":18446744073709551615,"startTime":18446744073709551615})",
            R"({"pid":1e99,"owner":99999999999999999999999999})",
        }) {
@@ -182,6 +183,42 @@ TEST_CASE("The innermost of the contenders that it runs under are written") {
   CHECK(ParseContenderData(FormatContenderData({.under = {long_path, long_path, "/b"}}))->under ==
         std::vector<std::string>{long_path, "/b"});
   CHECK(FormatContenderData({.under = {std::string(3000, '\x01')}}) == R"({"version":1})");
+}
+
+TEST_CASE("The other locks of which any one will do are all written, or none of them") {
+  const auto locks = [](std::size_t count, std::size_t length) {
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; i < count; ++i) {
+      paths.push_back("/" + std::to_string(i) + std::string(length, 'x'));
+    }
+    return paths;
+  };
+  const auto read = [](const std::vector<std::string>& any) {
+    const std::string text = FormatContenderData(
+        {.command = std::string(3000, 'c'), .label = std::string(64, 'l'), .any = any});
+    CHECK(text.size() <= kMostContenderData);
+    return ParseContenderData(text).value();
+  };
+  CHECK(read(locks(63, 30)).any == locks(63, 30));
+  CHECK(read(locks(63, 30)).label->size() == 64);
+  CHECK(read(locks(64, 1)).any.empty());
+  // Without the list there is room for the command.
+  CHECK(read(locks(63, 60)).any.empty());
+  CHECK(read(locks(63, 60)).command->size() == 2048);
+  CHECK(read({std::string(4000, '\x01')}).any.empty());
+}
+
+TEST_CASE("A list of more other locks than a run may have is ignored") {
+  const auto parsed = [](std::size_t count) {
+    std::string text = R"({"host":"h","any":["/0")";
+    for (std::size_t i = 1; i < count; ++i) text += ",\"/" + std::to_string(i) + "\"";
+    const auto data = ParseContenderData(text + "]}");
+    REQUIRE(data);
+    CHECK(data->host == "h");
+    return data->any.size();
+  };
+  CHECK(parsed(63) == 63);
+  CHECK(parsed(64) == 0);
 }
 
 TEST_CASE("Entries of `under` that are not strings are skipped") {
