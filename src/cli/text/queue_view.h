@@ -49,6 +49,10 @@ struct ContenderView {
   [[nodiscard]] bool Holds() const {
     return state == ContenderState::kHeld || state == ContenderState::kReserved;
   }
+  /// Whether it waits for this LOCK or any of those in `data.any`.
+  [[nodiscard]] bool IsAny() const {
+    return state == ContenderState::kWaiting && !data.any.empty();
+  }
 };
 
 /// Describes the entries of one LOCK. Called for one after the other, in a survey's order.

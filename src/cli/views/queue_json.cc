@@ -90,7 +90,17 @@ ordered_json AskedJson(const lock::ContenderData& data) {
   return asked;
 }
 
-ordered_json ContenderJson(const ContenderView& view) {
+/// The other LOCKs, as the user knows them. One outside of the chroot was named by another user.
+ordered_json AnyJson(const ContenderView& view, const std::string& chroot) {
+  if (!view.IsAny()) return nullptr;
+  ordered_json others = ordered_json::array();
+  for (const std::string& path : view.data.any) {
+    others.push_back(path.starts_with(chroot + "/") ? path.substr(chroot.size()) : path);
+  }
+  return others;
+}
+
+ordered_json ContenderJson(const ContenderView& view, const std::string& chroot) {
   ordered_json contender;
   contender["name"] = view.name;
   contender["program"] = ProgramName(view);
@@ -111,6 +121,7 @@ ordered_json ContenderJson(const ContenderView& view) {
                    : ordered_json(nullptr);
   contender["waitsFor"] =
       view.waits_for ? ordered_json(view.waits_for->name) : ordered_json(nullptr);
+  contender["any"] = AnyJson(view, chroot);
   contender["reservation"] = ReservationJson(view);
   contender["reserve"] = ReserveJson(view.data);
   contender["asked"] = AskedJson(view.data);
@@ -131,7 +142,8 @@ std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
 
 }  // namespace
 
-QueueJson::QueueJson(Form form, TextOutput out) : form_(form), out_(std::move(out)) {}
+QueueJson::QueueJson(Form form, TextOutput out, std::string chroot)
+    : form_(form), out_(std::move(out)), chroot_(std::move(chroot)) {}
 
 void QueueJson::OnLock(const lock::LockSurvey& lock) {
   describer_.emplace(lock);
@@ -156,7 +168,8 @@ void QueueJson::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = describer_->Describe(entry);
   if (view.state == ContenderState::kNoContender) return;
   if (view.state == ContenderState::kReserved) ++reservations_;
-  std::string text = (std::exchange(has_contenders_, true) ? "," : "") + Dump(ContenderJson(view));
+  std::string text =
+      (std::exchange(has_contenders_, true) ? "," : "") + Dump(ContenderJson(view, chroot_));
   if (form_ == Form::kLines) {
     line_ += text;
   } else {

@@ -21,7 +21,8 @@ class QueueJson final : public lock::SurveySink {
     /// `--watch`: no array. After the first survey, only the LOCKs that have changed.
     kLines,
   };
-  QueueJson(Form form, TextOutput out);
+  /// `chroot`: the part of the paths on the servers that the user does not see.
+  QueueJson(Form form, TextOutput out, std::string chroot = "");
 
   void OnLock(const lock::LockSurvey& lock) override;
   void OnEntry(const lock::QueueEntry& entry) override;
@@ -37,6 +38,7 @@ class QueueJson final : public lock::SurveySink {
 
   const Form form_;
   const TextOutput out_;
+  const std::string chroot_;
   std::optional<QueueDescriber> describer_;
   bool has_locks_ = false;
   bool has_contenders_ = false;

@@ -24,6 +24,8 @@ constexpr std::size_t kPage = 64;
 constexpr std::size_t kMostAsked = 3;
 // Room for the reason of a reservation, which matters more than any other column but the state.
 constexpr std::size_t kLeastReason = 28;
+// Room for "any of 3: " and the beginning of the command.
+constexpr std::size_t kLeastAny = 16;
 constexpr std::size_t kMostRuns = 3;
 using enum Column::Align;
 
@@ -70,6 +72,8 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
     text = fmt::format("({}{})", ProgramName(contender),
                        contender.readable ? "" : "; may not be read");
   }
+  // First, because the rest of the cell may be cut.
+  if (contender.IsAny()) text = fmt::format("any of {}: {}", data.any.size() + 1, text);
   return text;
 }
 
@@ -358,6 +362,7 @@ void QueueText::AddContender(const ContenderView& contender) {
       {Since(contender), since},
       OrDash(contender.token),
       CommandText(contender, WithYear())};
+  if (contender.IsAny()) cells.back().least = kLeastAny;
   if (contender.reserved) cells.back().least = kLeastReason;
   if (style_.with_names) {
     cells.emplace_back(OrDash(contender.data.contained));

@@ -201,7 +201,8 @@ class Inspection {
     if (!no_chroot_.empty()) report_.Say(no_chroot_);
     if (options_.form == Form::kJson || options_.watch) {
       cli::QueueJson view(
-          options_.watch ? cli::QueueJson::Form::kLines : cli::QueueJson::Form::kArray, out);
+          options_.watch ? cli::QueueJson::Form::kLines : cli::QueueJson::Form::kArray, out,
+          options_.server.servers.chroot);
       return Print(view);
     }
     cli::QueueText view(options_.path, StyleFor(OutputSize()), out);

@@ -40,7 +40,7 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
         R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
         R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
         R"("contained":null,)"
-        R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null,)"
+        R"("token":"1","session":"0x10000001","waitsFor":null,"any":null,"reservation":null,)"
         R"("reserve":null,"asked":null}],)"
         R"("held":true,"reserved":false,"used":null,"free":null,"exists":true})"
         "\n]\n");
@@ -66,6 +66,21 @@ TEST_CASE("A busy lock is printed in full") {
   CHECK(lock["contenders"][2]["user"] == "日本語");
   CHECK(lock["contenders"][4]["label"] == "nightly");
   CHECK(locks[1]["contenders"][1]["state"] == "held");
+}
+
+TEST_CASE("A waiter for any of several locks names the others, as the user knows them") {
+  const std::string data =
+      lock::FormatContenderData({.any = {"/c/gpu/1", "/c/gpu/2", "/other/gpu", "/c"}});
+  std::string text;
+  QueueJson view(
+      QueueJson::Form::kArray, [&text](const std::string& more) { text += more; }, "/c");
+  test::Report(view, {Found({.path = "/gpu/0",
+                             .entries = {Contender(test::OurName("b7", "lock-", 1), 1, data),
+                                         Contender(test::OurName("b7", "lock-", 2), 2, data)}})});
+  const json contenders = json::parse(text)[0]["contenders"];
+  REQUIRE(contenders.size() == 2);
+  CHECK(contenders[0]["any"] == nullptr);
+  CHECK(contenders[1]["any"] == json({"/gpu/1", "/gpu/2", "/other/gpu", "/c"}));
 }
 
 TEST_CASE("A contender that was asked to leave has who asked, and why") {

@@ -191,6 +191,34 @@ TEST_CASE("A waiter that is to reserve the lock says for what") {
   CHECK_THAT(shown("make", ""), Catch::Contains("  to reserve for freeze (make)\n"));
 }
 
+TEST_CASE("A waiter for any of several locks says for how many, a holder does not") {
+  const auto says = [](const std::string& host, const std::string& reserve) {
+    return lock::FormatContenderData({.host = host,
+                                      .user = "ci",
+                                      .pid = 7,
+                                      .command = "train.sh",
+                                      .reserve = reserve,
+                                      .any = {"/gpu/1", "/gpu/2"}});
+  };
+  const lock::LockSurvey lock =
+      Found({.path = "/gpu/0",
+             .entries = {Contender(OurName("gpu-host-7", "lock-", 3), 17, says("gpu-host-7", "")),
+                         Contender(OurName("gpu-host-8", "lock-", 4), 18, says("gpu-host-8", "")),
+                         Contender(OurName("b9", "lock-", 5), 20, says("b9", "ci-4711"))}});
+  CHECK(Render({lock}, {.width = 40}) ==
+        "/gpu/0: held by 1, 2 waiting\n"
+        "\n"
+        "STATE    HOST        COMMAND\n"
+        "held     gpu-host-7  train.sh\n"
+        "waiting  gpu-host-8  any of 3: train.sh\n"
+        "waiting  b9          any of 3: to reser…\n"
+        "\n"
+        "2 to 3 wait, each for the one before it\n");
+  CHECK_THAT(Render({lock}),
+             Catch::Contains("  train.sh\n") && Catch::Contains("  any of 3: train.sh\n") &&
+                 Catch::Contains("  any of 3: to reserve for ci-4711 (train.sh)\n"));
+}
+
 TEST_CASE("On a narrow terminal other columns are dropped before the reason of a reservation") {
   const lock::LockSurvey lock =
       Found({.path = "/ci/deploy",
