@@ -31,21 +31,34 @@ std::string_view ReasonText(WaitEdge::Reason reason) {
       return "runs";
     case WaitEdge::Reason::kSet:
       return "also wants";
+    case WaitEdge::Reason::kAny:
+      return "or";
   }
   return "";
 }
 
-/// Two lines: the position, and the process.
-std::string Label(const ContenderView& contender) {
+std::string_view StyleText(WaitEdge::Reason reason) {
+  switch (reason) {
+    case WaitEdge::Reason::kQueue:
+    case WaitEdge::Reason::kPermit:
+      break;
+    case WaitEdge::Reason::kNested:
+    case WaitEdge::Reason::kSet:
+      return ", style=dashed";
+    case WaitEdge::Reason::kAny:
+      return ", style=dotted";
+  }
+  return "";
+}
+
+/// Two lines: `first`, and the process.
+std::string Label(const std::string& first, const ContenderView& contender) {
   const std::string who = HostAndPid(contender);
   std::string what = contender.data.command.value_or("");
   if (what.empty()) what = fmt::format("({})", ProgramName(contender));
   if (!who.empty()) what = who + " " + what;
   if (contender.reserved) what = ReservationText(*contender.reserved, contender.overdue);
-  const std::string place =
-      fmt::format("{} {} {}", contender.position.value_or(0), StateName(contender.state),
-                  protocol::ModeName(contender.mode));
-  std::string label = Quoted(place);
+  std::string label = Quoted(first);
   label.pop_back();
   return label + "\\n" + Quoted(what, kWidestForeign).substr(1);
 }
@@ -72,8 +85,8 @@ void QueueDot::OnLockEnd(const lock::LockSurvey& lock) {
 void QueueDot::OnEnd() {
   std::vector<const ContenderView*> contenders;
   for (const Node& node : nodes_) contenders.push_back(&node.contender);
-  const std::vector<WaitEdge> edges = FindWaits(contenders);
-  const std::vector<std::size_t> cycles = FindCycles(nodes_.size(), edges);
+  const WaitGraph graph = FindWaits(contenders);
+  const std::vector<std::size_t> cycles = FindCycles(graph);
   const std::size_t deadlocks =
       cycles.empty() ? 0 : *std::max_element(cycles.begin(), cycles.end());
 
@@ -88,18 +101,31 @@ void QueueDot::OnEnd() {
         "  subgraph cluster_{} {{\n    label={};\n    fontcolor=black;\n", i, Quoted(locks_[i]));
     for (; node < nodes_.size() && nodes_[node].lock == i; ++node) {
       const ContenderView& contender = nodes_[node].contender;
-      text += fmt::format("    n{} [label={}{}{}];\n", node, Label(contender),
+      const std::string place =
+          fmt::format("{} {} {}", contender.position.value_or(0), StateName(contender.state),
+                      protocol::ModeName(contender.mode));
+      text += fmt::format("    n{} [label={}{}{}];\n", node, Label(place, contender),
                           contender.Holds() ? ", style=bold" : "",
                           cycles[node] != 0 ? ", color=red" : "");
     }
     out_(text + "  }\n");
   }
-  for (const WaitEdge& edge : edges) {
-    const bool queues =
-        edge.reason == WaitEdge::Reason::kQueue || edge.reason == WaitEdge::Reason::kPermit;
+  std::size_t last_run = graph.not_found;
+  for (const WaitEdge& edge : graph.edges) {
+    const bool is_any = edge.reason == WaitEdge::Reason::kAny;
+    if (is_any && edge.from > last_run) {
+      last_run = edge.from;
+      const ContenderView& contender = nodes_[edge.to].contender;
+      const std::string any = fmt::format("any of {}", contender.data.any.size() + 1);
+      out_(fmt::format("  n{} [label={}, shape=ellipse{}];\n", edge.from, Label(any, contender),
+                       cycles[edge.from] != 0 ? ", color=red" : ""));
+    }
+    if (is_any && edge.to == graph.not_found) {
+      out_(fmt::format("  n{} [label=\"not shown\", shape=plaintext];\n", edge.to));
+    }
     const bool in_cycle = cycles[edge.from] != 0 && cycles[edge.from] == cycles[edge.to];
     out_(fmt::format("  n{} -> n{} [label=\"{}\"{}{}];\n", edge.from, edge.to,
-                     ReasonText(edge.reason), queues ? "" : ", style=dashed",
+                     ReasonText(edge.reason), StyleText(edge.reason),
                      in_cycle ? ", color=red, penwidth=2" : ""));
   }
   out_("}\n");

@@ -13,8 +13,9 @@ namespace zklock::cli {
 
 /// The output of `inspect --dot`: the wait-for graph over all LOCKs, for dot(1). An edge leads from
 /// a waiter to its predecessor, or for a permit to each of the holders, any of which will do.
-/// Another leads from a holder to the contenders that its own command has on other LOCKs, because
-/// it does not release before these. Cycles, which are deadlocks, are marked.
+/// A run that waits for any of several LOCKs has a node of its own, with edges to its contenders.
+/// Another edge leads from a holder to the contenders that its own command has on other LOCKs,
+/// because it does not release before these. Cycles, which are deadlocks, are marked.
 class QueueDot final : public lock::SurveySink {
  public:
   explicit QueueDot(TextOutput out);

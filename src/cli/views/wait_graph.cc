@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -21,59 +22,103 @@ std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
-/// Finds the contenders that can never continue. Repeatedly removes those that wait for no
-/// remaining contender, or for any of several of which one is removed; the rest is stuck.
-std::vector<bool> FindStuck(std::size_t count, const std::vector<WaitEdge>& edges) {
+/// Whether one of the edges from a node for this reason is enough for it to continue.
+bool IsChoice(WaitEdge::Reason reason) {
+  return reason == WaitEdge::Reason::kPermit || reason == WaitEdge::Reason::kAny;
+}
+
+/// Finds the nodes that can never continue. Repeatedly removes those that wait for no remaining
+/// node, or for any of several of which one is removed; the rest is stuck.
+std::vector<bool> FindStuck(const WaitGraph& graph) {
   struct Needs {
     std::size_t all = 0;  ///< how many remain of those that it must wait for
     std::size_t any = 0;  ///< the number of those of which one will do
     std::size_t any_left = 0;
     [[nodiscard]] bool IsStuck() const { return all > 0 || (any > 0 && any_left == any); }
   };
-  std::vector<Needs> needs(count);
-  std::vector<std::vector<const WaitEdge*>> to(count);
-  for (const WaitEdge& edge : edges) {
+  std::vector<Needs> needs(graph.nodes);
+  std::vector<std::vector<const WaitEdge*>> to(graph.nodes);
+  for (const WaitEdge& edge : graph.edges) {
     to[edge.to].push_back(&edge);
     Needs& of = needs[edge.from];
-    if (edge.reason == WaitEdge::Reason::kPermit) {
+    if (IsChoice(edge.reason)) {
       of.any_left = ++of.any;
     } else {
       ++of.all;
     }
   }
-  std::vector<bool> stuck(count, true);
+  std::vector<bool> stuck(graph.nodes, true);
   std::vector<std::size_t> free_nodes;
   const auto check = [&](std::size_t node) {
     if (!stuck[node] || needs[node].IsStuck()) return;
     stuck[node] = false;
     free_nodes.push_back(node);
   };
-  for (std::size_t node = 0; node < count; ++node) check(node);
+  for (std::size_t node = 0; node < graph.nodes; ++node) check(node);
   while (!free_nodes.empty()) {
     const std::size_t node = free_nodes.back();
     free_nodes.pop_back();
     for (const WaitEdge* edge : to[node]) {
       Needs& of = needs[edge->from];
-      --(edge->reason == WaitEdge::Reason::kPermit ? of.any_left : of.all);
+      --(IsChoice(edge->reason) ? of.any_left : of.all);
       check(edge->from);
     }
   }
   return stuck;
 }
 
-std::vector<std::vector<std::size_t>> Successors(std::size_t count,
-                                                 const std::vector<WaitEdge>& edges) {
-  const std::vector<bool> stuck = FindStuck(count, edges);
-  std::vector<std::vector<std::size_t>> successors(count);
-  for (const WaitEdge& edge : edges) {
+std::vector<std::vector<std::size_t>> Successors(const WaitGraph& graph,
+                                                 const std::vector<bool>& stuck) {
+  std::vector<std::vector<std::size_t>> successors(graph.nodes);
+  for (const WaitEdge& edge : graph.edges) {
     if (stuck[edge.from] && stuck[edge.to]) successors[edge.from].push_back(edge.to);
   }
   return successors;
 }
 
+using NodeOf = std::vector<std::optional<std::size_t>>;
+
+/// Adds the runs that take any one of several LOCKs. Returns for each contender the node whose end
+/// its process needs: itself, or such a run. None for a contender that is left over because its run
+/// already holds another LOCK.
+NodeOf AddAnyRuns(WaitGraph& graph, const std::vector<const ContenderView*>& contenders) {
+  struct Run {
+    std::vector<std::size_t> waiters;
+    std::set<std::string> locks;  ///< those of its contenders that were found
+    std::size_t wanted = 0;       ///< how many LOCKs it names
+    bool holds = false;
+  };
+  std::map<std::int64_t, Run> runs;  // by session
+  NodeOf node_of;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    const ContenderView& contender = *contenders[i];
+    node_of.emplace_back(i);
+    if (contender.data.any.empty() || !contender.session) continue;
+    Run& run = runs[*contender.session];
+    run.locks.insert(protocol::ParentOf(contender.path));
+    run.wanted = std::max(run.wanted, contender.data.any.size() + 1);
+    if (contender.Holds()) {
+      run.holds = true;
+    } else {
+      run.waiters.push_back(i);
+    }
+  }
+  for (const auto& [session, run] : runs) {
+    const auto node = run.holds ? std::nullopt : std::optional(graph.nodes++);
+    for (const std::size_t waiter : run.waiters) {
+      node_of[waiter] = node;
+      if (node) graph.edges.push_back({*node, waiter, WaitEdge::Reason::kAny});
+    }
+    if (node && run.locks.size() < run.wanted) {
+      graph.edges.push_back({*node, graph.not_found, WaitEdge::Reason::kAny});
+    }
+  }
+  return node_of;
+}
+
 }  // namespace
 
-std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders) {
+WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   std::unordered_map<std::string_view, std::size_t> by_path;
   std::map<Process, std::vector<std::size_t>> holders_of;
   std::unordered_map<std::string, std::vector<std::size_t>>
@@ -89,12 +134,20 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
       permits_in[protocol::ParentOf(contenders[i]->path)].push_back(i);
     }
   }
-  std::vector<WaitEdge> edges;
+  WaitGraph graph{.nodes = contenders.size() + 1, .not_found = contenders.size()};
+  const NodeOf node_of = AddAnyRuns(graph, contenders);
+  std::set<std::pair<std::size_t, std::size_t>> to_runs;
+  const auto add = [&](std::size_t from, std::size_t to, WaitEdge::Reason reason) {
+    const auto node = node_of[to];
+    // Each contender of one run leads to it.
+    if (!node || (*node != to && !to_runs.emplace(from, *node).second)) return;
+    graph.edges.push_back({from, *node, reason});
+  };
   const auto add_nested = [&](const std::string& from_path, std::size_t to) {
     const auto from = by_path.find(from_path);
     if (from == by_path.end() || from->second == to) return;
     if (contenders[from->second]->state != ContenderState::kHeld) return;
-    edges.push_back({from->second, to, WaitEdge::Reason::kNested});
+    add(from->second, to, WaitEdge::Reason::kNested);
   };
   const auto waited_for = [&](const lock::Predecessor& one) -> std::vector<std::size_t> {
     if (one.any_holder) return permits_in[protocol::ParentOf(one.path)];
@@ -105,41 +158,41 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
+      // Not the predecessor's run: if that takes another LOCK, those before it are still there.
       for (const std::size_t one : waited_for(*contender.waits_for)) {
         const bool has_choice = contender.waits_for->any_holder;
-        edges.push_back(
+        graph.edges.push_back(
             {i, one, has_choice ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue});
       }
       // The LOCKs of a set are acquired one by one: those already held wait with this one.
       const auto process = ProcessOf(contender.data);
       const auto own = process ? holders_of.find(*process) : holders_of.end();
       if (own != holders_of.end()) {
-        for (const std::size_t holder : own->second) {
-          edges.push_back({holder, i, WaitEdge::Reason::kSet});
-        }
+        for (const std::size_t holder : own->second) add(holder, i, WaitEdge::Reason::kSet);
       }
     }
     for (const std::string& outer : contender.data.under) add_nested(outer, i);
   }
-  return edges;
+  return graph;
 }
 
-std::vector<std::size_t> FindCycles(std::size_t contenders, const std::vector<WaitEdge>& edges) {
+std::vector<std::size_t> FindCycles(const WaitGraph& graph) {
   // Tarjan's strongly connected components, without recursion because a queue may be long.
   constexpr std::size_t kUnseen = 0;
-  const auto successors = Successors(contenders, edges);
-  std::vector<std::size_t> number(contenders, kUnseen);
-  std::vector<std::size_t> lowest(contenders);
-  std::vector<bool> is_open(contenders);
+  const std::vector<bool> stuck = FindStuck(graph);
+  const auto successors = Successors(graph, stuck);
+  std::vector<std::size_t> number(graph.nodes, kUnseen);
+  std::vector<std::size_t> lowest(graph.nodes);
+  std::vector<bool> is_open(graph.nodes);
   std::vector<std::size_t> open;
-  std::vector<std::size_t> cycle(contenders);
+  std::vector<std::size_t> cycle(graph.nodes);
   std::size_t count = 0;
   std::size_t cycles = 0;
   struct Visit {
     std::size_t node;
     std::size_t next;
   };
-  for (std::size_t root = 0; root < contenders; ++root) {
+  for (std::size_t root = 0; root < graph.nodes; ++root) {
     if (number[root] != kUnseen) continue;
     std::vector<Visit> visits{{root, 0}};
     while (!visits.empty()) {
@@ -172,6 +225,10 @@ std::vector<std::size_t> FindCycles(std::size_t contenders, const std::vector<Wa
       open.erase(begin, open.end());
     }
   }
+  // A run that can continue in one queue is not deadlocked in another.
+  for (const WaitEdge& edge : graph.edges) {
+    if (edge.reason == WaitEdge::Reason::kAny && !stuck[edge.from]) cycle[edge.to] = 0;
+  }
   return cycle;
 }
 
@@ -196,12 +253,14 @@ void DeadlockSearch::Add(const ContenderView& contender) {
                      .state = contender.state,
                      .program = contender.program,
                      .for_permit = contender.for_permit,
+                     .session = contender.session,
                      .waits_for = contender.waits_for};
   kept.data.host = data.host;
   kept.data.pid = data.pid;
   kept.data.boot_id = data.boot_id;
   kept.data.start_time = data.start_time;
   kept.data.under = data.under;
+  kept.data.any = data.any;
   contenders_.push_back(std::move(kept));
   lock_of_.push_back(locks_.size() - 1);
 }
@@ -209,9 +268,9 @@ void DeadlockSearch::Add(const ContenderView& contender) {
 std::vector<Deadlock> DeadlockSearch::Find() const {
   std::vector<const ContenderView*> contenders;
   for (const ContenderView& contender : contenders_) contenders.push_back(&contender);
-  const std::vector<std::size_t> cycles = FindCycles(contenders.size(), FindWaits(contenders));
+  const std::vector<std::size_t> cycles = FindCycles(FindWaits(contenders));
   std::vector<Deadlock> deadlocks;
-  for (std::size_t i = 0; i < cycles.size(); ++i) {
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
     if (cycles[i] == 0) continue;
     deadlocks.resize(std::max(deadlocks.size(), cycles[i]));
     Deadlock& deadlock = deadlocks[cycles[i] - 1];

@@ -16,6 +16,7 @@ struct WaitEdge {
     kPermit,  ///< `from` waits for any one of the contenders to which it has such edges
     kNested,  ///< `from` holds, and `to`, of another LOCK, runs under it
     kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
+    kAny,     ///< `from` is a run that takes any one LOCK, and waits as `to` for this one
   };
   std::size_t from = 0;
   std::size_t to = 0;
@@ -23,16 +24,25 @@ struct WaitEdge {
   friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };
 
-/// The edges among `contenders`, as indices. Predecessors are found by path. The other edges rely
-/// on what contenders write about themselves: under which contender they run (`under`), and which
-/// process they are (for a set of LOCKs).
-[[nodiscard]] std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders);
+/// Nodes are numbers: first the contenders, then `not_found`, then each run that waits for any one
+/// of several LOCKs.
+struct WaitGraph {
+  std::size_t nodes = 0;
+  std::size_t not_found = 0;  ///< the LOCKs in which no contender of such a run was found
+  std::vector<WaitEdge> edges{};
+};
 
-/// For each contender, the number of the cycle that contains it, from 1, or 0 if none does. Only
-/// cycles that can never resolve count: a contender that waits for any of several is in one only if
-/// all of those are stuck too.
-[[nodiscard]] std::vector<std::size_t> FindCycles(std::size_t contenders,
-                                                  const std::vector<WaitEdge>& edges);
+/// The graph of `contenders`, by their indices. Predecessors are found by path. The other edges
+/// rely on what contenders write about themselves: under which contender they run (`under`), which
+/// process they are (for a set of LOCKs), and that they wait in other queues too (`any`). Only the
+/// session, which the servers report, shows which contenders are of one run with `any`, so that
+/// nobody can add a way out for another run.
+[[nodiscard]] WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders);
+
+/// For each node, the number of the cycle that contains it, from 1, or 0 if none does. Only cycles
+/// that can never resolve count: a node that waits for any of several is in one only if all of
+/// those are stuck too.
+[[nodiscard]] std::vector<std::size_t> FindCycles(const WaitGraph& graph);
 
 /// Contenders that can never continue, because they wait for each other.
 struct Deadlock {

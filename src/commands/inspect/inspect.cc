@@ -79,11 +79,12 @@ class Backpressure final : public lock::SurveySink {
 };
 
 /// Passes the survey of one LOCK on to a view, and finds the LOCKs whose holders' commands have
-/// queued for it. Then takes the surveys of these too, to find a deadlock among all of them.
+/// queued for it, and those in which a command of these waits too (--any). Then takes the surveys
+/// of these, to find a deadlock among all of them.
 class NestedQueues final : public lock::SurveySink {
  public:
   NestedQueues(lock::SurveySink& view, const lock::LockName& lock)
-      : view_(&view), chroot_(lock.chroot), locks_{lock.path} {}
+      : view_(&view), chroot_(lock.chroot), locks_{lock.path}, others_{lock.path} {}
 
   void OnLock(const lock::LockSurvey& lock) override {
     in_tree_ = lock.in_tree;
@@ -97,7 +98,11 @@ class NestedQueues final : public lock::SurveySink {
     if (in_tree_ || !entry.position || *entry.position > kMostForDeadlocks) return;
     const cli::ContenderView contender = describer_->Describe(entry);
     search_.Add(contender);
-    for (const std::string& outer : contender.data.under) AddLockOf(outer);
+    const lock::ContenderData& data = contender.data;
+    for (const std::string& outer : data.under) AddLockOf(outer);
+    // Nothing waits for a run that has no outer lock.
+    if (data.under.empty() || !contender.IsAny()) return;
+    for (const std::string& other : data.any) Add(other, others_);
   }
   void OnLockEnd(const lock::LockSurvey& lock) override {
     if (view_ != nullptr) view_->OnLockEnd(lock);
@@ -108,8 +113,12 @@ class NestedQueues final : public lock::SurveySink {
 
   /// The next LOCK to survey.
   [[nodiscard]] std::optional<lock::LockName> Next() {
-    if (next_ == locks_.size()) return std::nullopt;
-    return lock::LockName{locks_[next_++], chroot_};
+    if (next_ < locks_.size()) return lock::LockName{locks_[next_++], chroot_};
+    while (next_other_ < others_.size()) {
+      const std::string& other = others_[next_other_++];
+      if (!IsIn(locks_, other)) return lock::LockName{other, chroot_};
+    }
+    return std::nullopt;
   }
   [[nodiscard]] std::vector<cli::Deadlock> Find() const { return search_.Find(); }
 
@@ -121,9 +130,16 @@ class NestedQueues final : public lock::SurveySink {
     if (base == protocol::kPermitsChild || base == protocol::kTurnstileChild) {
       lock = protocol::ParentOf(lock);
     }
+    Add(lock, locks_);
+  }
+  /// `lock`: as someone has written it.
+  void Add(const std::string& lock, std::vector<std::string>& list) {
     const bool is_path = std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock));
-    if (!is_path || !lock.starts_with(chroot_ + "/") || locks_.size() > kMostNested) return;
-    if (std::find(locks_.begin(), locks_.end(), lock) == locks_.end()) locks_.push_back(lock);
+    if (!is_path || !lock.starts_with(chroot_ + "/") || list.size() > kMostNested) return;
+    if (!IsIn(list, lock)) list.push_back(lock);
+  }
+  static bool IsIn(const std::vector<std::string>& list, const std::string& lock) {
+    return std::find(list.begin(), list.end(), lock) != list.end();
   }
 
   static constexpr std::size_t kMostNested = 8;
@@ -134,6 +150,9 @@ class NestedQueues final : public lock::SurveySink {
   cli::DeadlockSearch search_;
   std::vector<std::string> locks_;  ///< their paths on the servers
   std::size_t next_ = 1;
+  /// The LOCKs of --any, read last: a long list must not keep the others from being read.
+  std::vector<std::string> others_;
+  std::size_t next_other_ = 1;
 };
 
 lock::LockName PathOf(const cli::InspectOptions& options) {

@@ -256,6 +256,71 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
                  Catch::Contains("zklock_deadlocked{lock=\"" + root + "/b\"} 2\n"));
 }
 
+TEST_CASE("a run that waits for any of several locks is deadlocked only if all of them are") {
+  const std::string root = NewLock("any");
+  // By hand: a session with contenders that say what they run under, and where else they wait.
+  const auto join = [&](Tree& session, const std::string& lock, const Words& under = {},
+                        const Words& any = {}) {
+    json data = {{"host", "web1"}, {"pid", 4242}, {"command", "train.sh"}};
+    data["under"] = under;
+    if (!any.empty()) data["any"] = any;
+    return session.Create(root + lock + "/web1-" + kUuid + "-lock-",
+                          ZnodeKind::kEphemeralSequential, data.dump());
+  };
+  Tree outer;
+  Tree holder_of_a;
+  Tree holder_of_b;
+  Tree other;
+  Tree run;
+  const std::string c = join(outer, "/c");
+  const std::string a = join(holder_of_a, "/a");
+  const std::string b = join(holder_of_b, "/b");
+  const std::string e = join(other, "/e");
+  join(run, "/a", {c}, {root + "/b"});
+  join(run, "/b", {c}, {root + "/a"});
+
+  CHECK_THAT(Inspect({root + "/a"}),
+             Catch::Contains("  train.sh\n") && Catch::Contains("  any of 2: train.sh\n"));
+  const json contenders = InspectJson(root + "/a")[0]["contenders"];
+  CHECK(contenders[0]["any"] == nullptr);
+  CHECK(contenders[1]["any"] == json({root + "/b"}));
+  const Finished in_chroot = RunZklock({"inspect", "--json", "-z", TestServers() + root, "/a"});
+  CHECK(json::parse(in_chroot.out)[0]["contenders"][1]["any"] == json({"/b"}));
+
+  const auto check_is_free = [&] {
+    for (const std::string& path : {root, root + "/a", root + "/c"}) {
+      CHECK_THAT(Inspect({path}), !Catch::Contains("deadlock"));
+    }
+    CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
+    CHECK(RunZklock({"inspect", "--check", root}).exit == Exited(0));
+  };
+  // The holder of a waits for the one of c, whose command waits for a or b.
+  join(holder_of_a, "/c", {a});
+  check_is_free();
+  // The holder of another lock claims to be part of that run.
+  Tree stranger;
+  join(stranger, "/d", {c}, {root + "/a", root + "/b"});
+  // The holders of b and e wait for each other.
+  join(holder_of_b, "/e", {b});
+  check_is_free();
+  join(other, "/b", {e});
+  for (const std::string& path : {root, root + "/a", root + "/c"}) {
+    CAPTURE(path);
+    const std::string text = Inspect({path});
+    for (const char* lock : {"/a", "/b", "/c", "/e"}) {
+      CHECK_THAT(text, Catch::Contains("web1:4242 holds " + root + lock + "\n"));
+    }
+  }
+  const std::string graph = Inspect({"--dot", root});
+  CHECK_THAT(graph, Catch::Contains("2 deadlocks, in red"));
+  std::size_t red = 0;
+  for (const std::string& line : Lines(graph)) {
+    if (line.find("\"or\"") != std::string::npos && line.find("red") != std::string::npos) ++red;
+  }
+  CHECK(red == 1);
+  CHECK(RunZklock({"inspect", "--check", root}).exit == Exited(2));
+}
+
 TEST_CASE("without a terminal --watch prints a JSON line for each change") {
   const std::string lock = NewLock("watch");
   Child watcher = Child::Start(Zklock({"inspect", "--watch", lock}));

@@ -92,6 +92,68 @@ TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while on
                        Catch::Contains("n5 -> n4 [label=\"waits for one of\", color=red"));
 }
 
+TEST_CASE("A run that waits for any of several locks is shown once, with edges to its contenders") {
+  const auto waiter = [](std::int64_t session, const std::vector<std::string>& others) {
+    lock::QueueEntry entry = Contender(
+        OurName("b7", "lock-", 1), 3,
+        lock::FormatContenderData({.host = "b7", .pid = 7, .command = "train.sh", .any = others}));
+    entry.stat.ephemeral_owner = session;
+    return entry;
+  };
+  const lock::QueueEntry holder = Contender(OurName("b8", "lock-", 0), 1, Says("make"));
+  CHECK_THAT(Render({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
+                     Found({.path = "/b", .entries = {holder, waiter(7, {"/a"})}})}),
+             Catch::Contains("    n3 [label=\"2 waiting exclusive\\nb7:7 train.sh\"];\n"
+                             "  }\n"
+                             "  n5 [label=\"any of 2\\nb7:7 train.sh\", shape=ellipse];\n"
+                             "  n5 -> n1 [label=\"or\", style=dotted];\n"
+                             "  n5 -> n3 [label=\"or\", style=dotted];\n"
+                             "  n1 -> n0 [label=\"waits for\"];\n"
+                             "  n3 -> n2 [label=\"waits for\"];\n"));
+  // Others are below another path, or of another session.
+  CHECK_THAT(Render({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
+                     Found({.path = "/b", .entries = {holder, waiter(8, {"/a"})}})}),
+             Catch::Contains("  n5 -> n1 [label=\"or\", style=dotted];\n"
+                             "  n4 [label=\"not shown\", shape=plaintext];\n"
+                             "  n5 -> n4 [label=\"or\", style=dotted];\n") &&
+                 Catch::Contains("  n6 -> n3 [label=\"or\", style=dotted];\n") &&
+                 !Catch::Contains("n5 -> n3"));
+}
+
+TEST_CASE("A run that waits for any of several locks is red if all of them are deadlocked") {
+  const std::string first = OurName("b7", "lock-", 0);
+  const std::string second = OurName("b7", "lock-", 1);
+  const std::string third = OurName("b7", "lock-", 2);
+  // The holder of /c waits for /a or /b. The holder of /a wants /c, the one of /b too if `both`.
+  const auto graph = [&](bool both) {
+    const auto waiter = [&](const std::string& other) {
+      lock::QueueEntry entry =
+          Contender(second, 4,
+                    lock::FormatContenderData(
+                        {.host = "b9", .pid = 9, .under = {"/c/" + first}, .any = {other}}));
+      entry.stat.ephemeral_owner = 9;
+      return entry;
+    };
+    lock::LockSurvey wanted{.path = "/c", .entries = {Contender(first, 3, Says("outer"))}};
+    wanted.entries.push_back(Contender(second, 5, Says("one", {"/a/" + first})));
+    if (both) wanted.entries.push_back(Contender(third, 6, Says("two", {"/b/" + first})));
+    return Render(
+        {Found({.path = "/a", .entries = {Contender(first, 1, Says("one")), waiter("/b")}}),
+         Found({.path = "/b", .entries = {Contender(first, 2, Says("two")), waiter("/a")}}),
+         Found(wanted)});
+  };
+  CHECK_THAT(graph(false), !Catch::Contains("red") &&
+                               Catch::Contains("n4 -> n7 [label=\"runs\", style=dashed];"));
+  const std::string both = graph(true);
+  CHECK_THAT(both, Catch::Contains("label=\"1 deadlock, in red\""));
+  for (const char* const red : {"n8 [label=\"any of 2\\nb9:9 (zklock)\", shape=ellipse, color=red",
+                                "n4 -> n8 [label=\"runs\", style=dashed, color=red",
+                                "n8 -> n1 [label=\"or\", style=dotted, color=red",
+                                "n8 -> n3 [label=\"or\", style=dotted, color=red"}) {
+    CHECK_THAT(both, Catch::Contains(red));
+  }
+}
+
 TEST_CASE("A reservation is shown as a holder, and waits for nothing of the process that made it") {
   const auto says = [] {
     return lock::FormatContenderData({.host = "web1",

@@ -36,14 +36,35 @@ ContenderView Of(ContenderView view, int pid) {
   return view;
 }
 
-std::vector<WaitEdge> Waits(const std::vector<ContenderView>& views) {
+/// A contender of the run with this session, which takes any one of several LOCKs.
+ContenderView AnyOf(ContenderView view, std::int64_t session,
+                    const std::vector<std::string>& others) {
+  view.session = session;
+  view.data.any = others;
+  return view;
+}
+
+WaitGraph Graph(const std::vector<ContenderView>& views) {
   std::vector<const ContenderView*> contenders;
   for (const ContenderView& view : views) contenders.push_back(&view);
   return FindWaits(contenders);
 }
 
+std::vector<WaitEdge> Waits(const std::vector<ContenderView>& views) { return Graph(views).edges; }
+
 using Edges = std::vector<WaitEdge>;
 using Circles = std::vector<std::size_t>;
+
+Circles CirclesOf(std::size_t nodes, const Edges& edges) {
+  return FindCycles({.nodes = nodes, .edges = edges});
+}
+
+/// Of the contenders alone.
+Circles CirclesOf(const std::vector<ContenderView>& views) {
+  Circles circles = FindCycles(Graph(views));
+  circles.resize(views.size());
+  return circles;
+}
 
 }  // namespace
 
@@ -72,36 +93,114 @@ TEST_CASE("Two nested callers in opposite orders are a cycle") {
   const std::vector<ContenderView> views{Holder("/a/1"), Under(Waiter("/a/2", "1"), {"/b/1"}),
                                          Under(Waiter("/b/2", "1"), {"/a/1"}), Holder("/b/1"),
                                          Waiter("/b/3", "2")};
-  CHECK(FindCycles(views.size(), Waits(views)) == Circles{1, 1, 1, 1, 0});
+  CHECK(CirclesOf(views) == Circles{1, 1, 1, 1, 0});
 }
 
 TEST_CASE("Cycles are numbered, and chains are not cycles") {
-  CHECK(FindCycles(6, {{0, 1, Reason::kQueue},
-                       {1, 0, Reason::kNested},
-                       {2, 0, Reason::kQueue},
-                       {3, 4, Reason::kQueue},
-                       {4, 5, Reason::kNested},
-                       {5, 3, Reason::kQueue}}) == Circles{1, 1, 0, 2, 2, 2});
-  CHECK(FindCycles(0, {}).empty());
+  CHECK(CirclesOf(6, {{0, 1, Reason::kQueue},
+                      {1, 0, Reason::kNested},
+                      {2, 0, Reason::kQueue},
+                      {3, 4, Reason::kQueue},
+                      {4, 5, Reason::kNested},
+                      {5, 3, Reason::kQueue}}) == Circles{1, 1, 0, 2, 2, 2});
+  CHECK(CirclesOf(0, {}).empty());
 }
 
 TEST_CASE("A waiter for any of several is stuck if all of them are") {
   // 0 waits for 1 or 2; 1 waits for 0.
   const Edges one{{0, 1, Reason::kPermit}, {0, 2, Reason::kPermit}, {1, 0, Reason::kNested}};
-  CHECK(FindCycles(3, one) == Circles{0, 0, 0});
+  CHECK(CirclesOf(3, one) == Circles{0, 0, 0});
   Edges both = one;
   both.push_back({2, 0, Reason::kNested});
-  CHECK(FindCycles(3, both) == Circles{1, 1, 1});
+  CHECK(CirclesOf(3, both) == Circles{1, 1, 1});
   // 2 is in another cycle and will never continue. A waiter for a stuck contender is in no cycle.
   Edges two = one;
   two.insert(two.end(), {{2, 3, Reason::kQueue}, {3, 2, Reason::kNested}, {4, 0, Reason::kQueue}});
-  const Circles circles = FindCycles(5, two);
+  const Circles circles = CirclesOf(5, two);
   CHECK(circles[0] == circles[1]);
   CHECK(circles[2] == circles[3]);
   CHECK(circles[0] != 0);
   CHECK(circles[2] != 0);
   CHECK(circles[0] != circles[2]);
   CHECK(circles[4] == 0);
+}
+
+TEST_CASE("A run that takes any of several locks is one node, which leads to its contenders") {
+  const std::vector<ContenderView> views{
+      Holder("/a/1"),
+      Holder("/b/1"),
+      Holder("/c/1"),
+      Under(AnyOf(Waiter("/a/2", "1"), 7, {"/b"}), {"/c/1"}),
+      Under(AnyOf(Waiter("/b/2", "1"), 7, {"/a"}), {"/c/1"}),
+  };
+  const WaitGraph graph = Graph(views);
+  CHECK(graph.not_found == 5);
+  CHECK(graph.nodes == 7);
+  CHECK(graph.edges == Edges{{6, 3, Reason::kAny},
+                             {6, 4, Reason::kAny},
+                             {3, 0, Reason::kQueue},
+                             {2, 6, Reason::kNested},
+                             {4, 1, Reason::kQueue}});
+}
+
+/// The holder of c waits for any of a and b. That of a waits for c, that of b if `both`.
+std::vector<ContenderView> WaitingForAny(bool both) {
+  std::vector<ContenderView> views{
+      Holder("/a/1"), Under(AnyOf(Waiter("/a/2", "1"), 7, {"/b"}), {"/c/1"}),
+      Holder("/b/1"), Under(AnyOf(Waiter("/b/2", "1"), 7, {"/a"}), {"/c/1"}),
+      Holder("/c/1"), Under(Waiter("/c/2", "1"), {"/a/1"}),
+  };
+  if (both) views.push_back(Under(Waiter("/c/3", "2"), {"/b/1"}));
+  return views;
+}
+
+TEST_CASE("A run that takes any of several locks is stuck if all its queues are") {
+  CHECK(CirclesOf(WaitingForAny(false)) == Circles(6));
+  CHECK(CirclesOf(WaitingForAny(true)) == Circles(7, 1));
+}
+
+TEST_CASE("A run is not stuck if one of its contenders was not found") {
+  auto views = WaitingForAny(true);
+  views[1].data.any = views[3].data.any = {"/a", "/d"};
+  CHECK(CirclesOf(views) == Circles(7));
+}
+
+TEST_CASE("A contender of another session is no way out, whatever it claims") {
+  // A stranger waits in a free queue, and claims to be of the run that waits for a or b.
+  auto views = WaitingForAny(true);
+  ContenderView stranger = Under(Waiter("/d/2", "1"), {"/c/1"});
+  views.insert(views.end(), {Holder("/d/1"), AnyOf(Of(stranger, 7), 666, {"/a", "/b"})});
+  Circles expected(7, 1);
+  expected.resize(9);
+  CHECK(CirclesOf(views) == expected);
+}
+
+TEST_CASE("A run that may take another lock does not hide a deadlock after it in a queue") {
+  // 0 holds a and waits in b for 3; that holds b and waits in a, after a run that may take c.
+  const std::vector<ContenderView> views{Holder("/a/1"),
+                                         AnyOf(Waiter("/a/2", "1"), 7, {"/c"}),
+                                         Under(Waiter("/a/3", "2"), {"/b/1"}),
+                                         Holder("/b/1"),
+                                         Under(Waiter("/b/2", "1"), {"/a/1"}),
+                                         Holder("/c/1"),
+                                         AnyOf(Waiter("/c/2", "1"), 7, {"/a"})};
+  // It is not deadlocked itself.
+  CHECK(CirclesOf(views) == Circles{1, 0, 1, 1, 1, 0, 0});
+}
+
+TEST_CASE("A run that has one of its locks waits for no other") {
+  // Its command holds a. The contender in b is left over, and the holder of b waits for a.
+  const auto of_run = [](ContenderView view, const std::string& other) {
+    return Under(AnyOf(Of(std::move(view), 7), 7, {other}), {"/c/1"});
+  };
+  const std::vector<ContenderView> views{of_run(Holder("/a/1"), "/b"),
+                                         Under(Waiter("/a/2", "1"), {"/b/1"}), Holder("/b/1"),
+                                         of_run(Waiter("/b/2", "1"), "/a"), Holder("/c/1")};
+  CHECK(CirclesOf(views) == Circles(5));
+  CHECK(Waits(views) == Edges{{4, 0, Reason::kNested},
+                              {1, 0, Reason::kQueue},
+                              {2, 1, Reason::kNested},
+                              {3, 2, Reason::kQueue}});
 }
 
 TEST_CASE("A deadlock is named by those who hold, and counted by lock") {
@@ -148,7 +247,7 @@ TEST_CASE("A long queue is handled") {
   constexpr std::size_t kLong = 100000;
   for (std::size_t i = 1; i < kLong; ++i) edges.push_back({i, i - 1, Reason::kQueue});
   edges.push_back({0, kLong - 1, Reason::kNested});
-  const Circles circles = FindCycles(kLong, edges);
+  const Circles circles = CirclesOf(kLong, edges);
   CHECK(circles.front() == 1);
   CHECK(circles.back() == 1);
 }
