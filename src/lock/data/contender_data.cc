@@ -55,9 +55,11 @@ std::string Format(const ContenderData& data, std::size_t most_text, bool with_a
   Put(object, "startTime", data.start_time);
   Put(object, "command", data.command, most_text);
   Put(object, "label", data.label, most_text);
-  const std::vector<std::string> under = Innermost(data.under);
-  if (!under.empty()) object["under"] = under;
   if (with_any) object["any"] = data.any;
+  // Without that list, all contenders of the run would seem to have to hold before the locks under
+  // which it runs are released.
+  const std::vector<std::string> under = Innermost(data.under);
+  if (!under.empty() && (with_any || data.any.empty())) object["under"] = under;
   Put(object, "pidNamespace", data.pid_namespace);
   Put(object, "contained", data.contained);
   if (data.owner) {

@@ -69,7 +69,7 @@ struct ContenderData {
   std::vector<std::string> under{};
 
   /// With --any: the paths on the servers of the other LOCKs, any of which the run takes instead of
-  /// this one. All of them, or none.
+  /// this one. If they do not fit, neither these nor `under` are written.
   std::vector<std::string> any{};
 
   friend bool operator==(const ContenderData&, const ContenderData&) = default;

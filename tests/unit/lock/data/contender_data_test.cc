@@ -208,6 +208,14 @@ TEST_CASE("The other locks of which any one will do are all written, or none of 
   CHECK(read({std::string(4000, '\x01')}).any.empty());
 }
 
+TEST_CASE("A contender whose list of other locks is left out says nothing of outer locks either") {
+  const auto under = [](const std::string& other) {
+    return ParseContenderData(FormatContenderData({.under = {"/a"}, .any = {other}}))->under;
+  };
+  CHECK(under("/b") == std::vector<std::string>{"/a"});
+  CHECK(under(std::string(5000, 'b')).empty());
+}
+
 TEST_CASE("A list of more other locks than a run may have is ignored") {
   const auto parsed = [](std::size_t count) {
     std::string text = R"({"host":"h","any":["/0")";
