@@ -26,6 +26,11 @@ constexpr std::int32_t kMostSkipped = 500;
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
+// Of CreateAll(), for each contender.
+constexpr std::size_t kStepsOfCreate = 4;
+// The number in the name of a sequential znode, which may be negative, and the null character.
+constexpr std::size_t kNumberSpace = 12;
+
 NodeStat ToNodeStat(const Stat* stat) {
   if (stat == nullptr) return {};
   return {.created_zxid = stat->czxid,
@@ -105,13 +110,14 @@ struct SessionRequests::Pending {
   std::string_view operation;
   std::string fields;  // of the answer
   std::function<int(Pending&, zhandle_t*)> send;
-  std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>,
-               Done<AclReply>>
+  std::variant<Done<Reply>, Done<CreateReply>, Done<CreateAllReply>, Done<SetReply>, Done<GetReply>,
+               Done<ListReply>, Done<AclReply>>
       done;
   std::function<void()> deliver;
   // The library reads and writes these until the answer to a multi arrives.
   std::vector<std::string> paths;
   std::vector<std::string> data;
+  std::vector<std::string> created;  // paths, each ended by a null character
   std::vector<zoo_op_t> operations;
   std::vector<zoo_op_result_t> results;
   Stat stat{};
@@ -183,6 +189,23 @@ struct SessionRequests::Pending {
     Complete(data, result, reply);
   }
 
+  static void OnAllCreated(int result, const void* data) {
+    const Pending& request = Of(data);
+    CreateAllReply reply;
+    if (result == ZOK) {
+      reply.stat = ToNodeStat(&request.stat);
+      for (const std::string& path : request.created) reply.paths.emplace_back(path.c_str());
+    } else {
+      const auto failed = std::find_if(
+          request.results.begin(), request.results.end(),
+          [](const auto& one) { return one.err != ZOK && one.err != ZRUNTIMEINCONSISTENCY; });
+      const auto before = static_cast<std::size_t>(failed - request.results.begin());
+      reply.failed = std::min(before / kStepsOfCreate, request.created.size() - 1);
+      reply.may_not_delete = before % kStepsOfCreate == kStepsOfCreate - 1;
+    }
+    Complete(data, result, std::move(reply));
+  }
+
   static void OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
                            void* self) {
     // The library also reports the connection's end to every watcher; that is reported once
@@ -223,9 +246,9 @@ struct SessionRequests::Pending {
       request.fields += one.type == ZOO_CREATE_OP ? 's' : one.type == ZOO_SETDATA_OP ? 'S' : '-';
     }
     const bool is_stamp = std::holds_alternative<Done<SetReply>>(request.done);
+    const auto completion = is_stamp ? OnStamped : request.created.empty() ? OnDone : OnAllCreated;
     return zoo_amulti(handle, static_cast<int>(request.operations.size()),
-                      request.operations.data(), request.results.data(),
-                      is_stamp ? OnStamped : OnDone, &request);
+                      request.operations.data(), request.results.data(), completion, &request);
   }
 };
 
@@ -395,6 +418,36 @@ void SessionRequests::Create(const std::string& path, const std::string& data, N
   Request(std::move(pending));
 }
 
+void SessionRequests::CreateAll(const std::vector<NewContender>& contenders,
+                                const std::string& scratch, Done<CreateAllReply> done) {
+  auto pending = std::make_unique<Pending>("CreateAll", "", std::move(done));
+  pending->is_write = true;
+  pending->commits = true;
+  for (const NewContender& one : contenders) {
+    pending->paths.push_back(one.parent + "/" + one.prefix);
+    pending->paths.push_back(one.parent + "/" + scratch);
+    pending->data.push_back(one.data);
+    pending->created.emplace_back(pending->paths[pending->paths.size() - 2].size() + kNumberSpace,
+                                  '\0');
+  }
+  pending->SetOperations(contenders.size() * kStepsOfCreate);
+  zoo_op_t* operation = pending->operations.data();
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    const char* const path = pending->paths[2 * i].c_str();
+    const char* const other = pending->paths[2 * i + 1].c_str();
+    const std::string& data = pending->data[i];
+    std::string& created = pending->created[i];
+    zoo_create_op_init(operation++, path, data.data(), static_cast<int>(data.size()),
+                       ToAclVector(access_.acl), ZOO_EPHEMERAL_SEQUENTIAL, created.data(),
+                       static_cast<int>(created.size()));
+    // As in Stamp(). All znodes of one transaction have the same metadata.
+    zoo_create_op_init(operation++, other, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, nullptr, 0);
+    zoo_set_op_init(operation++, other, "", 0, -1, &pending->stat);
+    zoo_delete_op_init(operation++, other, -1);
+  }
+  Request(std::move(pending));
+}
+
 void SessionRequests::Get(const std::string& path, Watch watch, Done<GetReply> done) {
   auto pending = std::make_unique<Pending>("Get", "bS", std::move(done));
   pending->send = [=, this](Pending& request, zhandle_t* handle) {
@@ -438,6 +491,17 @@ void SessionRequests::Delete(const std::string& path, std::int32_t version, Done
   pending->send = [=](Pending& request, zhandle_t* handle) {
     return zoo_adelete(handle, path.c_str(), version, Pending::OnDone, &request);
   };
+  Request(std::move(pending));
+}
+
+void SessionRequests::DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>("DeleteAll", "", std::move(done));
+  pending->is_write = true;
+  pending->paths = paths;
+  pending->SetOperations(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    zoo_delete_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
+  }
   Request(std::move(pending));
 }
 

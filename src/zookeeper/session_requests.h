@@ -29,10 +29,13 @@ class SessionRequests : public Store {
   [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
   void Create(const std::string& path, const std::string& data, NodeKind kind,
               Done<CreateReply> done) override;
+  void CreateAll(const std::vector<NewContender>& contenders, const std::string& scratch,
+                 Done<CreateAllReply> done) override;
   void Get(const std::string& path, Watch watch, Done<GetReply> done) override;
   void List(const std::string& path, Watch watch, Done<ListReply> done) override;
   void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
   void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
+  void DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            Done<SetReply> done) override;
   void Write(const std::vector<DataWrite>& writes, Done<Reply> done) override;

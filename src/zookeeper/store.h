@@ -56,6 +56,12 @@ struct CreateReply : Reply {
   std::string path;
   NodeStat stat;
 };
+struct CreateAllReply : Reply {
+  std::vector<std::string> paths;
+  NodeStat stat;                ///< of each of them
+  std::size_t failed = 0;       ///< the first one that was refused
+  bool may_not_delete = false;  ///< because it could not be deleted
+};
 struct SetReply : Reply {
   NodeStat stat;
 };
@@ -119,6 +125,13 @@ struct DataWrite {
   std::int32_t version = 0;  ///< that the data must still have
 };
 
+/// An ephemeral sequential znode, for Store::CreateAll().
+struct NewContender {
+  std::string parent;
+  std::string prefix;  ///< of its name
+  std::string data;
+};
+
 /// Whether the servers shall send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
@@ -172,12 +185,19 @@ class Store {
 
   virtual void Create(const std::string& path, const std::string& data, NodeKind kind,
                       Done<CreateReply> done) = 0;
+  /// One transaction, done as a whole or not at all: creates all `contenders`, whose parents
+  /// differ. Fails with kNoAuth unless all of them could be deleted as well. Each parent has a
+  /// znode `scratch` meanwhile, which nobody sees.
+  virtual void CreateAll(const std::vector<NewContender>& contenders, const std::string& scratch,
+                         Done<CreateAllReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
   /// Whether the znode exists. Unlike with the two above, a watch is also set if it does not.
   virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
   /// kBadVersion unless the data still has this version. kAnyVersion: in any case.
   virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
+  /// One transaction: deletes all `paths`. kNoNode if one of them is gone; then nothing is done.
+  virtual void DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   /// Replaces the data. kBadVersion unless it still has this version. kAnyVersion: in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;

@@ -240,17 +240,23 @@ void FakeStore::Send(const std::string& what, bool commits, zookeeper::Done<R> d
   log_.push_back(what);
 }
 
+/// Why the servers refuse to create a child of `parent`.
+Error FakeStore::RefusalToCreate(const std::string& parent) const {
+  const auto node = servers_.nodes.find(parent);
+  if (node == servers_.nodes.end()) return Error::kNoNode;
+  if (!node->second.writable) return Error::kNoAuth;
+  if (node->second.owner != 0) return Error::kNoChildrenForEphemerals;
+  return servers_.IsFull(parent) ? Error::kQuotaExceeded : Error::kNone;
+}
+
 void FakeStore::Create(const std::string& path, const std::string& data, NodeKind kind,
                        zookeeper::Done<CreateReply> done) {
   Send<CreateReply>("create " + path, true, std::move(done), [=, this](CreateReply& reply) {
-    const auto parent = servers_.nodes.find(ParentOf(path));
     const bool is_container = kind == NodeKind::kContainer || kind == NodeKind::kSharedContainer;
     const bool is_known = is_container ? servers_.knows_containers : servers_.knows_create2;
     if (!is_known) return Error::kUnimplemented;
-    if (parent == servers_.nodes.end()) return Error::kNoNode;
-    if (!parent->second.writable) return Error::kNoAuth;
-    if (parent->second.owner != 0) return Error::kNoChildrenForEphemerals;
-    if (servers_.IsFull(ParentOf(path))) return Error::kQuotaExceeded;
+    const Error refusal = RefusalToCreate(std::string(ParentOf(path)));
+    if (refusal != Error::kNone) return refusal;
     const bool sequential = kind == NodeKind::kEphemeralSequential;
     if (!sequential && servers_.Has(path)) return Error::kNodeExists;
     const bool ephemeral = sequential || kind == NodeKind::kEphemeral;
@@ -259,6 +265,30 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
     reply.stat = StatOf(servers_.nodes.at(reply.path));
     return Error::kNone;
   });
+}
+
+void FakeStore::CreateAll(const std::vector<zookeeper::NewContender>& contenders,
+                          const std::string& /*scratch*/,
+                          zookeeper::Done<zookeeper::CreateAllReply> done) {
+  std::string text = "create all";
+  for (const auto& one : contenders) text += " " + one.parent;
+  Send<zookeeper::CreateAllReply>(
+      text, true, std::move(done), [=, this](zookeeper::CreateAllReply& reply) {
+        for (const auto& one : contenders) {
+          reply.may_not_delete = !may_delete;
+          const Error refusal = may_delete ? RefusalToCreate(one.parent) : Error::kNoAuth;
+          if (refusal != Error::kNone) return refusal;
+          ++reply.failed;
+        }
+        const std::int64_t zxid = servers_.zxid + 1;
+        for (const auto& one : contenders) {
+          reply.paths.push_back(
+              servers_.Put(one.parent + "/" + one.prefix, session_, true, one.data));
+          servers_.nodes.at(reply.paths.back()).czxid = zxid;
+        }
+        reply.stat = StatOf(servers_.nodes.at(reply.paths.back()));
+        return Error::kNone;
+      });
 }
 
 void FakeStore::Get(const std::string& path, Watch watch, zookeeper::Done<GetReply> done) {
@@ -301,6 +331,19 @@ void FakeStore::Delete(const std::string& path, std::int32_t version, zookeeper:
     }
     if (!servers_.Children(path).empty()) return Error::kNotEmpty;
     servers_.Remove(path);
+    return Error::kNone;
+  });
+}
+
+void FakeStore::DeleteAll(const std::vector<std::string>& paths, zookeeper::Done<Reply> done) {
+  std::string text = "delete all";
+  for (const std::string& path : paths) text += " " + path;
+  Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
+    for (const std::string& path : paths) {
+      if (!servers_.Has(path)) return Error::kNoNode;
+      if (!may_delete) return Error::kNoAuth;
+    }
+    for (const std::string& path : paths) servers_.Remove(path);
     return Error::kNone;
   });
 }

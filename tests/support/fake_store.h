@@ -168,6 +168,8 @@ class FakeStore final : public zookeeper::Store {
   [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
   void Create(const std::string& path, const std::string& data, zookeeper::NodeKind kind,
               zookeeper::Done<zookeeper::CreateReply> done) override;
+  void CreateAll(const std::vector<zookeeper::NewContender>& contenders, const std::string& scratch,
+                 zookeeper::Done<zookeeper::CreateAllReply> done) override;
   void Get(const std::string& path, zookeeper::Watch watch,
            zookeeper::Done<zookeeper::GetReply> done) override;
   void List(const std::string& path, zookeeper::Watch watch,
@@ -176,6 +178,8 @@ class FakeStore final : public zookeeper::Store {
               zookeeper::Done<zookeeper::Reply> done) override;
   void Delete(const std::string& path, std::int32_t version,
               zookeeper::Done<zookeeper::Reply> done) override;
+  void DeleteAll(const std::vector<std::string>& paths,
+                 zookeeper::Done<zookeeper::Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            zookeeper::Done<zookeeper::SetReply> done) override;
   void Write(const std::vector<zookeeper::DataWrite>& writes,
@@ -209,6 +213,7 @@ class FakeStore final : public zookeeper::Store {
   };
 
   [[nodiscard]] zookeeper::Error Refusal(const std::vector<zookeeper::DataWrite>& writes) const;
+  [[nodiscard]] zookeeper::Error RefusalToCreate(const std::string& parent) const;
   template <typename R>
   void Send(const std::string& what, bool commits, zookeeper::Done<R> done,
             std::function<zookeeper::Error(R&)> act);

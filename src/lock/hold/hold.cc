@@ -161,7 +161,16 @@ void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& p
       }));
 }
 
+/// All of them in one transaction, unless one is gone already: others then wait for one commit.
 void Hold::DeletePassed() {
+  if (passed_.size() < 2) return DeletePassedSingly();
+  store_.DeleteAll(passed_, scope_.Wrap([this](const zookeeper::Reply& reply) {
+    if (reply.error == Error::kNone) return passed_.clear();
+    if (!IsLost(reply.error)) DeletePassedSingly();
+  }));
+}
+
+void Hold::DeletePassedSingly() {
   for (const std::string& path : passed_) {
     store_.Delete(path, zookeeper::kAnyVersion,
                   scope_.Wrap([this, path](const zookeeper::Reply& reply) {

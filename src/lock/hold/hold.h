@@ -104,6 +104,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void OnHeartbeat(const zookeeper::Reply& reply);
   void WatchTickets();
   void DeletePassed();
+  void DeletePassedSingly();
   void WatchTicket(const Ticket& ticket);
   void ReadLockVersion(Ticket& ticket);
   [[nodiscard]] std::vector<zookeeper::DataWrite> WritesFor(const Ticket& ticket,
