@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "base/end_cause.h"
-#include "lock/acquire/acquire_set.h"
 #include "lock/acquire/semaphore.h"
 #include "lock/data/contender_data.h"
 #include "lock/hold/hold.h"
@@ -16,6 +15,7 @@
 #include "lock/reserve/existing_reservations.h"
 #include "lock/reserve/make_reservations.h"
 #include "lock/reserve/release_reservation.h"
+#include "lock/several/acquire_set.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "simulation/life.h"
@@ -83,6 +83,9 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
   void OnQueued(const lock::Ticket& ticket) override {
     paths.push_back(ticket.path);
     world->Trace("{}: queued as {}", name_, ticket.path);
+  }
+  void OnOwnData(const std::string& /*contender*/, const std::string& data) override {
+    OnOwnData(data);
   }
   void OnOwnData(const std::string& data) override {
     const auto request = lock::FindReleaseRequest(data);

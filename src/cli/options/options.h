@@ -76,7 +76,10 @@ enum class ProgressStyle {
 struct RunOptions {
   ServerOptions server;
   Verbosity verbosity = Verbosity::kNormal;
-  std::vector<WantedLock> locks;  ///< by path, each once: the order in which all callers queue
+  /// Each once. By path, which is the order in which all callers queue; with `any` as they were
+  /// named, which is the order of preference.
+  std::vector<WantedLock> locks;
+  bool any = false;  ///< one of them is enough
   protocol::Dialect dialect = protocol::Dialect::kCurator;
   bool try_only = false;         ///< `try`, --nonblock, --wait 0
   std::optional<Duration> wait;  ///< none: no limit

@@ -19,6 +19,9 @@
 namespace zklock::cli {
 namespace {
 
+/// With --any. Each of the contenders names the others.
+constexpr std::size_t kMostAlternatives = 64;
+
 std::vector<std::string> ReadCommand(const OptionReader& reader,
                                      const std::optional<std::vector<std::string>>& command) {
   if (reader.WasGiven("--hold")) {
@@ -70,7 +73,18 @@ void RefusePartOfLock(const OptionReader& reader, const std::string& word,
   }
 }
 
-/// The LOCKs, each in its mode, in the order of their paths.
+/// With --any: the LOCKs in the order of preference.
+void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>& wanted) {
+  if (wanted.size() > kMostAlternatives) {
+    throw reader.Error(fmt::format(message::kManyAlternatives, kMostAlternatives, wanted.size()));
+  }
+  for (auto one = wanted.begin(); one != wanted.end(); ++one) {
+    if (std::find(wanted.begin(), one, *one) == one) continue;
+    throw reader.Error(fmt::format(message::kAlternativeTwice, one->path));
+  }
+}
+
+/// The LOCKs, each in its mode, in the order of their paths; with --any as they were named.
 std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcommand,
                                   const std::string& root) {
   std::vector<WantedLock> wanted;
@@ -88,6 +102,10 @@ std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcom
   if (subcommand != kTry) {
     add(reader.Value("--also-read").list, protocol::Mode::kRead);
     add(reader.Value("--also-write").list, protocol::Mode::kWrite);
+  }
+  if (reader.WasGiven("--any")) {
+    CheckAlternatives(reader, wanted);
+    return wanted;
   }
   std::sort(wanted.begin(), wanted.end(),
             [](const WantedLock& a, const WantedLock& b) { return a.path < b.path; });
@@ -112,6 +130,11 @@ void CheckDialect(const OptionReader& reader, const RunOptions& options) {
     reader.Reject("--dialect", message::kSimpleShared);
   }
   if (options.supersede || options.max_queue) reader.Reject("--dialect", message::kSimpleQueue);
+}
+
+void CheckAny(const OptionReader& reader, const RunOptions& options) {
+  if (!options.any || options.dialect != protocol::Dialect::kSimple) return;
+  reader.Reject("--dialect", fmt::format(message::kReserveDialect, "--any"));
 }
 
 void CheckIntervals(const OptionReader& reader, const RunOptions& options) {
@@ -222,6 +245,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   // A deadline that has passed at once would be noticed before the answer that the lock is free.
   if (options.try_only) options.wait.reset();
   CheckDialect(reader, options);
+  CheckAny(reader, options);
   CheckIntervals(reader, options);
   if (subcommand.bit != kRead) CheckHistory(reader, options);
   CheckMaxRun(reader, options);

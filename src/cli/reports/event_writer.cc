@@ -115,6 +115,10 @@ void EventWriter::OnEvent(const Event& event) {
     tickets_.insert_or_assign(reserved->Lock(), reserved->ticket);
   } else if (const auto* lost = std::get_if<PlaceLostEvent>(&event)) {
     tickets_.erase(lost->lock);
+  } else if (takes_one_ && std::holds_alternative<AcquiredEvent>(event)) {
+    locks_ = {std::get<AcquiredEvent>(event).Lock()};
+  } else if (takes_one_ && std::holds_alternative<AcquiredByOuterEvent>(event)) {
+    locks_ = {std::get<AcquiredByOuterEvent>(event).lock};
   }
   Write(event);
 }

@@ -35,9 +35,10 @@ struct EventContext {
 /// Events that do not fit are dropped whole, and counted in the next one that does.
 class EventWriter final : public EventListener, public EventSource {
  public:
-  /// `locks`: all LOCKs of the run, as the user knows them.
-  EventWriter(UniqueFd fd, std::vector<std::string> locks)
-      : fd_(std::move(fd)), writer_(fd_.get()), locks_(std::move(locks)) {}
+  /// `locks`: all LOCKs of the run, as the user knows them. `takes_one`: it acquires only one of
+  /// them, and all later events are about that one.
+  EventWriter(UniqueFd fd, std::vector<std::string> locks, bool takes_one = false)
+      : fd_(std::move(fd)), writer_(fd_.get()), locks_(std::move(locks)), takes_one_(takes_one) {}
 
   void OnEvent(const Event& event) override;
   /// At the end, when nothing is held any more: waits for the reader, but not for ever.
@@ -51,7 +52,8 @@ class EventWriter final : public EventListener, public EventSource {
 
   UniqueFd fd_;
   process::StreamWriter writer_;
-  const std::vector<std::string> locks_;
+  std::vector<std::string> locks_;
+  const bool takes_one_;
   std::map<std::string, lock::Ticket> tickets_;  // by LOCK
   std::size_t dropped_ = 0;
   std::optional<Event> last_dropped_;

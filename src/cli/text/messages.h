@@ -114,6 +114,8 @@ inline constexpr char kSimpleShared[] =
     "--dialect simple has neither readers nor writers: use exclusive or try";
 inline constexpr char kSimpleQueue[] =
     "--dialect simple has no queue: no --max-queue, no --supersede";
+inline constexpr char kManyAlternatives[] = "--any takes at most {} LOCKs, not {}";
+inline constexpr char kAlternativeTwice[] = "--any takes each LOCK once: {} is named twice";
 inline constexpr char kPermitsOneLock[] =
     "--permits takes one LOCK; use another run for the others";
 inline constexpr char kPermitsShared[] =

@@ -212,14 +212,20 @@ std::vector<DryRunRow> ResultRows(const RunOptions& options,
     rows.push_back({rows.empty() ? "result" : "", std::move(text)});
   };
   if (error != 0) add(fmt::format("would not run: {} (status {})", why, error));
+  const auto free = std::find_if(findings.begin(), findings.end(), [](const auto& one) {
+    return one.what == DryRunFinding::What::kFree;
+  });
+  const char* const at_once = options.hold              ? "would hold at once"
+                              : options.command.empty() ? "would reserve at once"
+                                                        : "would run at once";
+  if (error == 0 && options.any && free != findings.end()) {
+    add(fmt::format("{}, under {}", at_once, free->lock));
+    return rows;
+  }
   for (const DryRunFinding& finding : findings) {
     if (finding.what != DryRunFinding::What::kFree) add(ResultText(options, finding));
   }
-  if (rows.empty()) {
-    add(options.hold              ? "would hold at once"
-        : options.command.empty() ? "would reserve at once"
-                                  : "would run at once");
-  }
+  if (rows.empty()) add(at_once);
   return rows;
 }
 

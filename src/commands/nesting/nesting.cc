@@ -202,10 +202,20 @@ void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock,
                                        protocol::ModeName(mode), id));
 }
 
+bool AreAllHeldAbove(RunContext& context, const std::vector<cli::WantedLock>& wanted) {
+  const std::vector<protocol::HeldLock> held = AncestorHolds(getpid());
+  return std::all_of(wanted.begin(), wanted.end(), [&](const cli::WantedLock& one) {
+    return protocol::FindHeld(held, context.NameOf(one).path).has_value();
+  });
+}
+
 }  // namespace
 
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
                           pid_t beneficiary) {
+  const bool has_choice = context.options.any && wanted.size() > 1;
+  // It may wait for those that are not held above.
+  if (has_choice && context.options.no_nest && !AreAllHeldAbove(context, wanted)) return;
   for (auto one = wanted.begin(); one != wanted.end();) {
     const lock::LockName lock = context.NameOf(*one);
     if (context.options.permits) RequireFreePermit(context, lock);
@@ -215,6 +225,7 @@ void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wan
     if (inherited.link) {
       context.ancestors.Add(inherited.ticket, std::move(inherited.link));
       context.events.Publish(cli::AcquiredByOuterEvent{one->path});
+      if (has_choice) return wanted.clear();
       one = wanted.erase(one);
     } else {
       ++one;

@@ -22,9 +22,21 @@ std::vector<std::string> InheritedContenders() {
   return paths;
 }
 
-lock::ContenderData DataFor(const cli::RunOptions& options, protocol::Mode mode,
+/// With --any: the other LOCKs that our run queues for.
+std::vector<std::string> AlternativesTo(const cli::WantedLock& wanted,
+                                        const cli::RunOptions& options) {
+  std::vector<std::string> paths;
+  if (!options.any || options.try_only) return paths;
+  for (const cli::WantedLock& one : options.locks) {
+    if (one.path == wanted.path) continue;
+    paths.push_back(lock::LockName::In(options.server.servers.chroot, one.path).path);
+  }
+  return paths;
+}
+
+lock::ContenderData DataFor(const cli::RunOptions& options, const cli::WantedLock& wanted,
                             const process::Identity& self) {
-  return {.mode = mode,
+  return {.mode = wanted.mode,
           .host = self.host,
           .user = self.user,
           .pid = self.pid,
@@ -33,7 +45,8 @@ lock::ContenderData DataFor(const cli::RunOptions& options, protocol::Mode mode,
           .label = options.label,
           .pid_namespace = self.pid_namespace,
           .preempts = options.preempt != cli::Preempt::kNobody,
-          .under = InheritedContenders()};
+          .under = InheritedContenders(),
+          .any = AlternativesTo(wanted, options)};
 }
 
 }  // namespace
@@ -43,9 +56,9 @@ std::optional<std::string> GetEnvironment(const char* name) {
   return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
+std::string ContenderDataFor(const cli::RunOptions& options, const cli::WantedLock& wanted,
                              const process::Identity& self, bool contained) {
-  lock::ContenderData data = DataFor(options, mode, self);
+  lock::ContenderData data = DataFor(options, wanted, self);
   data.reserve = options.reserve;
   if (!data.reserve.empty()) data.reserve_reason = options.reserve_reason;
   if (options.command.empty()) return lock::FormatContenderData(data);
@@ -60,9 +73,9 @@ std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode
   return lock::FormatContenderData(data);
 }
 
-std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
+std::string KeeperDataFor(const cli::RunOptions& options, const cli::WantedLock& wanted,
                           const KeeperIdentity& keeper) {
-  lock::ContenderData data = DataFor(options, mode, keeper.self);
+  lock::ContenderData data = DataFor(options, wanted, keeper.self);
   data.command = keeper.owner.name();
   data.owner = lock::OwnerData{keeper.owner.id().pid, keeper.owner.id().start_time, keeper.socket};
   return lock::FormatContenderData(data);

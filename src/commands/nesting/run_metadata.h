@@ -17,9 +17,10 @@ namespace zklock::commands {
 /// A variable of our own environment.
 [[nodiscard]] std::optional<std::string> GetEnvironment(const char* name);
 
-/// The data of our contender, which everyone who can read the LOCK can read. `contained`: the
-/// command gets a cgroup of its own.
-[[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
+/// The data of our contender in `wanted`, which everyone who can read the LOCK can read.
+/// `contained`: the command gets a cgroup of its own.
+[[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options,
+                                           const cli::WantedLock& wanted,
                                            const process::Identity& self, bool contained);
 
 struct KeeperIdentity {
@@ -28,7 +29,8 @@ struct KeeperIdentity {
   const std::string& socket;  ///< where it answers what runs below the owner
 };
 /// The same for a keeper's contender.
-[[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
+[[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options,
+                                        const cli::WantedLock& wanted,
                                         const KeeperIdentity& keeper);
 
 /// The command's environment: our own, and the contenders that it runs under: `own`, which `self`

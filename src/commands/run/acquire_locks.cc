@@ -81,7 +81,7 @@ class LockAcquisition {
       TryForkGuard();
     };
     if (task_.command != nullptr) {
-      hooks.on_progress = [this](const lock::AcquireSet& acquire) {
+      hooks.on_progress = [this](const lock::Acquisition& acquire) {
         task_.command->OnProgress(acquire, session_driver_->session());
       };
     }
@@ -105,7 +105,7 @@ class LockAcquisition {
           .mode = wanted.mode,
           .dialect = options.dialect,
           .host = context_.Self().host,
-          .data = task_.contender_data(wanted.mode),
+          .data = task_.contender_data(wanted),
           .try_only = options.try_only,
           .wait = WaitLeft(),
           .max_queue = options.max_queue,
@@ -155,11 +155,8 @@ class LockAcquisition {
 
   /// The LOCKs that are queued for.
   [[nodiscard]] std::string DisplayPath() const {
-    std::string locks;
-    for (const cli::WantedLock& wanted : wanted_) {
-      locks += (locks.empty() ? "" : ", ") + wanted.path;
-    }
-    return locks;
+    const bool has_choice = context_.options.any && wanted_.size() > 1;
+    return (has_choice ? "any of " : "") + DisplayPaths(wanted_);
   }
 
   /// A keeper holds a LOCK for the beneficiary.
@@ -183,7 +180,7 @@ class LockAcquisition {
       throw;
     }
     context_.events.Publish(cli::AcquiredByOuterEvent{found.holder.lock.display_path()});
-    wanted_.erase(wanted);
+    context_.options.any ? wanted_.clear() : void(wanted_.erase(wanted));
   }
 
   /// Closes the session, and ends the guard that would have closed it.

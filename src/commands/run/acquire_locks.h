@@ -24,7 +24,7 @@ struct AcquireTask {
   /// left out: it is that shell's already.
   bool depends_on_existing_holds = false;
   /// What to write in the contenders.
-  std::function<std::string(protocol::Mode)> contender_data;
+  std::function<std::string(const cli::WantedLock&)> contender_data;
   /// Asked after each event of the wait: nobody wants the locks any more. May be empty.
   std::function<bool()> is_cancelled{};
   /// Is forked on the way, with its guard, so that it can begin as soon as the locks are held. May

@@ -383,9 +383,10 @@ int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
       why = context.report.last_line();
     }
   }
-  const bool is_free = std::all_of(findings.begin(), findings.end(), [](const Finding& one) {
-    return one.what == Finding::What::kFree;
-  });
+  const auto is_one_free = [](const Finding& one) { return one.what == Finding::What::kFree; };
+  const bool is_free = context.options.any && !findings.empty()
+                           ? std::any_of(findings.begin(), findings.end(), is_one_free)
+                           : std::all_of(findings.begin(), findings.end(), is_one_free);
   Print("\n", context.signals, context.report);
   PrintRows(context, cli::ResultRows(context.options, findings, status, why));
   context.report.WriteKept(why);  // the result has it

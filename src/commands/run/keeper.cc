@@ -106,8 +106,8 @@ class Keeper {
         context_,
         {.beneficiary = owner_.id().pid,
          .contender_data =
-             [this](protocol::Mode mode) {
-               return KeeperDataFor(context_.options, mode, {context_.Self(), owner_, socket_});
+             [this](const cli::WantedLock& wanted) {
+               return KeeperDataFor(context_.options, wanted, {context_.Self(), owner_, socket_});
              },
          .is_cancelled =
              [this] {

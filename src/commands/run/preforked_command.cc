@@ -70,7 +70,7 @@ void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
   if (session.IsHandshaking()) TryPrepare(session.lease().timeout());
 }
 
-void PreforkedCommand::OnProgress(const lock::AcquireSet& acquire,
+void PreforkedCommand::OnProgress(const lock::Acquisition& acquire,
                                   const zookeeper::Session& session) {
   if (acquire.IsNearTurn() || (is_early_ && session.IsHandshaking())) {
     TryPrepare(session.lease().timeout());

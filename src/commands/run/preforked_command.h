@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "commands/session/run_context.h"
-#include "lock/acquire/acquire_set.h"
+#include "lock/several/acquisition.h"
 #include "process/guard/supervisor.h"
 #include "process/tree/cgroup.h"
 #include "process/tree/command_spec.h"
@@ -49,7 +49,7 @@ class PreforkedCommand {
   void PrepareEarly(const zookeeper::Session& session);
   /// After each event of the wait: forks the two when our turn is near, and ends them when it is
   /// far.
-  void OnProgress(const lock::AcquireSet& acquire, const zookeeper::Session& session);
+  void OnProgress(const lock::Acquisition& acquire, const zookeeper::Session& session);
   /// When a contender is about to be created: forks the two unless that has been done, and waits
   /// until the guard has left the process group.
   void OnJoining(const zookeeper::Session& session);

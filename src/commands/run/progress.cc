@@ -1,5 +1,7 @@
 #include "commands/run/progress.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -72,6 +74,8 @@ void Progress::OnEvent(const cli::Event& event) {
     waiting_ = 0;
     position_.reset();
   } else if (const auto* waiting = std::get_if<cli::WaitingEvent>(&event)) {
+    const bool is_another = waiting_since_ && waiting->lock != lock_;
+    if (is_another && alternatives_ > 1 && waiting->ahead >= ahead_) return;
     ahead_ = waiting->ahead;
     waiting_ = waiting->waiting;
     is_first_ = false;
@@ -176,7 +180,8 @@ std::size_t Progress::LiveColumns() const {
 
 cli::ProgressView Progress::View() const {
   const TimePoint now = clock_.Now();
-  cli::ProgressView view{.lock = lock_,
+  const std::string choice = alternatives_ > 1 ? fmt::format(" (any of {})", alternatives_) : "";
+  cli::ProgressView view{.lock = lock_ + choice,
                          .waited = now - *waiting_since_,
                          .ahead = waiting_,
                          .is_first = is_first_,

@@ -48,6 +48,9 @@ class Progress final : public cli::EventListener, public EventSource {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// One of so many LOCKs is waited for: shows the one whose queue is the shortest.
+  void SetAlternatives(std::size_t count) { alternatives_ = count; }
+
   void OnEvent(const cli::Event& event) override;
   /// The wait is over. In plain lines this is said only if the wait was.
   void OnAcquired(const std::string& locks);
@@ -87,6 +90,7 @@ class Progress final : public cli::EventListener, public EventSource {
   std::map<std::string, QueuedTicket> tickets_;    // by LOCK
   std::string lock_;                               // the one that we wait for
   std::optional<lock::FindQueuePosition> lookup_;  // in its queue
+  std::size_t alternatives_ = 1;
   std::optional<TimePoint> waiting_since_;
   std::size_t ahead_ = 0;               // contenders, holders too
   std::optional<std::size_t> waiting_;  // those of them that wait, if known

@@ -14,6 +14,8 @@
 #include "commands/session/console.h"
 #include "commands/session/failure_end.h"
 #include "lock/operations/calls.h"
+#include "lock/several/acquire_any.h"
+#include "lock/several/acquire_set.h"
 #include "lock/survey/holders.h"
 #include "process/loop/service_manager.h"
 #include "process/tree/identity.h"
@@ -93,46 +95,63 @@ class ServiceStatus {
 
 }  // namespace
 
+std::unique_ptr<lock::Acquisition> QueueWait::Begin(
+    const std::vector<lock::AcquireRequest>& requests, QueueEvents& events) {
+  zookeeper::Session& session = session_driver_.session();
+  const cli::RunOptions& options = context_.options;
+  if (options.any && !options.try_only && requests.size() > 1) {
+    return std::make_unique<lock::AcquireAny>(session, context_.clock, requests, process::MakeUuid,
+                                              events);
+  }
+  using Take = lock::AcquireSet::Take;
+  return std::make_unique<lock::AcquireSet>(session, context_.clock, requests, process::MakeUuid,
+                                            events, options.any ? Take::kFirstFree : Take::kAll);
+}
+
 WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   zookeeper::Session& session = session_driver_.session();
   QueueEvents events(context_.events, session, hooks_.on_joining,
                      context_.options.server.access.acl == zookeeper::Acl::kCreator);
-  lock::AcquireSet acquire(session, context_.clock, requests, process::MakeUuid, events);
+  const std::unique_ptr<lock::Acquisition> acquire = Begin(requests, events);
   const cli::RunOptions& options = context_.options;
   Progress progress(ResolveProgress(options.progress, options.verbosity), context_.sink,
                     StandardErrorTerminal(), session, context_.clock);
+  if (options.any) progress.SetAlternatives(requests.size());
   context_.events.Add(progress);
-  context_.loop.Add(acquire);
+  context_.loop.Add(*acquire);
   context_.loop.Add(progress);
   const ServiceStatus service_status(context_, session);
   std::optional<WaitOutcome> outcome;
   while (!outcome) {
     context_.loop.RunOnce();
-    outcome = Check(acquire, events, progress);
-    if (!outcome && hooks_.on_progress) hooks_.on_progress(acquire);
+    outcome = Check(*acquire, events, progress);
+    if (!outcome && hooks_.on_progress) hooks_.on_progress(*acquire);
   }
   context_.loop.Remove(progress);
-  context_.loop.Remove(acquire);
+  context_.loop.Remove(*acquire);
   context_.events.Remove(progress);
-  FindHolder(acquire.lock(), *outcome);
-  ended_at_ = acquire.lock().display_path();
-  wait_end_ = acquire.wait_end();
+  FindHolder(acquire->lock(), *outcome);
+  ended_at_ = acquire->lock().display_path();
+  const auto* const taken = std::get_if<TakenLocks>(&*outcome);
+  wait_end_ = acquire->wait_end();
   // With --verbose, an event reports it.
-  if (std::holds_alternative<TakenLocks>(*outcome) &&
-      options.verbosity == cli::Verbosity::kNormal) {
-    progress.OnAcquired(locks_);
+  if (taken != nullptr && options.verbosity == cli::Verbosity::kNormal) {
+    progress.OnAcquired(options.any ? DisplayPaths(taken->tickets) : locks_);
   }
   return *outcome;
 }
 
-std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
-                                            const QueueEvents& events, Progress& progress) {
+std::optional<WaitOutcome> QueueWait::Check(lock::Acquisition& acquire, QueueEvents& events,
+                                            Progress& progress) {
   // First: if our contender is asked to leave before the command has begun, nothing has to be
   // ended.
   const auto& request = events.release_request();
   const auto* busy = acquire.outcome() ? std::get_if<lock::Busy>(&*acquire.outcome()) : nullptr;
   const bool is_removed = busy != nullptr && busy->why == lock::Busy::Why::kRemoved;
-  if (request && (!request->forced || is_removed)) return WaitFailure(AskedToLeave{*request});
+  if (request && (!request->forced || is_removed)) {
+    if (!acquire.GiveUp(events.asked())) return WaitFailure(AskedToLeave{*request});
+    events.ForgetRequest();
+  }
   if (acquire.outcome()) return OutcomeOf(acquire);
   if (context_.ancestors.IsQueuedBeside(events.waits_for())) {
     return WaitFailure(WaitsBehindWriter(events.waits_for()));
@@ -152,7 +171,7 @@ std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
   return std::nullopt;
 }
 
-WaitOutcome QueueWait::OutcomeOf(const lock::AcquireSet& acquire) {
+WaitOutcome QueueWait::OutcomeOf(const lock::Acquisition& acquire) {
   const lock::AcquireOutcome& outcome = *acquire.outcome();
   if (std::holds_alternative<lock::Acquired>(outcome) ||
       std::holds_alternative<lock::ReservedLock>(outcome)) {
@@ -171,8 +190,9 @@ void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
   auto* const decided = failure == nullptr ? nullptr : std::get_if<lock::AcquireOutcome>(failure);
   auto* const busy = decided == nullptr ? nullptr : std::get_if<lock::Busy>(decided);
   const cli::RunOptions& options = context_.options;
-  const bool is_named = busy != nullptr && (busy->why == lock::Busy::Why::kTaken ||
-                                            busy->why == lock::Busy::Why::kWaitOver);
+  const bool is_named =
+      busy != nullptr && !options.any &&
+      (busy->why == lock::Busy::Why::kTaken || busy->why == lock::Busy::Why::kWaitOver);
   const bool is_known = is_named && busy->holds && options.permits.value_or(1) == 1;
   if (!is_named || is_known || options.verbosity == cli::Verbosity::kQuiet) return;
   zookeeper::Session& session = session_driver_.session();
@@ -254,10 +274,30 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   return end;
 }
 
+/// With --any: why none of the LOCKs was taken.
+std::string QueueWait::NoneText(lock::Busy::Why why) const {
+  const cli::RunOptions& options = context_.options;
+  const std::string locks = DisplayPaths(options.locks);
+  switch (why) {
+    case lock::Busy::Why::kTaken:
+      return fmt::format(cli::message::kNoneFree, locks);
+    case lock::Busy::Why::kWaitOver:
+      return fmt::format(cli::message::kNoneBecameFree, locks,
+                         cli::FormatDuration(options.wait.value_or(Duration::zero())));
+    case lock::Busy::Why::kQueueFull:
+      return fmt::format(cli::message::kAllQueuesFull, locks);
+    case lock::Busy::Why::kRemoved:
+    case lock::Busy::Why::kSuperseded:
+      break;
+  }
+  return fmt::format(cli::message::kRemovedFromAll, locks);
+}
+
 cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
   const cli::RunOptions& options = context_.options;
   const int conflict = options.conflict_exit_code;
   const EndReason reason = ReasonOf(busy.why);
+  if (options.any) return {.reason = reason, .status = conflict, .message = NoneText(busy.why)};
   switch (reason) {
     case EndReason::kTaken:
       return EndWithStatus(conflict, reason, ended_at_, cli::HeldText(busy));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,8 +14,8 @@
 #include "commands/run/progress.h"
 #include "commands/session/run_context.h"
 #include "commands/session/session_driver.h"
-#include "lock/acquire/acquire_set.h"
 #include "lock/data/contender_data.h"
+#include "lock/several/acquisition.h"
 
 namespace zklock::commands {
 
@@ -47,7 +48,7 @@ struct WaitHooks {
   /// Asked after each event. (A lost ancestor lock cancels the wait in any case.)
   std::function<bool()> is_cancelled{};
   /// Called after each event that does not end the wait.
-  std::function<void(const lock::AcquireSet& acquire)> on_progress{};
+  std::function<void(const lock::Acquisition& acquire)> on_progress{};
   /// Called before each create of a contender.
   std::function<void()> on_joining{};
 };
@@ -71,13 +72,16 @@ class QueueWait {
   [[nodiscard]] cli::RunEnd End(const WaitFailure& failure) const;
 
  private:
-  std::optional<WaitOutcome> Check(const lock::AcquireSet& acquire, const QueueEvents& events,
+  [[nodiscard]] std::unique_ptr<lock::Acquisition> Begin(
+      const std::vector<lock::AcquireRequest>& requests, QueueEvents& events);
+  std::optional<WaitOutcome> Check(lock::Acquisition& acquire, QueueEvents& events,
                                    Progress& progress);
-  static WaitOutcome OutcomeOf(const lock::AcquireSet& acquire);
+  static WaitOutcome OutcomeOf(const lock::Acquisition& acquire);
   /// For the message about a conflict, where the contender in the way is not known to hold.
   void FindHolder(const lock::LockName& lock, WaitOutcome& outcome);
   [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
   [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;
+  [[nodiscard]] std::string NoneText(lock::Busy::Why why) const;
 
   RunContext& context_;
   SessionDriver& session_driver_;

@@ -66,14 +66,14 @@ class Reserver {
       : context_(context), session_driver_(session_driver), taken_(std::move(taken)) {}
 
   std::optional<std::vector<lock::Ticket>> Run(
-      const std::function<std::string(protocol::Mode)>& contender_data) {
+      const std::function<std::string(const cli::WantedLock&)>& contender_data) {
     if (!Renew()) return std::nullopt;
     std::vector<lock::ReservedLock> made;
     std::vector<lock::ReservationRun> runs;
     if (!taken_.tickets.empty()) {
       std::vector<lock::HeldContender> held;
       for (const lock::Ticket& ticket : taken_.tickets) {
-        held.push_back({ticket, contender_data(ticket.mode)});
+        held.push_back({ticket, contender_data({ticket.lock.display_path(), ticket.mode})});
       }
       made = Make(held);
       for (std::size_t i = 0; i < made.size(); ++i) {
@@ -327,7 +327,7 @@ std::optional<protocol::ReservationRequest> ReservationRequestOf(const cli::RunO
 
 std::optional<std::vector<lock::Ticket>> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
-    const std::function<std::string(protocol::Mode)>& contender_data) {
+    const std::function<std::string(const cli::WantedLock&)>& contender_data) {
   return Reserver(context, session_driver, taken).Run(contender_data);
 }
 

@@ -26,7 +26,7 @@ namespace zklock::commands {
 /// `contender_data`: as for AcquireTask.
 [[nodiscard]] std::optional<std::vector<lock::Ticket>> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
-    const std::function<std::string(protocol::Mode)>& contender_data);
+    const std::function<std::string(const cli::WantedLock&)>& contender_data);
 
 /// For --resume: finds the reservations of all LOCKs, and closes the session. Returns them by LOCK.
 /// Throws Exit if one of the LOCKs is not reserved.

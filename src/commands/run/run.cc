@@ -77,8 +77,9 @@ int ReserveOnly(RunContext& context) {
   (void)AcquireLocks(context, {.beneficiary = getpid(),
                                .depends_on_existing_holds = true,
                                .contender_data =
-                                   [&context](protocol::Mode mode) {
-                                     return ContenderDataFor(context.options, mode, context.Self(),
+                                   [&context](const cli::WantedLock& wanted) {
+                                     return ContenderDataFor(context.options, wanted,
+                                                             context.Self(),
                                                              /*contained=*/false);
                                    },
                                .fork_guard =
@@ -106,8 +107,8 @@ int RunCommand(RunContext& context) {
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,
                              .contender_data =
-                                 [&context, &command, is_reserved](protocol::Mode mode) {
-                                   return ContenderDataFor(context.options, mode, context.Self(),
+                                 [&context, &command, is_reserved](const cli::WantedLock& wanted) {
+                                   return ContenderDataFor(context.options, wanted, context.Self(),
                                                            command->HasCgroup() && !is_reserved);
                                  },
                              .command = command.get()});

@@ -16,6 +16,12 @@ std::string DisplayPaths(const std::vector<lock::Ticket>& tickets) {
   return paths;
 }
 
+std::string DisplayPaths(const std::vector<cli::WantedLock>& locks) {
+  std::string paths;
+  for (const cli::WantedLock& lock : locks) paths += (paths.empty() ? "" : ", ") + lock.path;
+  return paths;
+}
+
 void AncestorLocks::Add(lock::Ticket ticket, std::unique_ptr<process::NestingLink> link) {
   tickets_.push_back(std::move(ticket));
   links_.push_back(std::move(link));

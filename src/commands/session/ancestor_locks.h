@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/options/options.h"
 #include "lock/data/ticket.h"
 #include "process/loop/event_loop.h"
 #include "process/nesting/nesting_link.h"
 
 namespace zklock::commands {
 
-/// The LOCKs of `tickets` as the user knows them, separated by ", ".
+/// The LOCKs as the user knows them, separated by ", ".
 [[nodiscard]] std::string DisplayPaths(const std::vector<lock::Ticket>& tickets);
+[[nodiscard]] std::string DisplayPaths(const std::vector<cli::WantedLock>& locks);
 
 /// The locks that ancestor zklocks, or a keeper, hold for a run; each is proven by a link to the
 /// process that holds it. The run must end when is_lost(), and before lease_end().

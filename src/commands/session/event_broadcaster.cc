@@ -109,9 +109,12 @@ void QueueEvents::OnIncompatible(const lock::LockName& lock,
   events_.Publish(cli::IncompatibleArrivedEvent{lock.display_path(), incompatible});
 }
 
-void QueueEvents::OnOwnData(const std::string& data) {
+void QueueEvents::OnOwnData(const std::string& contender, const std::string& data) {
   // Only one of our contenders may have been asked.
-  if (auto request = lock::FindReleaseRequest(data)) release_request_ = std::move(request);
+  auto request = lock::FindReleaseRequest(data);
+  if (!request) return;
+  release_request_ = std::move(request);
+  asked_ = contender;
 }
 
 void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {

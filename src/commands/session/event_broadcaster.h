@@ -59,7 +59,7 @@ class QueueEvents final : public lock::AcquireObserver {
                             const lock::Reserved& reserved) override;
   void OnIncompatible(const lock::LockName& lock,
                       const protocol::IncompatibleContender& incompatible) override;
-  void OnOwnData(const std::string& data) override;
+  void OnOwnData(const std::string& contender, const std::string& data) override;
 
   /// The LOCK that we wait for; empty until something is ahead of us.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
@@ -67,6 +67,10 @@ class QueueEvents final : public lock::AcquireObserver {
   [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
     return release_request_;
   }
+  /// The path of the contender that was asked.
+  [[nodiscard]] const std::string& asked() const { return asked_; }
+  /// It has left, and others of ours remain.
+  void ForgetRequest() { release_request_.reset(); }
 
  private:
   void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
@@ -77,6 +81,7 @@ class QueueEvents final : public lock::AcquireObserver {
   const std::function<void()> on_joining_;
   const bool expects_acl_;
   std::optional<lock::ReleaseRequest> release_request_;
+  std::string asked_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
   std::set<std::string> overdue_;      // paths of reservations

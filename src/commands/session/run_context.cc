@@ -11,7 +11,7 @@ std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) 
   std::vector<std::string> locks;
   for (const cli::WantedLock& wanted : options.locks) locks.push_back(wanted.path);
   return std::make_unique<cli::EventWriter>(cli::OpenEvents(options.events, options.events_place),
-                                            locks);
+                                            locks, options.any);
 }
 
 std::vector<cli::EventListener*> Listeners(cli::Report& report, cli::EventWriter* event_writer) {

@@ -51,9 +51,18 @@ bool Acquire::IsFarFromTurn() const {
          (!attempt_.contender.may_exist() || ahead().IsFar());
 }
 
+bool Acquire::HasDecided() const {
+  return attempt_.IsOver() || wait_->IsWaiting() || attempt_.IsAtWork(prove_);
+}
+
+const Ticket* Acquire::contender() const {
+  const std::optional<Ticket>& ticket = attempt_.contender.ticket();
+  return ticket ? &*ticket : nullptr;
+}
+
 void Acquire::OnConnected(bool fresh) {
   if (attempt_.IsOver()) return;
-  attempt_.observer.OnConnected();
+  if (!attempt_.request.given) attempt_.observer.OnConnected();  // else AcquireAny reports it
   if (attempt_.store.lease().timeout() < protocol::kLeastSessionTimeout) {
     return attempt_.Finish(Unusable{Unusable::Why::kShortSessions});
   }

@@ -53,10 +53,13 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   [[nodiscard]] bool IsNearTurn() const;
   /// We wait, and our contender is not in the queue or has many others before it.
   [[nodiscard]] bool IsFarFromTurn() const;
+  /// Whether the queue has been judged: the LOCK can be used, and our contender may hold it or has
+  /// to wait for another one; or it is over.
+  [[nodiscard]] bool HasDecided() const;
+  /// Our contender; null if it is not known to have been created.
+  [[nodiscard]] const Ticket* contender() const;
   /// When the wait is over; kNever before the queue has been joined, or without a `wait`.
   [[nodiscard]] TimePoint wait_deadline() const { return attempt_.wait_deadline; }
-  /// How long a server that has accepted the session may take for an answer.
-  [[nodiscard]] Duration AnswerTime() const { return attempt_.AnswerTime(); }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;

@@ -11,6 +11,19 @@ namespace zklock::lock {
 using namespace std::chrono_literals;
 using zookeeper::Error;
 
+Duration AnswerTime(const protocol::Lease& lease) {
+  return std::max<Duration>(2s, lease.timeout() / 3);
+}
+
+AcquireOutcome UnexpectedEnd(const LockName& lock, const std::string& operation, Error error,
+                             const char* right, const std::string& path) {
+  if (IsRefusal(error)) {
+    return Refused{operation, lock.display_path(), error, right,
+                   lock.DisplayPath(path.empty() ? lock.path : path)};
+  }
+  return Defect{Defect::What::kAnswer, lock.display_path(), operation, error};
+}
+
 Attempt::Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
                  std::function<std::string()> make_uuid, AcquireObserver& its_observer,
                  AcquireSteps& its_next)
@@ -28,7 +41,7 @@ Attempt::Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireReq
 void Attempt::Enter(AcquirePart& part) {
   Stop();
   at_work_ = &part;
-  answer_deadline = clock.Now() + AnswerTime();
+  answer_deadline = clock.Now() + AnswerTime(store.lease());
 }
 
 void Attempt::Stop() {
@@ -38,10 +51,8 @@ void Attempt::Stop() {
   answer_deadline = kNever;
 }
 
-Duration Attempt::AnswerTime() const { return std::max<Duration>(2s, store.lease().timeout() / 3); }
-
 void Attempt::ExpectAnswer() {
-  answer_deadline = std::min(answer_deadline, clock.Now() + AnswerTime());
+  answer_deadline = std::min(answer_deadline, clock.Now() + AnswerTime(store.lease()));
 }
 
 void Attempt::Finish(AcquireOutcome its_outcome) {
@@ -62,12 +73,7 @@ void Attempt::OnUnexpected(const std::string& operation, Error error, const char
                            const std::string& path) {
   if (IsLost(error)) return;
   if (error == Error::kQuotaExceeded) return FinishQuota();
-  const LockName& lock = request.lock;
-  if (IsRefusal(error)) {
-    return Finish(Refused{operation, lock.display_path(), error, right,
-                          lock.DisplayPath(path.empty() ? lock.path : path)});
-  }
-  Finish(Defect{Defect::What::kAnswer, lock.display_path(), operation, error});
+  Finish(UnexpectedEnd(request.lock, operation, error, right, path));
 }
 
 bool Attempt::ExistsOrFinish(const zookeeper::Reply& reply) {

@@ -97,6 +97,15 @@ class AcquireSteps {
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
 };
 
+/// How long a server that has accepted the session may take for an answer.
+[[nodiscard]] Duration AnswerTime(const protocol::Lease& lease);
+
+/// The outcome after an error that no branch expects, neither a lost reply nor a quota. `right` on
+/// `path`, LOCK if empty, is what an ACL has to grant.
+[[nodiscard]] AcquireOutcome UnexpectedEnd(const LockName& lock, const std::string& operation,
+                                           zookeeper::Error error, const char* right,
+                                           const std::string& path = "");
+
 /// What the parts of an acquisition share.
 class Attempt {
  public:
@@ -118,8 +127,6 @@ class Attempt {
     return state_scope_.Wrap(std::move(f));
   }
 
-  /// How long a server that has accepted the session may take for an answer.
-  [[nodiscard]] Duration AnswerTime() const;
   /// An answer is awaited: gives the server up after AnswerTime(), or earlier.
   void ExpectAnswer();
 
@@ -127,8 +134,7 @@ class Attempt {
   void Finish(AcquireOutcome its_outcome);
   void FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
   void FinishQuota();
-  /// For an error that no branch expects; after a lost reply OnDisconnected() follows. `right` on
-  /// `path`, LOCK if empty, is what an ACL has to grant.
+  /// As UnexpectedEnd(), for any error; after a lost reply OnDisconnected() follows.
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
   /// Whether the answer to a check of our contenders shows that they exist; if not, finishes,

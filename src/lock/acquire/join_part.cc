@@ -13,7 +13,20 @@ using zookeeper::ListReply;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
-void JoinPart::Begin() { attempt_.request.reserve ? FindOwnReservation() : LookOrJoin(); }
+void JoinPart::Begin() {
+  if (attempt_.request.given) return TakeGiven();
+  attempt_.request.reserve ? FindOwnReservation() : LookOrJoin();
+}
+
+/// The caller has created our contender; its create is the proof of the session.
+void JoinPart::TakeGiven() {
+  BeginWait();
+  if (!attempt_.contender.ticket()) return Rejoin();
+  attempt_.Enter(*this);
+  attempt_.has_queued = true;
+  attempt_.observer.OnQueued(*attempt_.contender.ticket());
+  attempt_.next.DecideByNextList(Proof::kCommit);
+}
 
 /// With --reserve: before there is a contender, so that a reservation of ours is found even where
 /// no contender can be created any more.
@@ -37,13 +50,18 @@ void JoinPart::FindOwnReservation() {
 
 void JoinPart::LookOrJoin() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
 
+void JoinPart::BeginWait() {
+  if (attempt_.wait_deadline != kNever || !attempt_.request.wait) return;
+  attempt_.wait_deadline = After(attempt_.clock.Now(), *attempt_.request.wait);
+}
+
 void JoinPart::Join() {
+  // Somebody has deleted our contender, or it was never created.
+  if (attempt_.request.given) return attempt_.FinishBusy(Busy::Why::kRemoved);
   attempt_.Enter(*this);
   is_creating_ = true;
   attempt_.observer.OnJoining(attempt_.request.lock, attempt_.request.QueuePath());
-  if (attempt_.wait_deadline == kNever && attempt_.request.wait) {
-    attempt_.wait_deadline = After(attempt_.clock.Now(), *attempt_.request.wait);
-  }
+  BeginWait();
   attempt_.compatibility.Restart();
   attempt_.permit_number.Forget();
   attempt_.contender.Create(
@@ -64,23 +82,8 @@ void JoinPart::OnCreated(const CreateReply& reply) {
     case Error::kNodeExists:
       if (attempt_.request.is_simple()) return OnOtherZnode();
       return attempt_.OnUnexpected("queue in", reply.error, "CREATE");
-    case Error::kNoChildrenForEphemerals:
-      return attempt_.Finish(Unusable{Unusable::Why::kEphemeral});
-    case Error::kLocalSession:
-      return attempt_.Finish(Unusable{Unusable::Why::kLocalSessions});
-    case Error::kUnimplemented:
-      return attempt_.Finish(Unusable{Unusable::Why::kOldServers});
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-    case Error::kAuthRequired:
-    case Error::kInvalidAcl:
-    case Error::kQuotaExceeded:
-    case Error::kNotEmpty:
-    case Error::kBadVersion:
-    case Error::kThrottled:
-    case Error::kConnectionLoss:
-    case Error::kSessionExpired:
-    case Error::kOther:
+    default:
+      if (const auto why = CannotOwnContenders(reply.error)) return attempt_.Finish(Unusable{*why});
       attempt_.OnUnexpected("queue in", reply.error, "CREATE");
   }
 }
@@ -114,7 +117,7 @@ void JoinPart::CreateLock() {
 
 void JoinPart::Rejoin() {
   attempt_.Enter(*this);
-  if (!attempt_.contender.may_exist()) return Begin();
+  if (!attempt_.contender.may_exist()) return attempt_.request.given ? Join() : Begin();
   // The new connection's server may lag behind what we have seen. Only what follows a sync is
   // evidence, and an answered heartbeat if there is a contender to check.
   attempt_.store.Sync(attempt_.request.QueuePath(), [](const Reply&) {});

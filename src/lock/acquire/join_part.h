@@ -29,8 +29,10 @@ class JoinPart final : public AcquirePart {
   void Leave() override { is_creating_ = false; }
 
  private:
+  void TakeGiven();
   void FindOwnReservation();
   void LookOrJoin();
+  void BeginWait();
   void OnCreated(const zookeeper::CreateReply& reply);
   void OnOtherZnode();
   void CreateLock();

@@ -32,6 +32,13 @@ std::vector<std::string> PathAndParents(const std::string& path) {
 
 }  // namespace
 
+std::optional<Unusable::Why> CannotOwnContenders(Error error) {
+  if (error == Error::kNoChildrenForEphemerals) return Unusable::Why::kEphemeral;
+  if (error == Error::kLocalSession) return Unusable::Why::kLocalSessions;
+  if (error == Error::kUnimplemented) return Unusable::Why::kOldServers;
+  return std::nullopt;
+}
+
 LockCreation::LockCreation(zookeeper::Store& store, const AcquireRequest& request)
     : store_(store), request_(request) {}
 

@@ -11,6 +11,10 @@
 
 namespace zklock::lock {
 
+/// Why no contender can be created where a create was answered with `error`; none: for another
+/// reason.
+[[nodiscard]] std::optional<Unusable::Why> CannotOwnContenders(zookeeper::Error error);
+
 /// Creates a LOCK's znode, and the znodes above it, where they are missing.
 class LockCreation {
  public:

@@ -16,13 +16,26 @@ using zookeeper::GetReply;
 using zookeeper::NodeKind;
 using zookeeper::Reply;
 
+std::string ContenderPrefix(const AcquireRequest& request, std::string_view uuid) {
+  const bool reserves = request.reserve && !request.is_for_turnstile();
+  return request.permits
+             ? protocol::MakePermitPrefix(request.host, uuid, reserves)
+             : protocol::MakeContenderPrefix(request.host, uuid, request.mode, request.dialect,
+                                             request.supersede, reserves);
+}
+
 OwnContender::OwnContender(zookeeper::Store& store, const Clock& clock,
                            const AcquireRequest& request, std::function<std::string()> make_uuid)
     : store_(store),
       clock_(clock),
       request_(request),
       make_uuid_(std::move(make_uuid)),
-      uuid_(make_uuid_()) {}
+      uuid_(request.given ? request.given->uuid : make_uuid_()) {
+  if (!request.given) return;
+  create_sent_ = true;
+  create_sent_at_ = request.given->sent;
+  if (!request.given->path.empty()) Take(request.given->path, request.given->stat);
+}
 
 std::string_view OwnContender::name() const {
   return ticket_ ? protocol::BaseOf(ticket_->path) : std::string_view();
@@ -30,13 +43,7 @@ std::string_view OwnContender::name() const {
 
 void OwnContender::Create(zookeeper::Done<CreateReply> done) {
   if (!std::exchange(create_sent_, true)) create_sent_at_ = clock_.Now();
-  const bool reserves = request_.reserve && !request_.is_for_turnstile();
-  const std::string prefix =
-      request_.permits
-          ? protocol::MakePermitPrefix(request_.host, uuid_, reserves)
-          : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode, request_.dialect,
-                                          request_.supersede, reserves);
-  store_.Create(ChildPath(prefix), request_.data,
+  store_.Create(ChildPath(ContenderPrefix(request_, uuid_)), request_.data,
                 request_.is_simple() ? NodeKind::kEphemeral : NodeKind::kEphemeralSequential,
                 scope_.Wrap([this, done = std::move(done)](const CreateReply& reply) {
                   if (reply.error == Error::kNone) Take(reply.path, reply.stat);

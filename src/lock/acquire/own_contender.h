@@ -15,12 +15,16 @@
 
 namespace zklock::lock {
 
+/// The beginning of the name of a contender with this UUID.
+[[nodiscard]] std::string ContenderPrefix(const AcquireRequest& request, std::string_view uuid);
+
 /// Our own contender in a queue: created once for each session, and found again when the reply to
 /// its create was lost.
 class OwnContender {
  public:
-  /// `request` outlives this. `make_uuid` is called for each session, and when a znode with our
-  /// UUID belongs to another session. A repeated create keeps its UUID.
+  /// `request` outlives this; our contender is AcquireRequest::given if there is one. `make_uuid`
+  /// is called for each session, and when a znode with our UUID belongs to another session. A
+  /// repeated create keeps its UUID.
   OwnContender(zookeeper::Store& store, const Clock& clock, const AcquireRequest& request,
                std::function<std::string()> make_uuid);
 

@@ -426,7 +426,7 @@ void QueueWaitPart::LeaveAfterLookahead() {
   if (attempt_.IsOver()) return;
   if (!lookahead_.IsOver()) {
     // Each answer is one of a server that answers.
-    attempt_.answer_deadline = attempt_.clock.Now() + attempt_.AnswerTime();
+    attempt_.answer_deadline = attempt_.clock.Now() + AnswerTime(attempt_.store.lease());
     return;
   }
   if (state_ == State::kLeavingFull) return attempt_.FinishBusy(Busy::Why::kQueueFull);

@@ -23,7 +23,7 @@ void SessionProof::WatchOwn() {
       if (IsGone(one, reply)) return attempt_.FinishBusy(Busy::Why::kRemoved);
       if (reply.error != Error::kNone) return;
       --*unwatched_;
-      attempt_.observer.OnOwnData(reply.data);
+      attempt_.observer.OnOwnData(one.path, reply.data);
     }));
   }
 }

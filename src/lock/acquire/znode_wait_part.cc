@@ -116,7 +116,7 @@ void ZnodeWaitPart::SearchHolders(const protocol::Children& children) {
 void ZnodeWaitPart::LeaveIfSearched() {
   if (attempt_.IsOver()) return;
   if (!search_) return FinishBlocked(Busy::Why::kTaken);
-  attempt_.answer_deadline = attempt_.clock.Now() + attempt_.AnswerTime();
+  attempt_.answer_deadline = attempt_.clock.Now() + AnswerTime(attempt_.store.lease());
 }
 
 void ZnodeWaitPart::FinishBlocked(Busy::Why why) {

@@ -16,6 +16,7 @@
 #include "protocol/queue.h"
 #include "protocol/reservation.h"
 #include "protocol/semaphore.h"
+#include "zookeeper/store.h"
 
 namespace zklock::lock {
 
@@ -38,6 +39,14 @@ struct Preempted {
   std::vector<Left> left{};  ///< those that could not be asked: they have to be waited for
 };
 
+/// A contender that the caller of Acquire has created, in one transaction with others.
+struct GivenContender {
+  std::string uuid;
+  TimePoint sent{};            ///< when its create was sent first
+  std::string path{};          ///< its znode; empty if the reply was lost: it may not exist
+  zookeeper::NodeStat stat{};  ///< of the znode
+};
+
 /// What to queue for, and for how long.
 struct AcquireRequest {
   LockName lock;
@@ -45,6 +54,8 @@ struct AcquireRequest {
   protocol::Dialect dialect = protocol::Dialect::kCurator;
   std::string host;  ///< for the contender's name
   std::string data;  ///< the contender's data; never needed for correctness
+  /// Our contender, if the caller has created it: then no other one is created.
+  std::optional<GivenContender> given{};
   /// Contenders in other LOCKs that this session already holds. They are proven together with this
   /// one; if one of them is deleted, all are lost.
   std::vector<ContenderId> held{};
@@ -111,7 +122,7 @@ class AcquireObserver {
   /// The session expired in the queue: the place is lost, and a new one at the tail is taken.
   virtual void OnPlaceLost(const LockName& /*lock*/) {}
   /// The data of a contender of ours: when the wait begins, and whenever it is written to.
-  virtual void OnOwnData(const std::string& /*data*/) {}
+  virtual void OnOwnData(const std::string& /*contender*/, const std::string& /*data*/) {}
   /// We have deleted a reservation that had ended.
   virtual void OnReservationExpired(const LockName& /*lock*/, const Reserved& /*reserved*/) {}
   /// The reservation at `path` is overdue, and we lack the right to delete it. May be called again

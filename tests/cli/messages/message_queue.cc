@@ -92,6 +92,25 @@ std::string Removed() {
   return waiter.err();
 }
 
+/// `words` end with options; both LOCKs are held.
+std::string NoneOfTwo(const Words& words) {
+  auto [lock, holder] = HoldNewLock("said");
+  auto [other, holder_of_other] = HoldNewLock("said");
+  return SaidBy(words + Words{"--any", lock, other, "--", "true"}, 75);
+}
+
+std::string RemovedFromTwo() {
+  auto [lock, holder] = HoldNewLock("said");
+  auto [other, holder_of_other] = HoldNewLock("said");
+  Child waiter = StartWaiter({"exclusive", "--any", other}, lock);
+  Tree tree;
+  tree.WaitForChildren(other, 2);
+  tree.Delete(lock + "/" + ContenderAt(lock, 1));
+  tree.Delete(other + "/" + ContenderAt(other, 1));
+  CHECK(waiter.Wait() == Exited(75));
+  return waiter.err();
+}
+
 std::string AskedToLeave() {
   auto [lock, holder] = HoldNewLock("said");
   Child waiter = StartWaiter(lock);
@@ -411,6 +430,16 @@ Provocations QueueProvocations() {
       {{"kQueueFull", Part("kNoneMayWait")}, [] { return QueueFull("0"); }},
       {{"kSuperseded"}, Superseded},
       {{"kRemoved"}, Removed},
+      {{"kNoneFree"}, [] { return NoneOfTwo({"try"}); }},
+      {{"kNoneBecameFree"},
+       [] {
+         return NoneOfTwo({"exclusive", "--wait", "1ms"});
+       }},
+      {{"kAllQueuesFull"},
+       [] {
+         return NoneOfTwo({"exclusive", "--max-queue", "0"});
+       }},
+      {{"kRemovedFromAll"}, RemovedFromTwo},
       {{"kAskedToLeave"}, AskedToLeave},
       {{"kReleaseRequested", Part("kAsker", "me ('for fun')")},
        [] { return HolderWrittenTo(R"({"revoke":{"by":"me","reason":"for fun"}})"); }},

@@ -40,6 +40,13 @@ struct Case {
   std::string binary = {};  ///< empty: the usual one
 };
 
+/// A run that takes one of `count` LOCKs.
+Words AnyOf(int count) {
+  Words words = {"exclusive", "--any"};
+  for (int i = 0; i < count; ++i) words.push_back("/m" + std::to_string(i));
+  return words + Words{"--", "true"};
+}
+
 /// Command lines that are wrong by themselves. RUN stands for the words that every run needs.
 std::vector<Case> WrongWords() {
   std::vector<Case> cases = {
@@ -96,6 +103,8 @@ std::vector<Case> WrongWords() {
       {"kOnlyOptions", 64, {"--print-config", "/l"}},
       {"kSimpleShared", 64, {"read", "--dialect", "simple", "RUN"}},
       {"kSimpleQueue", 64, {"exclusive", "--dialect", "simple", "--supersede", "RUN"}},
+      {"kManyAlternatives", 64, AnyOf(65)},
+      {"kAlternativeTwice", 64, {"try", "--any", "/m", "/l", "/m", "RUN"}},
       {"kPermitsOneLock", 64, {"exclusive", "--permits", "2", "/m", "RUN"}},
       {"kPermitsShared", 64, {"try", "--read", "--permits", "2", "RUN"}},
       {"kPermitsDialect", 64, {"exclusive", "--permits", "2", "--dialect", "kazoo", "RUN"}},

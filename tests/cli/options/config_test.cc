@@ -473,9 +473,9 @@ TEST_CASE("a file can set every option except those for a single run") {
   for (std::sregex_iterator it(help.begin(), help.end(), option), end; it != end; ++it) {
     options.insert((*it)[1]);
   }
-  for (const char* single_run :
-       {"help", "config", "nonblock", "no-nest", "also-read", "also-write", "hold", "owner-pid",
-        "on-lost-signal", "reserve", "resume", "for", "reason", "preempt", "dry-run"}) {
+  for (const char* single_run : {"help", "config", "nonblock", "no-nest", "any", "also-read",
+                                 "also-write", "hold", "owner-pid", "on-lost-signal", "reserve",
+                                 "resume", "for", "reason", "preempt", "dry-run"}) {
     CAPTURE(single_run);
     CHECK(options.erase(single_run) == 1);
   }

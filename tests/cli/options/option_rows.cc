@@ -148,6 +148,7 @@ Rows CommandRows(const Outcomes& usual) {
       {"--stop-signal", {"--stop-signal", "INT"}, usual},
       {"-c", {"-c", "echo ran"}, usual},
       {"--label", {"--label", "a label"}, usual},
+      {"--any", {"--any"}, usual},
       {"--publish-command", {"--publish-command"}, usual},
       {"--events", {"--events", "FILE"}, usual},
       {"--events", {"--events", "2"}, usual},

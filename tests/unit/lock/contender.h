@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lock/acquire/acquire.h"
-#include "lock/acquire/acquire_set.h"
 #include "lock/hold/hold.h"
+#include "lock/several/acquire_set.h"
 #include "protocol/lock_path.h"
 #include "support/fake_store.h"
 
@@ -43,7 +43,9 @@ class AcquireNotes final : public AcquireObserver {
                       const protocol::IncompatibleContender& contender) override {
     incompatible.push_back(contender.child);
   }
-  void OnOwnData(const std::string& data) override { own_data.push_back(data); }
+  void OnOwnData(const std::string& /*contender*/, const std::string& data) override {
+    own_data.push_back(data);
+  }
   void OnReservationOverdue(const LockName& /*lock*/, const std::string& path,
                             const Reserved& /*reserved*/) override {
     overdue.push_back(path);
@@ -147,11 +149,13 @@ struct BehindOther {
 };
 
 /// One contender of several LOCKs, or of a semaphore.
-struct SetContender {
-  SetContender(World& its_world, const std::vector<AcquireRequest>& requests)
+template <typename Acquisition>
+struct ContenderOf {
+  template <typename... Further>
+  ContenderOf(World& its_world, const std::vector<AcquireRequest>& requests, Further... further)
       : world(its_world),
         store(world.servers, world.clock),
-        set(store, world.clock, requests, NextUuid, notes) {}
+        set(store, world.clock, requests, NextUuid, notes, further...) {}
 
   /// Runs until nothing is left to do at this moment.
   void Run() {
@@ -173,8 +177,9 @@ struct SetContender {
   World& world;
   AcquireNotes notes;
   FakeStore store;
-  AcquireSet set;
+  Acquisition set;
 };
+using SetContender = ContenderOf<AcquireSet>;
 
 /// A waiter that has joined, and has sent nothing for this long, has no lease in hand any more. A
 /// heartbeat makes one that suffices to start a command.

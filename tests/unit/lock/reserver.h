@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire/acquire_set.h"
 #include "lock/acquire/semaphore.h"
 #include "lock/data/contender_data.h"
 #include "lock/reserve/make_reservations.h"
+#include "lock/several/acquire_set.h"
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
 #include "unit/lock/contender.h"

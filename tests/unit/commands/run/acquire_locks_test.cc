@@ -44,9 +44,10 @@ struct Bench {
   /// Returns the exit status with which it fails.
   int Acquire(std::function<bool()> is_cancelled = {}) {
     try {
-      (void)AcquireLocks(context, {.beneficiary = getpid(),
-                                   .contender_data = [](protocol::Mode) { return std::string(); },
-                                   .is_cancelled = std::move(is_cancelled)});
+      (void)AcquireLocks(context,
+                         {.beneficiary = getpid(),
+                          .contender_data = [](const cli::WantedLock&) { return std::string(); },
+                          .is_cancelled = std::move(is_cancelled)});
     } catch (const Exit& exit) {
       return exit.status();
     }

@@ -50,7 +50,7 @@ TEST_CASE("A request to leave counts though another contender of ours was not as
   QueueEvents queue(broadcaster, session, {}, false);
   HoldEvents hold(broadcaster, session, "/l, /m");
   for (const bool is_asked : {false, true, false}) {
-    queue.OnOwnData(data(is_asked, only_waiting));
+    queue.OnOwnData("/l/own", data(is_asked, only_waiting));
     hold.OnOwnData(data(is_asked, only_waiting));
   }
   CHECK(queue.release_request());

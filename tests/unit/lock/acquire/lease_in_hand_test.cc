@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/acquire/acquire_set.h"
+#include "lock/several/acquire_set.h"
 #include "protocol/release_record.h"
 #include "unit/lock/contender.h"
 

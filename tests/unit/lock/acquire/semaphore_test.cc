@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire/acquire_set.h"
+#include "lock/several/acquire_set.h"
 #include "unit/lock/contender.h"
 
 // Semaphores: through the turnstile to a permit, and out of the turnstile.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/acquire/acquire_set.h"
+#include "lock/several/acquire_set.h"
 #include "unit/lock/contender.h"
 
 namespace zklock::lock {

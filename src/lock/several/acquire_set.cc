@@ -1,4 +1,4 @@
-#include "lock/acquire/acquire_set.h"
+#include "lock/several/acquire_set.h"
 
 #include <algorithm>
 #include <memory>
@@ -15,13 +15,14 @@ using zookeeper::Watch;
 
 AcquireSet::AcquireSet(zookeeper::Store& store, const Clock& clock,
                        std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
-                       AcquireObserver& observer)
+                       AcquireObserver& observer, Take take)
     : store_(store),
       clock_(clock),
       requests_(std::move(requests)),
       make_uuid_(std::move(make_uuid)),
       observer_(observer),
-      checking_free_(requests_.size() > 1 && requests_.back().try_only) {
+      take_(take),
+      checking_free_(take_ == Take::kAll && requests_.size() > 1 && requests_.back().try_only) {
   Start(0);
 }
 
@@ -47,7 +48,7 @@ std::vector<Ticket> AcquireSet::tickets() const {
 }
 
 std::vector<std::string> AcquireSet::passed() const {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths = left_;
   for (const Won& won : won_) {
     if (requests_[won.request].is_for_turnstile()) paths.push_back(won.ticket.path);
   }
@@ -88,6 +89,7 @@ void AcquireSet::Advance() {
   std::size_t next = current_ + 1;
   if (const auto* acquired = std::get_if<Acquired>(&outcome)) {
     won_.push_back({current_, acquired->ticket});
+    if (take_ == Take::kFirstFree) return Finish(outcome);
   } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
     reserved_.push_back(*reserved);
     if (requests_[current_].is_for_turnstile()) {
@@ -96,12 +98,23 @@ void AcquireSet::Advance() {
       store_.Delete(won_.back().ticket.path, zookeeper::kAnyVersion, [](const auto&) {});
       won_.pop_back();  // we leave the turnstile
     }
+  } else if (take_ == Take::kFirstFree && std::holds_alternative<Busy>(outcome)) {
+    if (next < requests_.size()) return TryNext();
+    return Finish(outcome);
   } else {
     return Finish(outcome);
   }
   wait_end_ = wait_end();
   if (next == requests_.size()) return Finish(outcome);
   Start(next);
+}
+
+void AcquireSet::TryNext() {
+  if (const Ticket* const ticket = acquire_->contender()) {
+    left_.push_back(ticket->path);
+    store_.Delete(ticket->path, zookeeper::kAnyVersion, [](const auto&) {});
+  }
+  Start(current_ + 1);
 }
 
 void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }
@@ -157,7 +170,7 @@ void AcquireSet::OnSearchProgress() {
   Finish(Busy{Busy::Why::kTaken, "", ""});
 }
 
-void AcquireSet::ExpectAnswer() { answer_deadline_ = clock_.Now() + acquire_->AnswerTime(); }
+void AcquireSet::ExpectAnswer() { answer_deadline_ = clock_.Now() + AnswerTime(store_.lease()); }
 
 void AcquireSet::CheckAllFree() {
   current_ = 0;

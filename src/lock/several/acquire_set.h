@@ -10,6 +10,7 @@
 
 #include "lock/acquire/acquire.h"
 #include "lock/ahead/holder_search.h"
+#include "lock/several/acquisition.h"
 
 namespace zklock::lock {
 
@@ -24,36 +25,32 @@ namespace zklock::lock {
 ///
 /// A LOCK that is a semaphore has two requests, one for its turnstile and the next for its permits.
 ///
-/// Passive, like Acquire, which does the work for each LOCK.
-class AcquireSet final : public EventSource, public zookeeper::StoreListener {
+/// A `try` may want only one of them, the first that is free: then it joins one queue after the
+/// other, in the given order, and leaves each in which it is not the first.
+///
+/// Acquire does the work for each LOCK.
+class AcquireSet final : public Acquisition {
  public:
+  enum class Take { kAll, kFirstFree };
   /// `requests`: at least one; `wait` and `try_only` are the same in all.
   AcquireSet(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
-             std::function<std::string()> make_uuid, AcquireObserver& observer);
+             std::function<std::string()> make_uuid, AcquireObserver& observer,
+             Take take = Take::kAll);
   ~AcquireSet() override;
   AcquireSet(const AcquireSet&) = delete;
   AcquireSet& operator=(const AcquireSet&) = delete;
 
-  /// Set once, when it is over: Acquired or ReservedLock if all are held or reserved, else the
-  /// outcome for lock().
-  [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
-  /// A LOCK is held already, or our turn is near at the first (Acquire::IsNearTurn): if this
-  /// process were killed, others would wait for the session's end.
-  [[nodiscard]] bool IsNearTurn() const;
-  /// No LOCK is held, and our turn at the first is far (Acquire::IsFarFromTurn).
-  [[nodiscard]] bool IsFarFromTurn() const;
-  /// The contenders that hold, in the order of the requests, without those in turnstiles.
-  [[nodiscard]] std::vector<Ticket> tickets() const;
-  /// What was reserved already, in the same order.
-  [[nodiscard]] const std::vector<ReservedLock>& reserved() const { return reserved_; }
-  /// Contenders in turnstiles that have been passed, to be deleted.
-  [[nodiscard]] std::vector<std::string> passed() const;
-  /// When the wait for all LOCKs is over; kNever before the first has been joined, or without one.
-  [[nodiscard]] TimePoint wait_end() const {
+  [[nodiscard]] bool IsNearTurn() const override;
+  [[nodiscard]] bool IsFarFromTurn() const override;
+  /// Without those in turnstiles.
+  [[nodiscard]] std::vector<Ticket> tickets() const override;
+  [[nodiscard]] std::vector<ReservedLock> reserved() const override { return reserved_; }
+  /// Those in turnstiles that have been passed, and in queues that a `try` has left.
+  [[nodiscard]] std::vector<std::string> passed() const override;
+  [[nodiscard]] TimePoint wait_end() const override {
     return std::min(wait_end_, acquire_->wait_deadline());
   }
-  /// The LOCK that is being acquired, or was when it ended.
-  [[nodiscard]] const LockName& lock() const { return requests_[current_].lock; }
+  [[nodiscard]] const LockName& lock() const override { return requests_[current_].lock; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -76,12 +73,15 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   void OnSearchProgress();
   void ExpectAnswer();
   void Finish(AcquireOutcome outcome);
+  /// Take::kFirstFree: this one is not.
+  void TryNext();
 
   zookeeper::Store& store_;
   const Clock& clock_;
   const std::vector<AcquireRequest> requests_;
   std::function<std::string()> make_uuid_;
   AcquireObserver& observer_;
+  const Take take_;
 
   std::size_t current_ = 0;
   std::unique_ptr<Acquire> acquire_;  // for the current LOCK
@@ -90,13 +90,13 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
     Ticket ticket;
   };
   std::vector<Won> won_;
+  std::vector<std::string> left_;  // contenders of ours in queues that were not free
   std::vector<ReservedLock> reserved_;
   TimePoint wait_end_ = kNever;         // known once the first contender has joined
   bool checking_free_ = false;          // a `try`, before the first queue is joined
   std::size_t lists_pending_ = 0;       // while it checks that all are free
   TimePoint answer_deadline_ = kNever;  // likewise: then the server is given up
   std::optional<HolderSearch> search_;  // in the LOCK that is busy
-  std::optional<AcquireOutcome> outcome_;
   CallbackScope scope_;
 };
 

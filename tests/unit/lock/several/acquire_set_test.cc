@@ -1,4 +1,4 @@
-#include "lock/acquire/acquire_set.h"
+#include "lock/several/acquire_set.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

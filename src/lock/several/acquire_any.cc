@@ -1,0 +1,372 @@
+#include "lock/several/acquire_any.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lock/data/reserved.h"
+#include "protocol/lease.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::CreateAllReply;
+using zookeeper::Error;
+using zookeeper::ListReply;
+using zookeeper::Watch;
+
+/// Of the reasons for which queues were left, the one to report: the larger.
+int Weight(Busy::Why why) {
+  if (why == Busy::Why::kWaitOver) return 2;
+  return why == Busy::Why::kQueueFull ? 1 : 0;
+}
+
+}  // namespace
+
+bool AcquireAny::Queue::IsGranted() const {
+  return acquire && acquire->outcome() && std::holds_alternative<Acquired>(*acquire->outcome());
+}
+
+AcquireAny::AcquireAny(zookeeper::Store& store, const Clock& clock,
+                       std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
+                       AcquireObserver& observer)
+    : store_(store),
+      clock_(clock),
+      requests_(std::move(requests)),
+      make_uuid_(std::move(make_uuid)),
+      observer_(observer),
+      uuid_(make_uuid_()),
+      unserved_since_(clock.Now()) {
+  for (const AcquireRequest& request : requests_) queues_.emplace_back(store_, request);
+  store_.SetListener(this);
+  if (store_.IsConnected()) OnConnected(true);
+}
+
+AcquireAny::~AcquireAny() {
+  queues_.clear();
+  store_.SetListener(nullptr);
+}
+
+// ---- what the caller asks --------------------------------------------------------------------
+
+bool AcquireAny::IsNearTurn() const {
+  if (outcome_) return false;
+  if (!HasJoined()) return create_sent_ && store_.IsConnected();
+  return std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
+    return queue.acquire && queue.acquire->IsNearTurn();
+  });
+}
+
+bool AcquireAny::IsFarFromTurn() const {
+  return !outcome_ && HasJoined() &&
+         std::all_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
+           return !queue.acquire || queue.acquire->IsFarFromTurn();
+         });
+}
+
+std::vector<Ticket> AcquireAny::tickets() const {
+  const auto* const acquired = outcome_ ? std::get_if<Acquired>(&*outcome_) : nullptr;
+  return acquired == nullptr ? std::vector<Ticket>() : std::vector<Ticket>{acquired->ticket};
+}
+
+std::vector<std::string> AcquireAny::passed() const {
+  std::vector<std::string> paths = left_;
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    const auto& acquire = queues_[i].acquire;
+    if (i != decisive_ && acquire && acquire->contender() != nullptr) {
+      paths.push_back(acquire->contender()->path);
+    }
+  }
+  return paths;
+}
+
+TimePoint AcquireAny::wait_end() const {
+  TimePoint end = wait_end_;
+  for (const Queue& queue : queues_) {
+    if (queue.acquire) end = std::min(end, queue.acquire->wait_deadline());
+  }
+  return end;
+}
+
+bool AcquireAny::GiveUp(const std::string& contender) {
+  const std::vector<std::size_t> open = Open();
+  if (open.size() < 2) return false;
+  const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
+    const auto& acquire = queues_[index].acquire;
+    return acquire && acquire->contender() != nullptr && acquire->contender()->path == contender;
+  });
+  if (asked != open.end()) Leave(*asked);
+  return true;
+}
+
+/// The queues that have not been left.
+std::vector<std::size_t> AcquireAny::Open() const {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    if (!queues_[i].is_left) open.push_back(i);
+  }
+  return open;
+}
+
+bool AcquireAny::HasJoined() const {
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const Queue& queue) { return queue.acquire != nullptr; });
+}
+
+bool AcquireAny::HaveAllDecided() const {
+  return std::all_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
+    return !queue.acquire || queue.acquire->HasDecided();
+  });
+}
+
+// ---- the create ------------------------------------------------------------------------------
+
+std::string AcquireAny::Prefix(std::size_t index) const {
+  return ContenderPrefix(requests_[index], uuid_);
+}
+
+void AcquireAny::ExpectAnswer() { answer_deadline_ = clock_.Now() + AnswerTime(store_.lease()); }
+
+void AcquireAny::Create() {
+  if (!std::exchange(create_sent_, true)) create_sent_at_ = clock_.Now();
+  const std::vector<std::size_t> open = Open();
+  std::vector<zookeeper::NewContender> contenders;
+  for (const std::size_t index : open) {
+    const AcquireRequest& request = requests_[index];
+    observer_.OnJoining(request.lock, request.QueuePath());
+    contenders.push_back({request.QueuePath(), Prefix(index), request.data});
+  }
+  ExpectAnswer();
+  store_.CreateAll(
+      contenders, std::string(protocol::BaseOf(StampPath("/"))),
+      scope_.Wrap([this, open](const CreateAllReply& reply) { OnCreated(open, reply); }));
+}
+
+void AcquireAny::OnCreated(const std::vector<std::size_t>& queues, const CreateAllReply& reply) {
+  if (IsLost(reply.error)) return;  // OnDisconnected() follows
+  answer_deadline_ = kNever;
+  if (reply.error == Error::kNone) {
+    unserved_since_.reset();
+    for (std::size_t i = 0; i < queues.size(); ++i) {
+      queues_[queues[i]].creation.OnUsed();
+      Start(queues[i], {uuid_, create_sent_at_, reply.paths[i], reply.stat});
+    }
+    return;
+  }
+  create_sent_ = false;
+  if (reply.error == Error::kNoNode) return CreateLocks(queues, reply.failed);
+  const std::size_t failed = queues[reply.failed];
+  if (reply.error == Error::kQuotaExceeded) return FinishQuota(failed);
+  if (const auto why = CannotOwnContenders(reply.error)) return Finish(failed, Unusable{*why});
+  const AcquireRequest& request = requests_[failed];
+  Finish(failed, UnexpectedEnd(request.lock, "queue in", reply.error,
+                               reply.may_not_delete ? "DELETE" : "CREATE", request.QueuePath()));
+}
+
+/// Of the `queues`, the one with the number `first` has no LOCK, and perhaps others after it.
+void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t first) {
+  for (std::size_t i = first; i < queues.size(); ++i) {
+    LockCreation& creation = queues_[queues[i]].creation;
+    const auto failure = creation.failure();
+    if (failure && std::holds_alternative<QuotaExceeded>(*failure)) return FinishQuota(queues[i]);
+    if (failure) return Finish(queues[i], *failure);
+    creation.Send();
+  }
+  Create();
+}
+
+/// Over another connection, after the reply to the create was lost: all contenders are there, or
+/// none is. One that is missing among others was deleted since.
+void AcquireAny::FindLostCreate() {
+  const std::vector<std::size_t> open = Open();
+  ExpectAnswer();
+  store_.Sync(requests_[open.front()].QueuePath(), [](const zookeeper::Reply&) {});
+  lists_pending_ = open.size();
+  const auto are_there = std::make_shared<bool>(false);
+  for (const std::size_t index : open) {
+    const AcquireRequest& request = requests_[index];
+    store_.List(request.QueuePath(), Watch::kNo,
+                scope_.Wrap([this, index, open, are_there](const ListReply& reply) {
+                  if (IsLost(reply.error) || outcome_) return;
+                  if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
+                    return Finish(
+                        index, UnexpectedEnd(requests_[index].lock, "list", reply.error, "READ"));
+                  }
+                  for (const std::string_view child : reply.children) {
+                    if (child.find(uuid_) != std::string_view::npos) *are_there = true;
+                  }
+                  if (--lists_pending_ > 0) return;
+                  // With the same UUID: if the lost create succeeds after all, its contenders are
+                  // deleted as strays (OwnContender).
+                  if (!*are_there) return Create();
+                  answer_deadline_ = kNever;
+                  unserved_since_.reset();
+                  for (const std::size_t one : open) Start(one, {uuid_, create_sent_at_});
+                }));
+  }
+}
+
+void AcquireAny::Start(std::size_t index, GivenContender contender) {
+  AcquireRequest request = requests_[index];
+  if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
+  request.given = std::move(contender);
+  queues_[index].acquire.reset();
+  queues_[index].acquire =
+      std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
+  store_.SetListener(this);  // instead of the Acquire that was just created
+}
+
+// ---- the wait --------------------------------------------------------------------------------
+
+EventSource::Interest AcquireAny::GetInterest() {
+  if (outcome_) return {};
+  TimePoint wake = answer_deadline_;
+  if (!HasJoined() && unserved_since_) {
+    wake = std::min(wake, After(*unserved_since_, requests_.front().connect_timeout));
+  }
+  const bool may_take = store_.IsConnected() && HaveAllDecided();
+  for (const Queue& queue : queues_) {
+    if (!queue.acquire) continue;
+    const bool is_over = queue.acquire->outcome() && (may_take || !queue.IsGranted());
+    wake = std::min(wake, is_over ? clock_.Now() : queue.acquire->GetInterest().wake);
+  }
+  return {.wake = wake};
+}
+
+void AcquireAny::OnReady(short revents) {
+  if (outcome_) return;
+  for (const Queue& queue : queues_) {
+    if (queue.acquire && !queue.acquire->outcome()) queue.acquire->OnReady(revents);
+  }
+  Advance();
+  const TimePoint now = clock_.Now();
+  if (outcome_) return;
+  if (!HasJoined() && unserved_since_ &&
+      now >= After(*unserved_since_, requests_.front().connect_timeout)) {
+    return Finish(0, Unreachable{});
+  }
+  if (now < answer_deadline_) return;
+  answer_deadline_ = kNever;
+  store_.GiveUpServer();
+}
+
+/// Takes a LOCK that was granted, leaves queues in which the wait is over, or ends.
+void AcquireAny::Advance() {
+  for (const std::size_t index : Open()) {
+    const Queue& queue = queues_[index];
+    if (!queue.acquire || !queue.acquire->outcome() || queue.IsGranted()) continue;
+    const AcquireOutcome outcome = *queue.acquire->outcome();
+    const auto* const busy = std::get_if<Busy>(&outcome);
+    if (busy == nullptr) return Finish(index, outcome);
+    if (!ended_ || Weight(busy->why) > Weight(ended_->busy.why)) ended_ = Ended{index, *busy};
+    Leave(index);
+  }
+  const std::vector<std::size_t> open = Open();
+  if (open.empty()) return Finish(ended_->index, ended_->busy);
+  if (!store_.IsConnected() || !HaveAllDecided()) return;
+  const auto granted = std::find_if(open.begin(), open.end(),
+                                    [this](std::size_t one) { return queues_[one].IsGranted(); });
+  if (granted != open.end()) Finish(*granted, *queues_[*granted].acquire->outcome());
+}
+
+void AcquireAny::Leave(std::size_t index) {
+  Queue& queue = queues_[index];
+  queue.is_left = true;
+  wait_end_ = wait_end();
+  if (queue.acquire && queue.acquire->contender() != nullptr) {
+    left_.push_back(queue.acquire->contender()->path);
+  }
+  queue.acquire.reset();
+  store_.SetListener(this);
+  DeleteLeft();
+}
+
+void AcquireAny::DeleteLeft() {
+  for (const std::string& path : left_) {
+    store_.Delete(path, zookeeper::kAnyVersion,
+                  scope_.Wrap([this, path](const zookeeper::Reply& reply) {
+                    // After a lost reply, deleted again over the next connection.
+                    if (reply.error == Error::kNone || reply.error == Error::kNoNode) {
+                      std::erase(left_, path);
+                    }
+                  }));
+  }
+}
+
+void AcquireAny::Finish(std::size_t index, AcquireOutcome outcome) {
+  decisive_ = index;
+  answer_deadline_ = kNever;
+  outcome_ = std::move(outcome);
+}
+
+void AcquireAny::FinishQuota(std::size_t index) {
+  ExpectAnswer();
+  FindQuota(store_, requests_[index], scope_.Wrap([this, index](const std::string& limited) {
+    const LockName& lock = requests_[index].lock;
+    Finish(index, QuotaExceeded{lock.display_path(), lock.DisplayPath(limited)});
+  }));
+}
+
+// ---- the session -----------------------------------------------------------------------------
+
+void AcquireAny::OnConnected(bool fresh) {
+  if (outcome_) return;
+  observer_.OnConnected();
+  DeleteLeft();
+  if (!HasJoined()) {
+    if (store_.lease().timeout() < protocol::kLeastSessionTimeout) {
+      return Finish(0, Unusable{Unusable::Why::kShortSessions});
+    }
+    return create_sent_ ? FindLostCreate() : Create();
+  }
+  for (const std::size_t index : Open()) {
+    // A LOCK that was granted before the others were judged has to be proven again.
+    if (queues_[index].IsGranted()) {
+      Start(index, {uuid_, create_sent_at_});
+    } else if (queues_[index].acquire) {
+      queues_[index].acquire->OnConnected(fresh);
+    }
+  }
+}
+
+void AcquireAny::OnDisconnected() {
+  if (outcome_) return;
+  scope_ = CallbackScope();
+  answer_deadline_ = kNever;
+  if (!unserved_since_) unserved_since_ = clock_.Now();
+  for (const Queue& queue : queues_) {
+    if (queue.acquire && !queue.acquire->outcome()) queue.acquire->OnDisconnected();
+  }
+}
+
+void AcquireAny::OnExpired() {
+  if (outcome_) return;
+  if (!unserved_since_) unserved_since_ = clock_.Now();
+  wait_end_ = wait_end();
+  for (const std::size_t index : Open()) {
+    Queue& queue = queues_[index];
+    const bool has_place = queue.acquire && queue.acquire->contender() != nullptr;
+    queue.acquire.reset();
+    if (has_place) observer_.OnPlaceLost(requests_[index].lock);
+  }
+  store_.SetListener(this);
+  left_.clear();
+  uuid_ = make_uuid_();
+  create_sent_ = false;
+  store_.Renew();
+}
+
+void AcquireAny::OnRefused(Error why) {
+  if (!outcome_) Finish(0, UnexpectedEnd(requests_.front().lock, "queue in", why, ""));
+}
+
+void AcquireAny::OnWatch(const std::string& path, zookeeper::Change change) {
+  if (outcome_) return;
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    const std::string queue = requests_[i].QueuePath();
+    const bool is_here = path == queue || protocol::ParentOf(path) == queue;
+    if (is_here && queues_[i].acquire) queues_[i].acquire->OnWatch(path, change);
+  }
+}
+
+}  // namespace zklock::lock

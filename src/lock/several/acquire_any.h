@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/acquire/acquire.h"
+#include "lock/acquire/lock_creation.h"
+#include "lock/several/acquisition.h"
+
+namespace zklock::lock {
+
+/// Acquires one of several LOCKs: the one that is free first, or the first in the given order if
+/// several are.
+///
+/// One transaction creates a contender in each queue, so that two runs have the same order in every
+/// queue that both are in. Each contender then waits as that for a single LOCK does (Acquire). The
+/// first that may hold is taken, once each queue has been judged: a LOCK that cannot be used ends
+/// the run. The others are to be deleted (passed()); what they are granted meanwhile is not used.
+///
+/// A run that holds one LOCK waits for no other, so it is part of no deadlock.
+///
+/// If the session expires, it begins again at the end of each queue. A queue whose contender was
+/// deleted or asked to leave, or that is full, is left for good.
+class AcquireAny final : public Acquisition {
+ public:
+  /// `requests`: at least two, neither for a `try`, a semaphore nor a reservation; `wait` is the
+  /// same in all.
+  AcquireAny(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
+             std::function<std::string()> make_uuid, AcquireObserver& observer);
+  ~AcquireAny() override;
+  AcquireAny(const AcquireAny&) = delete;
+  AcquireAny& operator=(const AcquireAny&) = delete;
+
+  [[nodiscard]] bool IsNearTurn() const override;
+  [[nodiscard]] bool IsFarFromTurn() const override;
+  /// The one that was taken.
+  [[nodiscard]] std::vector<Ticket> tickets() const override;
+  [[nodiscard]] std::vector<ReservedLock> reserved() const override { return {}; }
+  [[nodiscard]] std::vector<std::string> passed() const override;
+  [[nodiscard]] TimePoint wait_end() const override;
+  [[nodiscard]] const LockName& lock() const override { return requests_[decisive_].lock; }
+  bool GiveUp(const std::string& contender) override;
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+  void OnConnected(bool fresh) override;
+  void OnDisconnected() override;
+  void OnExpired() override;
+  void OnRefused(zookeeper::Error why) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
+
+ private:
+  /// What becomes of one request.
+  struct Queue {
+    Queue(zookeeper::Store& store, const AcquireRequest& request) : creation(store, request) {}
+    LockCreation creation;
+    std::unique_ptr<Acquire> acquire{};  ///< null before it is joined, and once it is left
+    bool is_left = false;
+
+    [[nodiscard]] bool IsGranted() const;
+  };
+
+  void Create();
+  void OnCreated(const std::vector<std::size_t>& queues, const zookeeper::CreateAllReply& reply);
+  void CreateLocks(const std::vector<std::size_t>& queues, std::size_t first);
+  void FindLostCreate();
+  void Start(std::size_t index, GivenContender contender);
+  void Advance();
+  /// Leaves the queue for good.
+  void Leave(std::size_t index);
+  void DeleteLeft();
+  void Finish(std::size_t index, AcquireOutcome outcome);
+  void FinishQuota(std::size_t index);
+  void ExpectAnswer();
+
+  [[nodiscard]] std::vector<std::size_t> Open() const;
+  [[nodiscard]] bool HasJoined() const;
+  [[nodiscard]] bool HaveAllDecided() const;
+  [[nodiscard]] std::string Prefix(std::size_t index) const;
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const std::vector<AcquireRequest> requests_;
+  std::function<std::string()> make_uuid_;
+  AcquireObserver& observer_;
+
+  std::deque<Queue> queues_;       // of the requests; a deque, because they cannot be moved
+  std::string uuid_;               // of all contenders of this session
+  bool create_sent_ = false;       // with uuid_, and not known to have failed
+  TimePoint create_sent_at_{};     // the first time
+  std::size_t lists_pending_ = 0;  // while it searches for the contenders of a lost create
+  std::vector<std::string> left_;  // contenders in queues that were left, until they are deleted
+  /// The first of the queues that were left for the reason that is to be reported.
+  struct Ended {
+    std::size_t index;
+    Busy busy;
+  };
+  std::optional<Ended> ended_;
+  std::size_t decisive_ = 0;     // the request that was granted, or has ended the wait
+  TimePoint wait_end_ = kNever;  // of a session that has expired
+  TimePoint answer_deadline_ = kNever;
+  std::optional<TimePoint> unserved_since_;  // before the queues are joined
+  CallbackScope scope_;                      // of a connection
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/data/acquire_request.h"
+#include "lock/data/outcome.h"
+#include "lock/data/ticket.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// The way to the LOCKs of one run: AcquireSet to all of them, AcquireAny to one of them.
+///
+/// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
+/// while it lives. All znodes that it leaves behind are the session's: unless the outcome is
+/// Acquired or ReservedLock, the caller closes the session.
+class Acquisition : public EventSource, public zookeeper::StoreListener {
+ public:
+  /// Set once, when it is over: Acquired or ReservedLock if what was asked for is held or reserved,
+  /// else the outcome for lock().
+  [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
+  /// A LOCK is held already, or our turn is near (Acquire::IsNearTurn): if this process were
+  /// killed, others would wait for the session's end.
+  [[nodiscard]] virtual bool IsNearTurn() const = 0;
+  /// No LOCK is held, and our turn is far (Acquire::IsFarFromTurn).
+  [[nodiscard]] virtual bool IsFarFromTurn() const = 0;
+  /// The contenders that hold, in the order of the requests.
+  [[nodiscard]] virtual std::vector<Ticket> tickets() const = 0;
+  /// The LOCKs that were reserved already, in the same order.
+  [[nodiscard]] virtual std::vector<ReservedLock> reserved() const = 0;
+  /// Contenders that are of no use any more, to be deleted.
+  [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
+  /// When the wait is over; kNever before the first queue has been joined, or without one.
+  [[nodiscard]] virtual TimePoint wait_end() const = 0;
+  /// The LOCK that is being acquired, or was when it ended.
+  [[nodiscard]] virtual const LockName& lock() const = 0;
+
+  /// `contender` is to leave its queue: true if it has, and the acquisition goes on.
+  virtual bool GiveUp(const std::string& /*contender*/) { return false; }
+
+ protected:
+  std::optional<AcquireOutcome> outcome_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,230 @@
+// --any: one of several LOCKs, whichever is free first.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "cli/queue/lock_peer.h"
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// Three new LOCKs.
+struct Pool {
+  std::string root = NewLock("any");
+  Words locks = {root + "/c", root + "/a", root + "/b"};
+
+  /// `zklock WORDS --any LOCK... -- sh -c SCRIPT`.
+  [[nodiscard]] ChildOptions Options(Words words, const std::string& script) const {
+    ChildOptions options = Zklock(words + Words{"--any"} + locks + Words{"--", "sh", "-c", script});
+    options.keep_stdin = true;
+    return options;
+  }
+  [[nodiscard]] Finished Run(const Words& words, const std::string& script = "echo $ZKLOCK_LOCK",
+                             const Exit& exit = Exited(0)) const {
+    ChildOptions options = Options(words, script);
+    options.keep_stdin = false;
+    return test::Run(std::move(options), exit);
+  }
+  /// Returns once it waits in all queues.
+  [[nodiscard]] Child StartWaiter(Words words = {"exclusive"}) const {
+    words.insert(words.begin() + 1, "--verbose");
+    Child waiter = Child::Start(Options(words, "echo $ZKLOCK_LOCK; read status"));
+    for (const std::string& lock : locks) {
+      Tree().WaitForChildren(lock, 2);
+    }
+    return waiter;
+  }
+  [[nodiscard]] std::vector<Child> HoldAll() const {
+    std::vector<Child> holders;
+    for (const std::string& lock : locks) holders.push_back(StartHolder(lock));
+    return holders;
+  }
+  [[nodiscard]] std::size_t CountContenders() const {
+    std::size_t count = 0;
+    for (const std::string& lock : locks) count += Tree().Children(lock).size();
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("any: the first LOCK that is free is taken, and the command learns which") {
+  const Pool pool;
+  CHECK(pool.Run({"exclusive"}).out == pool.locks[0] + "\n");
+  CHECK(pool.CountContenders() == 0);
+  Child holder = StartHolder(pool.locks[0]);
+  CHECK(pool.Run({"exclusive"}).out == pool.locks[1] + "\n");
+  CHECK(pool.Run({"try"}).out == pool.locks[1] + "\n");
+  CHECK(pool.Run({"read"}).out == pool.locks[1] + "\n");
+  CHECK(pool.Run({"exclusive", "--events", "/dev/stdout"}, "true")
+            .out.find(R"("event":"exited","lock":")" + pool.locks[1]) != std::string::npos);
+  CHECK(pool.CountContenders() == 1);
+}
+
+TEST_CASE("any: a waiter takes the LOCK that is released first, and leaves the other queues") {
+  const Pool pool;
+  std::vector<Child> holders = pool.HoldAll();
+  Child waiter = pool.StartWaiter();
+  CHECK(Finish(holders[2]) == Exited(0));
+  CHECK(waiter.ReadLine() == pool.locks[2]);
+  Tree tree;
+  tree.WaitForChildren(pool.locks[0], 1);
+  tree.WaitForChildren(pool.locks[1], 1);
+  // Another may hold what it has left.
+  CHECK(Finish(holders[0]) == Exited(0));
+  RunZklock({"try", pool.locks[0], "--", "true"}, Exited(0));
+  CHECK(Finish(waiter) == Exited(1));  // `read` met the end of its input
+  CHECK(tree.Children(pool.locks[2]).empty());
+}
+
+TEST_CASE("any: without waiting, or when the wait is over, no contender is left") {
+  const Pool pool;
+  std::vector<Child> holders = pool.HoldAll();
+  const std::string names = pool.locks[0] + ", " + pool.locks[1] + ", " + pool.locks[2];
+  CHECK(pool.Run({"try"}, "true", Exited(75)).err ==
+        "zklock: none of " + names + " is free; the command was not run\n");
+  CHECK(pool.Run({"exclusive", "-w", "200ms"}, "true", Exited(75)).err ==
+        "zklock: none of " + names + " became free within 200ms; the command was not run\n");
+  CHECK(pool.Run({"exclusive", "--max-queue", "0"}, "true", Exited(75)).err ==
+        "zklock: the queue of each of " + names +
+            " is full (--max-queue); the command was not run\n");
+  CHECK(pool.CountContenders() == 3);
+}
+
+TEST_CASE("any: a waiter that is asked to leave one queue waits in the others") {
+  const Pool pool;
+  std::vector<Child> holders = pool.HoldAll();
+  Child waiter = pool.StartWaiter();
+  Tree tree;
+  const auto release = [&](const std::string& lock, const Words& words) {
+    Words names = tree.WaitForChildren(lock, 2);
+    const auto second = *std::find_if(names.begin(), names.end(), [](const std::string& name) {
+      return name.ends_with("-0000000001");  // the holder's ends with 0
+    });
+    RunZklock(Words{"release", lock, "--yes", "--contender", second} + words, Exited(0));
+  };
+  release(pool.locks[0], {});
+  tree.WaitForChildren(pool.locks[0], 1);
+  release(pool.locks[1], {"--force"});
+  CHECK(Finish(holders[0]) == Exited(0));
+  CHECK(Finish(holders[1]) == Exited(0));
+  CHECK(tree.Children(pool.locks[2]).size() == 2);
+  release(pool.locks[2], {});
+  CHECK(waiter.Wait() == Exited(75));
+  CHECK_THAT(waiter.err(), Catch::Contains("asked to leave the queue of"));
+  CHECK(pool.CountContenders() == 1);
+}
+
+TEST_CASE("any: a signal, or the death of zklock, takes it out of every queue") {
+  const Pool pool;
+  std::vector<Child> holders = pool.HoldAll();
+  const int signal = GENERATE(SIGINT, SIGKILL);
+  Child waiter = pool.StartWaiter();
+  waiter.Signal(signal);
+  CHECK(waiter.Wait() == (signal == SIGKILL ? Killed(SIGKILL) : Exited(128 + SIGINT)));
+  for (const std::string& lock : pool.locks) Tree().WaitForChildren(lock, 1);
+}
+
+TEST_CASE("any: a LOCK that may not be used is named, and the run is in no queue") {
+  const Pool pool;
+  Tree tree;
+  for (const std::string& lock : pool.locks) tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
+  const auto [rights, right] =
+      GENERATE(std::pair(kRead | kDelete, "CREATE"), std::pair(kRead | kCreate, "DELETE"));
+  tree.SetAcl(pool.locks[1], rights);
+  const std::string err = pool.Run({"exclusive"}, "true", Exited(77)).err;
+  CHECK_THAT(err, Catch::Contains(pool.locks[1]));
+  CHECK_THAT(err, Catch::Contains(right));
+  CHECK(pool.CountContenders() == 0);
+}
+
+TEST_CASE("any: a LOCK of another kind ends the run before another is taken") {
+  const Pool pool;
+  const Child holder = StartHolder({"exclusive", "--permits", "2"}, pool.locks[2]);
+  const std::string err = pool.Run({"exclusive"}, "true", Exited(78)).err;
+  CHECK_THAT(err, Catch::Contains(pool.locks[2]));
+  CHECK(Tree().Children(pool.locks[0]).empty());
+}
+
+TEST_CASE("any: a LOCK that an outer zklock holds is taken at once") {
+  const Pool pool;
+  std::vector<Child> holders;
+  holders.push_back(StartHolder(pool.locks[0]));
+  const Words inner = Words{Binary(), "exclusive", "-v", "--any"} + pool.locks +
+                      Words{"--", "sh", "-c", "echo $ZKLOCK_LOCK"};
+  const Finished nested = RunZklock(Words{"exclusive", pool.locks[2], "--"} + inner, Exited(0));
+  CHECK(nested.out == pool.locks[2] + "\n");
+  Words apart = inner;
+  apart.insert(apart.begin() + 2, "--no-nest");
+  const Finished beside = RunZklock(Words{"exclusive", pool.locks[2], "--"} + apart, Exited(0));
+  CHECK(beside.out == pool.locks[1] + "\n");
+}
+
+TEST_CASE("any: as many tries as there are free LOCKs get one each") {
+  const Pool pool;
+  std::vector<Child> runs;
+  for (std::size_t i = 0; i < pool.locks.size(); ++i) {
+    runs.push_back(Child::Start(pool.Options({"try"}, "echo $ZKLOCK_LOCK; read status; true")));
+  }
+  Words taken;
+  for (Child& run : runs) taken.push_back(run.ReadLine());
+  for (Child& run : runs) CHECK(Finish(run) == Exited(0));
+  std::sort(taken.begin(), taken.end());
+  Words all = pool.locks;
+  std::sort(all.begin(), all.end());
+  CHECK(taken == all);
+}
+
+TEST_CASE("any: runs of one pool never run two commands under one LOCK") {
+  const Pool pool;
+  const TemporaryDirectory directory;
+  const std::string script = "d=" + directory.path() +
+                             "/$(basename $ZKLOCK_LOCK); mkdir $d || exit 9; sleep 0.02; rmdir $d";
+  std::vector<Child> runs;
+  for (int i = 0; i < 12; ++i) {
+    runs.push_back(Child::Start(pool.Options({i % 3 == 0 ? "write" : "exclusive"}, script)));
+  }
+  for (Child& run : runs) CHECK(Finish(run) == Exited(0));
+  CHECK(pool.CountContenders() == 0);
+}
+
+TEST_CASE("any: --hold keeps the LOCK that was taken") {
+  const Pool pool;
+  Child holder = StartHolder(pool.locks[0]);
+  std::string arguments;
+  for (const std::string& lock : pool.locks) arguments += " " + lock;
+  const std::string zklock = Binary();
+  ChildOptions options = Zklock({});
+  options.argv = {"sh", "-c",
+                  zklock + " exclusive --hold --any" + arguments + " && " + zklock +
+                      " inspect -q " + pool.locks[1] + "; echo $?; " + zklock + " try " +
+                      pool.locks[2] + " -- echo free; " + zklock + " release " + pool.locks[1]};
+  CHECK(Run(std::move(options), Exited(0)).out == "75\nfree\n");
+  CHECK(pool.CountContenders() == 1);
+}
+
+TEST_CASE("any: a mutex of Curator may hold one of the LOCKs, and gets its turn") {
+  const Pool pool;
+  LockPeer peer = LockPeer::Curator();
+  REQUIRE(peer.Ask("m", "make mutex " + pool.locks[0]) == "made");
+  CHECK(peer.Ask("m", "acquire") == "acquired");
+  CHECK(pool.Run({"exclusive"}).out == pool.locks[1] + "\n");
+  std::vector<Child> holders;
+  holders.push_back(StartHolder(pool.locks[1]));
+  holders.push_back(StartHolder(pool.locks[2]));
+  Child waiter = pool.StartWaiter();
+  CHECK(peer.Ask("m", "release") == "released");
+  CHECK(waiter.ReadLine() == pool.locks[0]);
+  peer.Tell("m", "acquire");
+  Tree().WaitForChildren(pool.locks[0], 2);
+  CHECK(Finish(waiter) == Exited(1));
+  CHECK(peer.Answer("m") == "acquired");
+  CHECK(peer.Ask("m", "release") == "released");
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,391 @@
+#include "lock/several/acquire_any.h"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "unit/lock/contender.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+using test::kLosses;
+
+constexpr std::array kLocks = {"/a", "/b", "/c"};
+
+std::vector<AcquireRequest> Requests(const AcquireRequest& common) {
+  std::vector<AcquireRequest> requests;
+  for (const char* path : kLocks) {
+    requests.push_back(common);
+    requests.back().lock = {path, ""};
+    requests.back().host = "host";
+  }
+  return requests;
+}
+
+template <typename Acquisition>
+struct CallerOf : private World, ContenderOf<Acquisition> {
+  template <typename... Further>
+  explicit CallerOf(const AcquireRequest& common, Further... further)
+      : World(false),
+        ContenderOf<Acquisition>(static_cast<World&>(*this), Requests(common), further...) {
+    for (const char* path : kLocks) servers.Put(path, 0, false, "zklock/1");
+  }
+  using World::clock;
+  using World::servers;
+
+  /// The contenders of this session in the queue.
+  [[nodiscard]] std::vector<std::string> Own(const std::string& lock) const {
+    std::vector<std::string> own;
+    for (const std::string& child : servers.Children(lock)) {
+      const std::string path = lock + "/" + child;
+      if (servers.nodes.at(path).owner == this->store.session_id()) own.push_back(path);
+    }
+    return own;
+  }
+  [[nodiscard]] std::string Occupy(const std::string& lock) {
+    return servers.Put(lock + "/other-lock-", 1, true);
+  }
+  /// The LOCK that is held; empty if none is.
+  [[nodiscard]] std::string Held() const {
+    return this->Holds() ? this->set.tickets().at(0).lock.path : "";
+  }
+};
+
+/// Acquires one of /a, /b and /c.
+struct Caller : CallerOf<AcquireAny> {
+  explicit Caller(const AcquireRequest& common = {}) : CallerOf(common) {}
+
+  /// Holds `lock` by the one contender there, and has passed exactly its contenders elsewhere.
+  void CheckHolds(const std::string& lock) {
+    REQUIRE(Held() == lock);
+    const Ticket ticket = set.tickets()[0];
+    CHECK(Own(lock) == std::vector{ticket.path});
+    CHECK(servers.nodes.at(ticket.path).czxid == ticket.token);
+    std::vector<std::string> others;
+    for (const char* other : kLocks) {
+      if (other == lock) continue;
+      for (const std::string& path : Own(other)) others.push_back(path);
+    }
+    std::vector<std::string> passed = set.passed();
+    std::erase_if(passed, [&](const auto& path) { return !servers.Has(path); });
+    std::sort(passed.begin(), passed.end());
+    CHECK(passed == others);
+  }
+};
+
+TEST_CASE("Of several free LOCKs the first is taken, with one commit") {
+  Caller caller;
+  caller.Run();
+  caller.CheckHolds("/a");
+  CHECK(caller.set.passed().size() == 2);
+  CHECK(caller.set.lock().path == "/a");
+  CHECK(caller.store.CountSent("create all /a /b /c") == 1);
+  CHECK(caller.store.CountSent("create") == 1);
+  CHECK(caller.store.CountSent("check") == 0);
+}
+
+TEST_CASE("The LOCK that becomes free first is taken, and all are waited for until then") {
+  Caller caller;
+  std::vector<std::string> holders;
+  for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
+  caller.Run();
+  REQUIRE_FALSE(caller.set.outcome());
+  for (const char* lock : kLocks) CHECK(caller.Own(lock).size() == 1);
+  CHECK(caller.set.IsNearTurn());
+  caller.servers.Remove(holders[1]);
+  caller.Run();
+  caller.CheckHolds("/b");
+}
+
+TEST_CASE("A pool is near its turn if one queue is short, and far if all are long") {
+  Caller caller;
+  std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
+  for (const char* lock : kLocks) {
+    for (std::string& other : others) other = caller.Occupy(lock);
+  }
+  caller.Run();
+  CHECK(caller.set.IsFarFromTurn());
+  CHECK_FALSE(caller.set.IsNearTurn());
+  for (const std::string& child : caller.servers.Children("/b")) {
+    if (child.rfind("other", 0) == 0) caller.servers.Remove("/b/" + child);
+  }
+  caller.Run();
+  caller.CheckHolds("/b");
+}
+
+TEST_CASE("LOCKs that do not exist are created before the contenders of a pool") {
+  Caller caller;
+  caller.servers.Remove("/b");
+  caller.servers.Remove("/c");
+  caller.Run();
+  caller.CheckHolds("/a");
+  CHECK(caller.servers.nodes.at("/c").data == "zklock/1");
+  CHECK(caller.store.CountSent("create all") == 2);
+  CHECK(caller.store.CountSent("create /a") == 0);
+}
+
+TEST_CASE("A lost create of a pool is found again, or repeated, whatever is lost") {
+  const auto loss = GENERATE(from_range(kLosses));
+  Caller caller;
+  caller.store.PlaceFault("create all", loss);
+  caller.Run();
+  caller.CheckHolds("/a");
+  for (const char* lock : kLocks) CHECK(caller.Own(lock).size() == 1);
+}
+
+TEST_CASE("A create of a pool that succeeds after all leaves no contender behind") {
+  Caller caller;
+  const std::string holder = caller.Occupy("/b");
+  for (const char* lock : {"/a", "/c"}) (void)caller.Occupy(lock);
+  caller.Run();
+  // The one of a create that was lost before: the same UUID, the same session.
+  const std::string own = caller.Own("/b").at(0);
+  (void)caller.servers.Put(own.substr(0, own.size() - 10), caller.store.session_id(), true);
+  REQUIRE(caller.Own("/b").size() == 2);
+  caller.servers.Remove(holder);
+  caller.Run();
+  caller.CheckHolds("/b");
+  CHECK(caller.Own("/b") == std::vector{own});
+}
+
+TEST_CASE("A pool survives the loss of any reply, with one contender in each queue at most") {
+  const auto loss = GENERATE(from_range(kLosses));
+  const bool waits = GENERATE(false, true);
+  std::size_t requests = 1;
+  for (std::size_t i = 0; i < requests; ++i) {
+    Caller caller;
+    std::vector<std::string> holders;
+    if (waits) {
+      for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
+    }
+    caller.store.PlaceFault(i, loss);
+    caller.Run();
+    if (waits) {
+      REQUIRE_FALSE(caller.set.outcome());
+      for (const char* lock : kLocks) CHECK(caller.Own(lock).size() == 1);
+      caller.servers.Remove(holders[2]);
+      caller.Run();
+    }
+    CAPTURE(i);
+    caller.CheckHolds(waits ? "/c" : "/a");
+    for (const char* lock : kLocks) CHECK(caller.Own(lock).size() <= 1);
+    if (i == 0) requests = caller.store.requests_sent() + 5;
+  }
+}
+
+TEST_CASE(
+    "A LOCK that may not be used ends a pool, with its name and the right, and leaves nothing") {
+  Caller caller;
+  const bool may_create = GENERATE(false, true);
+  if (may_create) {
+    caller.store.may_delete = false;
+  } else {
+    caller.servers.nodes.at("/b").writable = false;
+  }
+  caller.Run();
+  REQUIRE(caller.Ended<Refused>());
+  const auto& refused = std::get<Refused>(*caller.set.outcome());
+  CHECK(refused.path == (may_create ? "/a" : "/b"));
+  CHECK(refused.right == (may_create ? "DELETE" : "CREATE"));
+  for (const char* lock : kLocks) CHECK(caller.Own(lock).empty());
+}
+
+TEST_CASE("A LOCK of another kind ends a pool before another one is taken") {
+  Caller caller;
+  caller.servers.Put("/c/leases", 0);
+  caller.servers.Put("/c/leases/other-lease-", 1, true);
+  caller.Run();
+  REQUIRE(caller.Ended<Unusable>());
+  CHECK(std::get<Unusable>(*caller.set.outcome()).why == Unusable::Why::kHasPermits);
+  CHECK(caller.set.lock().path == "/c");
+  CHECK(caller.set.tickets().empty());
+}
+
+TEST_CASE("A pool leaves the queue of a contender that was deleted, and ends with the last") {
+  Caller caller;
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.Run();
+  for (const char* lock : kLocks) {
+    REQUIRE_FALSE(caller.set.outcome());
+    caller.servers.Remove(caller.Own(lock).at(0));
+    caller.Run();
+  }
+  CHECK(caller.why() == Busy::Why::kRemoved);
+}
+
+TEST_CASE("A pool that is asked to leave one queue waits in the others, but not in none") {
+  Caller caller;
+  std::vector<std::string> holders;
+  for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
+  caller.Run();
+  const std::string asked = caller.Own("/a").at(0);
+  CHECK(caller.set.GiveUp(asked));
+  CHECK(caller.set.GiveUp(asked));  // it has left already
+  caller.Run();
+  CHECK(caller.Own("/a").empty());
+  CHECK(caller.set.GiveUp(caller.Own("/c").at(0)));
+  CHECK_FALSE(caller.set.GiveUp(caller.Own("/b").at(0)));
+  caller.servers.Remove(holders[0]);
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  caller.servers.Remove(holders[1]);
+  caller.Run();
+  caller.CheckHolds("/b");
+}
+
+TEST_CASE("The delete of a contender that left a pool is repeated after a loss") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
+  Caller caller;
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.Run();
+  caller.store.PlaceFault("delete", fault);
+  CHECK(caller.set.GiveUp(caller.Own("/a").at(0)));
+  caller.Run();
+  CHECK(caller.Own("/a").empty());
+  CHECK_FALSE(caller.set.outcome());
+  CHECK(caller.set.passed().size() == 2);
+}
+
+TEST_CASE("A pool whose session has expired queues again, in the queues that it has not left") {
+  Caller caller;
+  std::vector<std::string> holders;
+  for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
+  caller.Run();
+  CHECK(caller.set.GiveUp(caller.Own("/a").at(0)));
+  caller.Run();
+  caller.store.Expire();
+  caller.Run();
+  CHECK(caller.notes.places_lost == 2);
+  CHECK(caller.Own("/a").empty());
+  CHECK(caller.Own("/b").size() == 1);
+  caller.servers.Remove(holders[2]);
+  caller.Run();
+  caller.CheckHolds("/c");
+}
+
+TEST_CASE("A LOCK that was granted before the connection was lost is proven again") {
+  Caller caller;
+  const bool expires = GENERATE(false, true);
+  caller.store.Before("list /b",
+                      [&] { expires ? caller.store.Expire() : caller.store.Disconnect(); });
+  caller.Run();
+  caller.CheckHolds("/a");
+  CHECK(caller.notes.places_lost == (expires ? 3 : 0));
+}
+
+TEST_CASE("A contender that was deleted between its grant and the loss of the connection is none") {
+  Caller caller;
+  caller.store.Before("list /b", [&] {
+    caller.servers.Remove(caller.Own("/a").at(0));
+    caller.store.Disconnect();
+  });
+  caller.Run();
+  caller.CheckHolds("/b");
+}
+
+TEST_CASE("The wait of a pool ends for all queues at once") {
+  Caller caller({.wait = 10s});
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.Run();
+  CHECK(caller.set.wait_end() == caller.clock.Now() + 10s);
+  caller.clock.Advance(5s);
+  caller.store.Expire();  // one wait counts for all sessions
+  caller.Run();
+  caller.clock.Advance(4s);
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  caller.clock.Advance(1s);
+  caller.Run();
+  CHECK(caller.why() == Busy::Why::kWaitOver);
+}
+
+TEST_CASE("A pool leaves full queues, and ends only if all are full") {
+  Caller caller({.max_queue = 1});
+  std::vector<std::string> holders;
+  for (const char* lock : kLocks) {
+    holders.push_back(caller.Occupy(lock));
+    (void)caller.Occupy(lock);
+  }
+  SECTION("all") {
+    caller.Run();
+    CHECK(caller.why() == Busy::Why::kQueueFull);
+    CHECK(caller.set.lock().path == "/a");
+  }
+  SECTION("all but one") {
+    caller.servers.Remove(holders[1]);
+    caller.Run();
+    REQUIRE_FALSE(caller.set.outcome());
+    CHECK(caller.Own("/a").empty());
+    CHECK(caller.Own("/b").size() == 1);
+    CHECK(caller.Own("/c").empty());
+  }
+}
+
+TEST_CASE("A pool without a server ends after the connect timeout") {
+  Caller caller({.connect_timeout = 15s});
+  caller.clock.Advance(14s);
+  caller.set.OnReady(0);
+  CHECK_FALSE(caller.set.outcome());
+  caller.clock.Advance(1s);
+  CHECK(caller.set.GetInterest().wake <= caller.clock.Now());
+  caller.set.OnReady(0);
+  CHECK(caller.Ended<Unreachable>());
+}
+
+TEST_CASE("Two pools have the same order in every queue") {
+  World world(false);
+  for (const char* path : kLocks) world.servers.Put(path, 0, false, "zklock/1");
+  for (const char* path : kLocks) world.servers.Put(std::string(path) + "/other-lock-", 1, true);
+  ContenderOf<AcquireAny> one(world, Requests({}));
+  ContenderOf<AcquireAny> other(world, Requests({}));
+  other.Run();
+  one.Run();
+  for (const char* path : kLocks) {
+    std::vector<std::int64_t> owners;
+    for (const std::string& child : world.servers.Children(path)) {
+      owners.push_back(world.servers.nodes.at(std::string(path) + "/" + child).owner);
+    }
+    CHECK(std::count(owners.begin(), owners.end(), one.store.session_id()) == 1);
+  }
+}
+
+// ---- a `try` ---------------------------------------------------------------------------------
+
+struct Trier : CallerOf<AcquireSet> {
+  Trier() : CallerOf(AcquireRequest{.try_only = true}, AcquireSet::Take::kFirstFree) {}
+};
+
+TEST_CASE("A try for any LOCK takes the first that is free, and queues in no other") {
+  Trier caller;
+  (void)caller.Occupy("/a");
+  caller.Run();
+  CHECK(caller.Held() == "/b");
+  CHECK(caller.Own("/a").empty());
+  CHECK(caller.Own("/c").empty());
+}
+
+TEST_CASE("A try for any LOCK leaves a queue in which another contender was first") {
+  Trier caller;
+  caller.store.Before("create", [&] { (void)caller.Occupy("/a"); });
+  caller.Run();
+  CHECK(caller.Held() == "/b");
+  CHECK(caller.Own("/a").empty());
+  CHECK(caller.set.passed().size() == 1);
+}
+
+TEST_CASE("A try for any LOCK ends if none is free") {
+  Trier caller;
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.Run();
+  CHECK(caller.why() == Busy::Why::kTaken);
+  CHECK(caller.set.tickets().empty());
+}
+
+}  // namespace
+}  // namespace zklock::lock
