@@ -65,7 +65,7 @@ class Workspace {
     directory_ = name;
     for (const char* program :
          {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh", "reindex.sh", "import.sh",
-          "publish.sh", "report.sh", "sign.sh", "smoke-test.sh", "reboot"}) {
+          "publish.sh", "report.sh", "sign.sh", "smoke-test.sh", "train.sh", "reboot"}) {
       Write(program, std::string("#!/bin/sh\necho ") + program + " ran with: \"$@\"\n");
     }
     path_ =
@@ -214,6 +214,13 @@ TEST_CASE("The reindexing example takes all of its locks or none") {
   const Holder other(workspace, "/db/orders");
   const std::size_t option = command.find("exclusive ") + 10;
   Run(workspace.Shell(command.substr(0, option) + "-n " + command.substr(option)), Exited(75));
+}
+
+TEST_CASE("The example of three devices uses one that is free") {
+  const Workspace workspace;
+  CHECK(OutputOf(workspace, Example("any")) == "train.sh ran with: --device 0\n");
+  const Holder other(workspace, "/gpu/0");
+  CHECK(OutputOf(workspace, Example("any")) == "train.sh ran with: --device 1\n");
 }
 
 TEST_CASE("README's script locks itself and keeps its arguments") {
