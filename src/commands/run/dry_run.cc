@@ -28,6 +28,7 @@
 #include "commands/session/run_context.h"
 #include "commands/session/short_session.h"
 #include "lock/acquire/semaphore.h"
+#include "lock/reserve/existing_reservations.h"
 #include "lock/survey/join_preview.h"
 #include "lock/survey/survey.h"
 #include "process/tree/executable.h"
@@ -126,7 +127,7 @@ class LockExamination {
       Fail({lock::Unusable::Why::kShortSessions});
     }
     if (context_.options.resumes) {
-      if (FindReservation() != nullptr) return Free();
+      if (const lock::QueueEntry* const ours = FindReservation()) return FreeFor(*ours);
       Finding missing = Of(Finding::What::kNotReserved);
       for (const lock::QueueEntry& entry : found_.entries) {
         const bool holds = entry.reserved && entry.position && !entry.Waits();
@@ -139,12 +140,7 @@ class LockExamination {
     CheckRights();
     CheckCompatibility();
     CheckStrays();
-    if (const lock::QueueEntry* const ours = FindReservation()) {
-      if (ours->reserved->mode == wanted_.mode) return Free();
-      Fail({.why = lock::Unusable::Why::kReservedInOtherMode,
-            .child = ours->name.full,
-            .reserved_mode = ours->reserved->mode});
-    }
+    if (const lock::QueueEntry* const ours = FindReservation()) return FreeFor(*ours);
     if (auto busy = FindAhead()) return *std::move(busy);
     return CheckIntervals();
   }
@@ -154,6 +150,16 @@ class LockExamination {
     return {.what = what, .lock = lock_.display_path()};
   }
   [[nodiscard]] Finding Free() const { return Of(Finding::What::kFree); }
+
+  /// Throws Exit if the run cannot use our reservation.
+  [[nodiscard]] Finding FreeFor(const lock::QueueEntry& ours) {
+    const auto unusable = session_.Ask([&](lock::Calls& calls) {
+      return lock::FindOtherUse(calls, {lock_, ours.path, *ours.reserved}, wanted_.mode,
+                                context_.options.permits);
+    });
+    if (unusable) Fail(*unusable);
+    return Free();
+  }
 
   [[nodiscard]] std::vector<lock::AcquireRequest> Requests() {
     lock::AcquireRequest request{.lock = lock_,

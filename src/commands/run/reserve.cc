@@ -67,6 +67,12 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
+    // Other uses than the number of permits differ in the queue, too.
+    if (context_.options.permits) {
+      for (const lock::ReservedLock& one : taken_.reserved) {
+        RequireSameUse(one, one.reserved.mode);
+      }
+    }
     if (!Renew()) return std::nullopt;
     std::vector<lock::ReservedLock> made;
     std::vector<lock::ReservationRun> runs;
@@ -101,14 +107,7 @@ class Reserver {
                                lock.display_path(), context_.options.reserve,
                                other ? cli::OtherReservationText(other) : MissingChroot()));
       }
-      if (found->reserved.mode != wanted.mode) {
-        const FailureEnd end(session_driver_, context_.options.server.connect_timeout,
-                             lock.display_path());
-        End(lock.display_path(),
-            end(lock::Unusable{.why = lock::Unusable::Why::kReservedInOtherMode,
-                               .child = std::string(protocol::BaseOf(found->path)),
-                               .reserved_mode = found->reserved.mode}));
-      }
+      RequireSameUse(*found, wanted.mode);
       taken_.reserved.push_back(*found);
     }
     (void)CloseSession();
@@ -116,6 +115,17 @@ class Reserver {
   }
 
  private:
+  /// Ends the run unless it uses the LOCK as the reservation does.
+  void RequireSameUse(const lock::ReservedLock& one, protocol::Mode mode) {
+    const std::string path = one.lock.display_path();
+    const auto unusable = Ask(path, Signals::kEnd, [&](lock::Calls& calls) {
+      return lock::FindOtherUse(calls, one, mode, context_.options.permits);
+    });
+    if (!unusable) return;
+    const FailureEnd end(session_driver_, context_.options.server.connect_timeout, path);
+    End(path, end(*unusable));
+  }
+
   /// For a message; empty if the chroot exists, or there is none.
   std::string MissingChroot() {
     const std::string& chroot = context_.options.server.servers.chroot;

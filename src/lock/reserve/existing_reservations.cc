@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "lock/acquire/permit_number.h"
 #include "lock/data/reserved.h"
 #include "lock/survey/holders.h"
 #include "protocol/lock_path.h"
 #include "protocol/reservation.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -74,6 +76,28 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
     if (!now) return std::nullopt;
     before = now;
   }
+}
+
+std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
+                                     protocol::Mode mode, std::optional<std::size_t> permits) {
+  using enum Unusable::Why;
+  const LockName& lock = reserved.lock;
+  const std::string queue = protocol::ParentOf(reserved.path);
+  const bool is_permit = queue == protocol::PermitsPath(lock.path);
+  if (is_permit != permits.has_value()) return Unusable{is_permit ? kHasPermits : kHasNoPermits};
+  if (reserved.reserved.mode != mode) {
+    return Unusable{.why = kReservedInOtherMode,
+                    .child = std::string(protocol::BaseOf(reserved.path)),
+                    .reserved_mode = reserved.reserved.mode};
+  }
+  if (!permits) return std::nullopt;
+  const auto read = calls.Repeat([&] { return calls.Get(queue); });
+  if (read.error != Error::kNone && read.error != Error::kNoNode) {
+    throw OperationFailed(read.error, "read the number of permits of", lock.display_path(), "READ",
+                          lock.DisplayPath(queue));
+  }
+  // The reservation is one permit that has left the turnstile.
+  return FindOtherNumber(read, 1, *permits);
 }
 
 std::optional<std::vector<ReservedLock>> RenewReservations(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,12 @@ namespace zklock::lock {
 [[nodiscard]] std::optional<ReservedLock> FindHeldReservation(
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
+
+/// Why a run in `mode`, with --permits if `permits`, cannot use that reservation: it was made for
+/// another use of the LOCK, whose users disagree then. None if it can. Throws OperationFailed.
+[[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
+                                                   protocol::Mode mode,
+                                                   std::optional<std::size_t> permits);
 
 struct Renewal {
   std::chrono::milliseconds lasts{};  ///< from now

@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "cli/queue/lock_peer.h"
@@ -291,6 +293,44 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   CHECK(Tree().Children(lock).empty());
 }
 
+TEST_CASE("a reservation of a permit is used with the number of permits that it was made with") {
+  const std::string semaphore = NewLock("reserve");
+  const std::string lock = NewLock("reserve");
+  Reserve("ci", semaphore, {"--permits", "3"});
+  Reserve("ci", lock);
+  const auto resume = [](const Words& permits, const std::string& path) {
+    Words words = Words{"exclusive", "--resume", "ci"} + permits + Words{path};
+    Words dry = words + Words{"--dry-run", "--", "true"};
+    Finished finished = RunZklock(words + Words{"--", "echo", "it ran"});
+    // A dry run prints what it has found, and ends as the run does.
+    CHECK(RunZklock(dry).exit == finished.exit);
+    return finished;
+  };
+  const auto reserve = [](const Words& permits, const std::string& path) {
+    Words words = Words{"exclusive", "--reserve", "ci", "--for", "1h"} + permits + Words{path};
+    Words dry = words + Words{"--dry-run"};
+    Finished finished = RunZklock(words + Words{"--", "echo", "it ran"});
+    CHECK(RunZklock(dry).exit == finished.exit);
+    return finished;
+  };
+  for (const auto& run : {std::function(resume), std::function(reserve)}) {
+    CHECK(run({"--permits", "3"}, semaphore).out == "it ran\n");
+    CHECK(run({}, lock).out == "it ran\n");
+    for (const auto& [permits, path, why] :
+         {std::tuple(Words{"--permits", "2"}, semaphore, "it is in use with --permits 3"),
+          std::tuple(Words{}, semaphore, "it is in use as a semaphore"),
+          std::tuple(Words{"--permits", "3"}, lock, "it is in use without permits")}) {
+      CAPTURE(permits, path);
+      const Finished refused = run(permits, path);
+      CHECK(refused.exit == Exited(78));
+      CHECK(refused.out.empty());
+      CHECK_THAT(refused.err, Catch::Contains(path + " cannot be used: " + why));
+    }
+  }
+  // A run that is refused does not renew.
+  CHECK(FirstOf(lock)["reservation"]["until"].is_null());
+}
+
 TEST_CASE("without a server --resume waits for --connect-timeout, not for a session's timeout") {
   const auto begin = std::chrono::steady_clock::now();
   RunZklock({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", "--resume", "ci",
@@ -303,7 +343,8 @@ TEST_CASE("a reservation that has ended is not resumed, though nobody has delete
   const std::string lock = NewLock("reserve");
   Reserve("ci", lock, {"--for", "500ms"});
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}, Exited(75));
+  CHECK(RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}, Exited(75)).err ==
+        "zklock: " + lock + " is not reserved for ci (any more); the command was not run\n");
   CHECK(Tree().Children(lock).size() == 1);
 }
 
