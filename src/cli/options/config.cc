@@ -105,6 +105,10 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
       throw wrong(fmt::format(message::kUnknownSetting, name,
                               DidYouMean(name, known, message::kKnownSettings)));
     }
+    const auto before = std::find_if(settings.begin(), settings.end(),
+                                     [&](const Setting& one) { return one.name == name; });
+    // Whoever changed the first of two lines would wonder why nothing happens.
+    if (before != settings.end()) throw wrong(fmt::format(message::kSetTwice, name, before->line));
     const auto value = ReadValue(line.substr(equals + 1));
     if (!value) throw wrong(message::kOpenQuotes);
     settings.push_back({name, std::string(*value), file, number});

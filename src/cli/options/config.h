@@ -20,7 +20,7 @@ struct Setting {
 /// Reads lines `name = value`. Blank lines are ignored, and so is everything after a `#` that
 /// starts a line or follows white space; a value in double quotes is used as it is between them.
 /// `file` is for errors and origins. Throws ConfigError for a line of another form, or a name that
-/// is not one of `names`.
+/// is not one of `names`, or is set twice.
 [[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
                                                const std::vector<std::string_view>& names);
 

@@ -217,6 +217,7 @@ inline constexpr char kFileTooLarge[] = "{}: larger than 64 KiB; see --config";
 inline constexpr char kLineControl[] = "the line has a control character";
 inline constexpr char kNoSetting[] = "is not of the form 'name = value'";
 inline constexpr char kUnknownSetting[] = "unknown option '{}'{}";
+inline constexpr char kSetTwice[] = "'{}' is already set in line {}; remove one of the two";
 inline constexpr char kOpenQuotes[] =
     "the quotes do not enclose the whole value: put one at each end, or none";
 

@@ -159,6 +159,7 @@ std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   add("kLineControl", 78, "--config", "label = a\x01\n", 0644);
   add("kNoSetting", 78, "--config", "label\n", 0644);
   add("kUnknownSetting", 78, "--config", "lable = x\n", 0644);
+  add("kSetTwice", 78, "--config", "wait = 5s\nlabel = x\nwait = 5s\n", 0644);
   add("kOpenQuotes", 78, "--config", "label = \"x\n", 0644);
   add("kNoChoice", 78, "--config", "quiet = perhaps\n", 0644);
   add("kTooLarge", 78, "--auth-file", std::string(100000, '\n'), 0600);

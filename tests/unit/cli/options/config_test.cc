@@ -39,9 +39,8 @@ TEST_CASE("A line sets an option by its name, with or without white space") {
 
 TEST_CASE("A comment starts a line or follows white space") {
   CHECK(
-      Parse(
-          "# servers = a:1\n  # more\nwait = 5s # or so\nlabel = http://ci/#42\nlabel = # none") ==
-      Pairs{{"wait", "5s"}, {"label", "http://ci/#42"}, {"label", ""}});
+      Parse("# servers = a:1\n  # more\nwait = 5s # or so\nlabel = http://ci/#42\nroot = # none") ==
+      Pairs{{"wait", "5s"}, {"label", "http://ci/#42"}, {"root", ""}});
 }
 
 TEST_CASE("A quoted value is used as it is") {
@@ -79,6 +78,8 @@ TEST_CASE("An error names the file and the line") {
         "f:1: unknown option ''; 'zklock --print-config' shows those that a file can set");
   CHECK(ErrorOf("\nserver = a:1") == "f:2: unknown option 'server'; did you mean 'servers'?");
   CHECK(ErrorOf("--wait = 5s") == "f:1: unknown option '--wait'; did you mean 'wait'?");
+  CHECK(ErrorOf("wait = 5s\n# wait = 6s\nlabel = x\n\nwait = 7s") ==
+        "f:5: 'wait' is already set in line 1; remove one of the two");
   CHECK(ErrorOf("[zklock]") == "f:1: is not of the form 'name = value'");
   CHECK(ErrorOf("label = \"a") ==
         "f:1: the quotes do not enclose the whole value: put one at each end, or none");
