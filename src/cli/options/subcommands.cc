@@ -262,6 +262,10 @@ ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
   if (!reader.locks().empty()) {
     throw reader.Error(fmt::format(message::kOnlyOptions, reader.locks().front()));
   }
+  // What is shown as an option's value must be one that a run accepts.
+  OptionFields fields;
+  reader.Store(fields);
+  reader.CheckRules();
   return Text{reader.ShowConfig()};
 }
 

@@ -241,6 +241,20 @@ TEST_CASE("the output of --print-config is a file that means the same") {
   }
 }
 
+TEST_CASE("what a run refuses is refused by --print-config with the same message") {
+  const TemporaryDirectory directory;
+  for (const char* lines :
+       {"wait = 30 min\n", "kill-after = soon\n", "acl = nobody\n",
+        "permits = 2\nsupersede = yes\n", "label = a\nlabel = b\n", "auth-file = /nowhere\n"}) {
+    const std::string file = directory.Write("zklock.conf", lines);
+    const Finished run =
+        RunZklock({"exclusive", "--config", file, "/t/config/six", "--", "true"}, Exited(78));
+    const Finished printed = RunZklock({"--print-config", "--config", file}, Exited(78));
+    CHECK(printed.out.empty());
+    CHECK(printed.err == run.err);
+  }
+}
+
 TEST_CASE("a value that no file can express is a comment in the output of --print-config") {
   const TemporaryDirectory directory;
   for (const std::string label : {"a\nquiet = yes", "\x1b[2J", "\"a\" b", "a \" # b"}) {
