@@ -55,6 +55,7 @@ constexpr char kNotInTime[] = "it could not be confirmed in time";
 
 // What became of the command, which the next six begin with.
 constexpr char kWithLabel[] = "{} ('{}')";
+constexpr char kLeftBy[] = "what {} left behind";
 constexpr char kNotBegun[] = "{} was not run";
 constexpr char kHadEnded[] = "{} had already ended";
 constexpr char kContinues[] = "{} continues, and others may run too (--on-lost warn)";
@@ -209,13 +210,13 @@ std::string CauseText(EndCause cause, const std::string& locks, const CauseDetai
 }
 
 std::string FateText(Fate fate, const std::string& command, const std::string& label,
-                     int stop_signal) {
-  const char* const format = FormatOf(fate);
-  const std::string name = Printable(command, kWidestForeign);
-  const std::string labelled = PrintableEnd(label, kWidestForeign);
-  return fmt::format(fmt::runtime(format),
-                     label.empty() ? name : fmt::format(message::kWithLabel, name, labelled),
-                     ShortSignalName(stop_signal));
+                     int stop_signal, bool had_ended) {
+  std::string who = Printable(command, kWidestForeign);
+  if (!label.empty()) {
+    who = fmt::format(message::kWithLabel, who, PrintableEnd(label, kWidestForeign));
+  }
+  if (had_ended && fate != Fate::kHadEnded) who = fmt::format(message::kLeftBy, who);
+  return fmt::format(fmt::runtime(FormatOf(fate)), who, ShortSignalName(stop_signal));
 }
 
 const char* EventName(EndReason reason) { return RowOf(reason).event_name; }

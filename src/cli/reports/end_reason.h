@@ -65,16 +65,17 @@ struct CauseDetails {
 /// What became of the command, or is about to.
 enum class Fate {
   kNotBegun,     ///< it was not executed
-  kHadEnded,     ///< it had ended by itself
+  kHadEnded,     ///< it had ended by itself, and left nothing that had to end
   kContinues,    ///< --on-lost warn
   kSentStop,     ///< it has been sent the stop signal, and has not ended yet
   kStopped,      ///< it ended with the stop signal
   kKilled,       ///< it ended with KILL
   kKilledAfter,  ///< likewise, after the stop signal
 };
-/// "./backup.sh ('nightly') was ended with TERM".
+/// "./backup.sh ('nightly') was ended with TERM". `had_ended`: the command had, by itself, so that
+/// this is the fate of what it left behind.
 [[nodiscard]] std::string FateText(Fate fate, const std::string& command, const std::string& label,
-                                   int stop_signal);
+                                   int stop_signal, bool had_ended = false);
 
 /// How a run ends.
 struct RunEnd {

@@ -130,6 +130,11 @@ void Report::LeftBehind(const process::Survivor& process) {
   Say(message::kLeftBehind, process.pid, Printable(process.name));
 }
 
+void Report::Awaited(const process::Survivor& process, int more) {
+  Say(message::kAwaited, process.pid, Printable(process.name),
+      more > 0 ? fmt::format(message::kMoreAwaited, more) : "");
+}
+
 void Report::Suspending(const std::string& lock, Duration lease_left, Duration run_left) {
   const std::string held = FormatDuration(lease_left);
   if (run_left < lease_left) {

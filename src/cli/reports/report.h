@@ -75,6 +75,8 @@ class Report final : public EventListener {
   // While it runs, and after.
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
+  /// The command has ended; the lock is held for this process, and for `more`.
+  void Awaited(const process::Survivor& process, int more);
   /// `run_left`: of --max-run, until the command is ended.
   void Suspending(const std::string& lock, Duration lease_left, Duration run_left);
 

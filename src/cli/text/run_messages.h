@@ -56,6 +56,10 @@ inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =
     "process {} ({}) outlived the command; the lock is released anyway; see --descendants";
+inline constexpr char kAwaited[] =
+    "the command has ended; waiting for process {} ({}){}, which it left behind (--descendants "
+    "wait)";
+inline constexpr char kMoreAwaited[] = " and {} more";
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 

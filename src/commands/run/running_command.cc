@@ -64,6 +64,9 @@ void RunningCommand::PublishProgress() {
     context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kSentStop));
     has_sent_stop_ = true;
   }
+  if (const auto awaited = supervisor_.TakeAwaited(); awaited && !supervisor_.is_over()) {
+    context_.report.Awaited(awaited->process, awaited->more);
+  }
   if (start_published_ || !supervisor_.has_started()) return;
   start_published_ = true;
   context_.events.Publish(
@@ -101,13 +104,12 @@ void RunningCommand::SetReason(std::string reason) {
 
 std::string RunningCommand::FateOfCommand(cli::Fate fate) const {
   return cli::FateText(fate, context_.options.command.front(), context_.options.label,
-                       context_.options.stop_signal);
+                       context_.options.stop_signal, supervisor_.had_ended());
 }
 
 cli::Fate RunningCommand::FateAtEnd() const {
   if (!supervisor_.has_started()) return cli::Fate::kNotBegun;
   const process::Ended& ended = *supervisor_.ended();
-  if (ended.had_ended) return cli::Fate::kHadEnded;
   if (ended.got_kill) return ended.got_stop ? cli::Fate::kKilledAfter : cli::Fate::kKilled;
   return ended.got_stop ? cli::Fate::kStopped : cli::Fate::kHadEnded;
 }

@@ -39,6 +39,8 @@ constexpr int kMostReaped = 1000;
 constexpr Duration kReapTime = milliseconds(200);
 // How often the tree is walked while it gets the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
+// A wait that is shorter is not worth a line.
+constexpr Duration kQuietWait = milliseconds(1000);
 // One round over a huge tree may take this long before zklock assumes that the guard hangs.
 constexpr Duration kLongRound = milliseconds(500);
 
@@ -72,6 +74,7 @@ class Guard {
   void CommandChanged(int wait_status);
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
+  void ReportAwaited(TimePoint now);
   void BeginEnding(TimePoint now);
   void Kill();
   void Finish();
@@ -102,6 +105,7 @@ class Guard {
   std::optional<int> command_status_;  // once it has been reaped
   int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
   bool leaves_job_ = false;            // zklock stays suspended: a shell's job ended with its lease
+  std::optional<TimePoint> report_awaited_at_;  // set at the command's end; kNever: it is reported
   bool has_children_ = true;
   bool reaps_more_ = false;  // Reap() has not reaped all that have ended
   bool is_orphaned_ = false;
@@ -182,7 +186,9 @@ void Guard::Begin() {
 
 void Guard::Wait() {
   const TimePoint look = NextLook();
-  SetTimer(timer_.get(), look);
+  // Whether it is late with a report, zklock need not judge.
+  const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
+  SetTimer(timer_.get(), reports ? std::min(look, *report_awaited_at_) : look);
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
   std::vector<pollfd> polled = {{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
@@ -380,7 +386,7 @@ void Guard::CommandEnded(TimePoint now) {
                      // look
   if (phase_ == Phase::kFinished) return;
   const bool has_processes = HasProcesses();
-  if (has_processes && duty_.spec.descendants == Descendants::kWait) return;
+  if (has_processes && duty_.spec.descendants == Descendants::kWait) return ReportAwaited(now);
   if (has_processes && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
 
   if (has_processes) {
@@ -391,6 +397,20 @@ void Guard::CommandEnded(TimePoint now) {
   }
   SendStatus(Message::Kind::kCommandEnded);
   phase_ = Phase::kReported;
+}
+
+/// Nobody else can tell why the lock is held on.
+void Guard::ReportAwaited(TimePoint now) {
+  if (!report_awaited_at_) report_awaited_at_ = now + kQuietWait;
+  if (now < *report_awaited_at_) return;
+  report_awaited_at_ = kNever;
+  const std::vector<Survivor> processes = tree_.Living();
+  if (processes.empty()) return;  // a nested run, which zklock itself reports
+  Message message{.kind = Message::Kind::kAwaited,
+                  .number = processes.front().pid,
+                  .more = static_cast<int>(processes.size()) - 1};
+  processes.front().name.copy(message.name.data(), message.name.size() - 1);
+  Send(socket_.get(), message);
 }
 
 void Guard::BeginEnding(TimePoint now) {

@@ -59,6 +59,9 @@ struct Message {
     kFailed,      ///< `number`: errno, `name`: the operation. The guard exits
     kSurvivor,    ///< `number`: pid, `name`. Precedes kTreeEnded
     kLeftBehind,  ///< `number`: pid, `name`. Precedes kCommandEnded
+    /// The command has ended by itself a while ago, but not what it left behind
+    /// (Descendants::kWait): `number`: pid of one of these processes, `name`, `more`
+    kAwaited,
     /// `number`: wait status of the command, which ended by itself. zklock may still order the
     /// guard to end what the command left behind.
     kCommandEnded,
@@ -66,6 +69,7 @@ struct Message {
   };
   Kind kind{};
   int number = 0;
+  int more = 0;  ///< how many processes there are besides that one
   /// Null-terminated. The longest is an operation: those of a process have 15 characters at most.
   std::array<char, 24> name{};
 };

@@ -79,6 +79,7 @@ struct Supervisor::State {
   bool has_lease = false;               // Await()
   bool leaves_guard = false;            // LeaveGuard()
   int suspended_by = 0;                 // the signal that suspended the command, until it is taken
+  std::optional<Awaited> awaited;       // until it is taken
   std::optional<TimePoint> ordered_at;  // End()
   std::optional<TimePoint> shortened_at;  // the lease, until the guard has planned for that
   GuardWatch watch{[this] { return SeeGuard(guard.pid()); }};
@@ -166,6 +167,9 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kLeftBehind:
       guarded.left_behind.push_back({message.number, message.name.data()});
       return;
+    case Message::Kind::kAwaited:
+      awaited = Awaited{{message.number, message.name.data()}, message.more};
+      return;
     case Message::Kind::kCommandEnded:
       return CommandEnded(message.number);
     case Message::Kind::kTreeEnded:
@@ -200,8 +204,7 @@ void Supervisor::State::TreeEnded(int wait_status) {
   SettleByGuard(Ended{.wait_status = wait_status,
                       .survivors = std::move(std::get<Guarded>(phase).survivors),
                       .got_stop = had_to_end && page.sent_stop,
-                      .got_kill = had_to_end && page.sent_kill,
-                      .had_ended = page.had_ended});
+                      .got_kill = had_to_end && page.sent_kill});
 }
 
 /// The guard has nothing left to do but to close the session, if this process dies.
@@ -409,6 +412,12 @@ const Containment& Supervisor::containment() const { return state_->containment;
 TimePoint Supervisor::run_end() const { return state_->guard.page().run_end.Get(); }
 
 bool Supervisor::has_sent_stop() const { return state_->guard.page().sent_stop; }
+
+std::optional<Supervisor::Awaited> Supervisor::TakeAwaited() {
+  return std::exchange(state_->awaited, std::nullopt);
+}
+
+bool Supervisor::had_ended() const { return state_->guard.page().had_ended; }
 
 bool Supervisor::has_started() const { return state_->progress == State::Progress::kStarted; }
 

@@ -103,6 +103,16 @@ class Supervisor final : public EventSource {
   [[nodiscard]] TimePoint run_end() const;
   /// The tree has been sent the stop signal.
   [[nodiscard]] bool has_sent_stop() const;
+  /// The command has ended by itself, and what it left behind is waited for (Descendants::kWait):
+  /// one of these processes, and how many there are besides. Once, and only of a wait that takes
+  /// long.
+  struct Awaited {
+    Survivor process;
+    int more = 0;
+  };
+  [[nodiscard]] std::optional<Awaited> TakeAwaited();
+  /// When the tree had to end, the command had already ended by itself.
+  [[nodiscard]] bool had_ended() const;
   /// Null until its execve has failed; nothing is left of it then.
   [[nodiscard]] const ExecFailed* exec_failed() const;
   /// Null until the command (and, if it was ended, its whole tree) has been reaped.

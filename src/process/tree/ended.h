@@ -24,9 +24,8 @@ struct Ended {
   std::vector<Survivor> survivors;  ///< still running: another user's, could not be signalled
   std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
   // If it had to end (EndCause):
-  bool got_stop = false;   ///< the tree was sent the stop signal
-  bool got_kill = false;   ///< and KILL
-  bool had_ended = false;  ///< the command, by itself: only its descendants were sent these
+  bool got_stop = false;  ///< the tree was sent the stop signal
+  bool got_kill = false;  ///< and KILL
 };
 
 /// A wait status as shells show it: the exit status, or 128+N for signal N.

@@ -97,7 +97,17 @@ TEST_CASE("the limit includes what outlives the command and is waited for") {
     const Finished finished =
         RunZklock(Limited({"--descendants", "wait"}, lock, "sleep 1000 & exit 0"));
     CHECK(finished.exit == Exited(124));
-    CHECK_THAT(finished.err, Catch::EndsWith("(--max-run); sh had already ended\n"));
+    CHECK_THAT(finished.err,
+               Catch::EndsWith("(--max-run); what sh left behind was ended with TERM\n"));
+  }
+  SECTION("descendants that ignore TERM") {
+    const Finished finished = RunZklock(Limited({"--descendants", "wait", "-k", "1500ms"}, lock,
+                                                "trap '' TERM; sleep 1000 & exit 0"));
+    CHECK(finished.exit == Exited(124));
+    CHECK_THAT(finished.err,
+               Catch::Contains("(--max-run); what sh left behind was sent TERM\n") &&
+                   Catch::EndsWith("what sh left behind was ended with KILL, since TERM did not "
+                                   "end it in time\n"));
   }
   SECTION("a nested run") {
     const TemporaryDirectory directory;

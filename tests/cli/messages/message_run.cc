@@ -163,6 +163,15 @@ std::string LeftBehind() {
   return child.err();
 }
 
+std::string Awaited() {
+  Child child = Child::Start(Zklock({"exclusive", "--descendants", "wait", NewLock("said"), "--",
+                                     "sh", "-c", "sleep 1000 & sleep 1000 & exit 0"}));
+  child.ReadErrUntil("which it left behind");
+  child.Signal(SIGTERM);  // is passed on to both
+  CHECK(child.Wait() == Exited(0));
+  return child.err();
+}
+
 std::string GuardFailed() {
   Child child = Child::Start(
       Zklock({"exclusive", NewLock("said"), "--", "sh", "-c", "echo $PPID; exec sleep 1000"}));
@@ -271,6 +280,13 @@ Provocations RunProvocations() {
          return Stops({"exclusive", "--max-run", "20s"}, "(--max-run)");
        }},
       {{"kLeftBehind"}, LeftBehind},
+      {{"kAwaited", Part("kMoreAwaited")}, Awaited},
+      {{Part("kLeftBy", "what sh left behind")},
+       [] {
+         return SaidBy({"exclusive", "--max-run", "100ms", "--descendants", "wait", NewLock("said"),
+                        "--", "sh", "-c", "sleep 1000 & exit 0"},
+                       124);
+       }},
       {{"kGuardFailed"}, GuardFailed},
 #ifndef ZKLOCK_SANITIZED
       {{"kNoDescriptors"}, TooFewDescriptors},
