@@ -174,11 +174,12 @@ std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
 
 std::string ReservationText(const lock::Reserved& reserved, bool overdue, bool with_year) {
   const protocol::Reservation& reservation = reserved.reservation;
-  std::string text = reservation.id + (overdue ? " (overdue)" : "");
-  if (!reservation.reason.empty()) text += ": " + reservation.reason;
-  if (!reserved.until) return text;
-  return text + (reservation.reason.empty() ? "" : ",") + " until " +
-         FormatTime(reserved.until->count(), with_year);
+  std::string text = reservation.id;
+  if (reserved.until) {
+    const std::string until = FormatTime(reserved.until->count(), with_year);
+    text += overdue ? fmt::format(" (overdue since {})", until) : " until " + until;
+  }
+  return text + (reservation.reason.empty() ? "" : ": " + reservation.reason);
 }
 
 std::string_view StateName(ContenderState state) {

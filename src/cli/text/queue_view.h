@@ -84,8 +84,9 @@ class QueueDescriber {
 /// For how long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" where only a bound is
 /// known. Empty if not even that is.
 [[nodiscard]] std::string ForText(const ContenderView& contender, std::int64_t now_ms);
-/// "freeze: incident 4711, until 2024-03-01 16:00:00", of a reservation; "freeze (overdue): ..." if
-/// its end has passed. What is at the end may be cut.
+/// "freeze until 2024-03-01 16:00:00: incident 4711", of a reservation; "freeze (overdue since
+/// ...): incident 4711" if its end has passed. The reason comes last, since it may be long, and be
+/// cut.
 [[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
                                           bool with_year = true);
 /// "held", "reserved", "waiting", "stray".

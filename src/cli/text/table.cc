@@ -14,6 +14,8 @@ constexpr std::size_t kGap = 2;
 // Cut to this, most cells still say what they are.
 constexpr std::size_t kReadable = 30;
 constexpr std::size_t kNoLimit = std::string_view::npos;
+// What a cell without a value shows.
+constexpr std::string_view kNothing = "-";
 
 }  // namespace
 
@@ -37,7 +39,13 @@ std::string Table::TakePage() {
     for (const Column& column : columns_) titles.emplace_back(column.title, Tone::kTitle);
     text = Line(titles);
   }
-  for (const auto& row : rows_) text += Line(row);
+  for (const auto& row : rows_) {
+    text += Line(row);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (shown_[i] || !columns_[i].own_line) continue;
+      text += std::string(2 * kGap, ' ') + PrintableShort(row[i].text, kNoLimit) + '\n';
+    }
+  }
   rows_.clear();
   return text;
 }
@@ -68,6 +76,11 @@ void Table::Fit() {
              return row[column].text == rows_.front()[column].text;
            });
   };
+  const auto is_empty = [&](std::size_t column) {
+    return !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+      return row[column].text.empty() || row[column].text == kNothing;
+    });
+  };
   /// Drops columns that `may_go`, until the others fit.
   const auto drop = [&](const std::vector<std::size_t>& widths, const auto& may_go) {
     while (total(widths) > width_) {
@@ -84,6 +97,10 @@ void Table::Fit() {
   for (std::size_t i = 0; i < count; ++i) {
     readable[i] = std::min(widths_[i], std::max(least[i], kReadable));
   }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (columns_[i].own_line && total(readable) > width_) shown_[i] = false;
+  }
+  drop(widths_, is_empty);
   drop(readable, has_one_value);
   drop(least, [](std::size_t) { return true; });
   // The widest column shrinks first, so that one long cell does not shrink all the others.

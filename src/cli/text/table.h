@@ -56,9 +56,12 @@ struct Column {
   std::size_t expect = 0;  ///< the width that cells of later pages may need, if known
   /// If the table is too wide, cells may be cut to this many columns; 0: never.
   std::size_t least = 0;
-  /// Dropped if cutting is not enough, the highest first; 0: never. Columns with the same value in
-  /// every row are dropped before all others, and before more than a little is cut.
+  /// Dropped if cutting is not enough, the highest first; 0: never. Before any cell is cut, columns
+  /// are dropped that are empty, or `-`, in every row; before more than a little is cut, those with
+  /// the same value in every row.
   int dispensable = 0;
+  /// If the table is too wide, the cells are lines of their own, below those of their rows.
+  bool own_line = false;
 };
 
 /// The text of one column in a row. It may contain arbitrary bytes; the table makes it Printable.

@@ -23,7 +23,7 @@ constexpr std::size_t kPage = 64;
 // Of those who were asked to leave, together with others next to them in the queue.
 constexpr std::size_t kMostAsked = 3;
 // Room for the reason of a reservation, which matters more than any other column but the state.
-constexpr std::size_t kLeastReason = 28;
+constexpr std::size_t kLeastReason = 48;
 // Room for "any of 3: " and the beginning of the command.
 constexpr std::size_t kLeastAny = 16;
 constexpr std::size_t kMostRuns = 3;
@@ -102,9 +102,10 @@ Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
                               {.title = "TOKEN", .align = kRight, .dispensable = 9},
                               {.title = "COMMAND", .least = 8}};
   if (style.with_names) {
-    columns.back().dispensable = 1;
+    if (style.rows != 0) columns.back().dispensable = 1;
     columns.push_back({.title = "CONTAINED", .dispensable = 10});
-    columns.push_back({.title = "CONTENDER"});
+    // On a screen each row is one line: see FitRows().
+    columns.push_back({.title = "CONTENDER", .own_line = style.rows == 0});
   }
   return {std::move(columns), style.width, style.colours};
 }

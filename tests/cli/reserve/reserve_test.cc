@@ -45,7 +45,7 @@ TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
   const Finished finished = Run(options, Exited(0));
   CHECK(finished.err.empty());
   for (const char* const line : {"build2  job 3 of pipeline 42 has released staging",
-                                 "/ci/deploy reserved: freeze: incident 4711, until DATE 1 DATE",
+                                 "/ci/deploy reserved: freeze until DATE: incident 4711 1 DATE",
                                  "rack1   went down: host1 host2 host3 host4 host5",
                                  "rack1   came back: host1 host2 host4 host5",
                                  "rack1   both are back, and all permits are free"}) {
@@ -621,12 +621,12 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   const std::string text = RunZklock({"inspect", lock}).out;
   CHECK(std::regex_search(
-      text,
-      std::regex("  1  reserved  exclusive .* freeze: incident 4711, until [-0-9]+ [:0-9]+")));
-  CHECK(std::regex_search(RunZklock({"inspect", lock.substr(0, lock.rfind('/'))}).out,
-                          std::regex(lock + " +reserved: freeze: incident 4711, until ")));
+      text, std::regex("  1  reserved  exclusive .* freeze until [-0-9]+ [:0-9]+: incident 4711")));
+  CHECK(std::regex_search(
+      RunZklock({"inspect", lock.substr(0, lock.rfind('/'))}).out,
+      std::regex(lock + " +reserved: freeze until [-0-9]+ [:0-9]+: incident 4711")));
   CHECK_THAT(RunZklock({"inspect", "--dot", lock}).out,
-             Catch::Contains("1 reserved exclusive\\nfreeze: incident 4711, until "));
+             Catch::Contains("1 reserved exclusive\\nfreeze until "));
   RunZklock({"inspect", "-q", lock}, Exited(75));
 
   const Finished finished = RunZklock({"inspect", "--json", lock});
@@ -673,11 +673,11 @@ TEST_CASE("a waiter is told what it waits for") {
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   // The last one ahead is named: here the reservation.
   CHECK_THAT(RunZklock({"try", lock, "--", "true"}, Exited(75)).err,
-             Catch::Contains(lock + " is reserved for freeze: incident 4711, until ") &&
+             Catch::Contains(lock + " is reserved for freeze until ") &&
                  Catch::Contains("; the command was not run"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   // If the look-up of the reservation takes too long, only the next line has it.
-  waiter.ReadErrUntil("; reserved for freeze: incident 4711, until ", 2 * kPatience);
+  waiter.ReadErrUntil("; reserved for freeze until ", 2 * kPatience);
 }
 
 TEST_CASE("the events of a reservation say whether it is new") {

@@ -53,8 +53,8 @@ TEST_CASE("Progress tells as much of the holder as is known") {
     view.reserved = {.reservation = {.id = "freeze", .reason = "incident\x1b 4711"},
                      .until = std::chrono::milliseconds(kNoon)};
     CHECK(ProgressLine(view) ==
-          "waiting for /jobs/backup: next in line, 17s; reserved for freeze: incident\\x1b 4711, "
-          "until 2024-03-01 12:00:00");
+          "waiting for /jobs/backup: next in line, 17s; reserved for freeze until 2024-03-01 "
+          "12:00:00: incident\\x1b 4711");
   }
   SECTION("the first of several, for a semaphore") {
     view.more_holders = 2;

@@ -90,6 +90,50 @@ TEST_CASE("If cutting is not enough columns are dropped, the most dispensable fi
         "4\n");
 }
 
+TEST_CASE("Columns that are empty in all rows are dropped before anything is cut") {
+  const std::vector<Column> columns{{.title = "HOST", .dispensable = 9},
+                                    {.title = "LABEL", .dispensable = 1},
+                                    {.title = "PID", .dispensable = 2},
+                                    {.title = "WHAT", .least = 4}};
+  const auto titles = [&](const std::vector<std::vector<Cell>>& shown, std::size_t width) {
+    const std::string text = Render(columns, shown, width);
+    return text.substr(0, text.find('\n'));
+  };
+  // Also of one row.
+  const std::vector<Cell> row{"web1", "-", "", "until 16:00"};
+  CHECK(titles({row}, 29) == "HOST  LABEL  PID  WHAT");
+  CHECK(titles({row}, 28) == "HOST  LABEL  WHAT");
+  CHECK(titles({row}, 23) == "HOST  WHAT");
+  CHECK(titles({row}, 10) == "HOST  WHAT");
+  // What is empty in some rows is not.
+  CHECK(titles({row, {"web2", "x", "", "make"}}, 23) == "HOST  LABEL  WHAT");
+}
+
+TEST_CASE("A column may move to lines of its own, before anything is cut or dropped") {
+  const std::vector<Column> columns{{.title = "HOST", .dispensable = 1},
+                                    {.title = "WHAT", .least = 2},
+                                    {.title = "NAME", .own_line = true}};
+  const std::vector<std::vector<Cell>> rows{{"web1", "make", "web1-lock-1"},
+                                            {"b", "ls", "b-lock-2"}};
+  CHECK(Render(columns, rows, 23) ==
+        "HOST  WHAT  NAME\n"
+        "web1  make  web1-lock-1\n"
+        "b     ls    b-lock-2\n");
+  CHECK(Render(columns, rows, 22) ==
+        "HOST  WHAT\n"
+        "web1  make\n"
+        "    web1-lock-1\n"
+        "b     ls\n"
+        "    b-lock-2\n");
+  // They are never cut.
+  CHECK(Render(columns, rows, 3) ==
+        "WH…\n"
+        "ma…\n"
+        "    web1-lock-1\n"
+        "ls\n"
+        "    b-lock-2\n");
+}
+
 TEST_CASE("Columns with one value in all rows are dropped first, and before much is cut") {
   const std::vector<Column> columns{{.title = "HOST", .dispensable = 1},
                                     {.title = "MODE", .dispensable = 2},

@@ -76,8 +76,8 @@ TEST_CASE("A narrow terminal gets what matters most") {
   REQUIRE(view);
   CHECK(HistoryText("/l", *view, 1, {.width = 40}) ==
         "/l: the last 1 of 5 recorded runs\n\n"
-        "BEGAN           DURATION   STATUS  HOST\n"
-        "03-01 12:02:00         -  running  db1\n");
+        "BEGAN           WAITED   STATUS  HOST\n"
+        "03-01 12:02:00      2s  running  db1\n");
 }
 
 TEST_CASE("The last three runs are lines of the queue's text") {
@@ -111,8 +111,8 @@ TEST_CASE("A reservation is shown as reserved until it is released") {
   REQUIRE(standing);
   CHECK(HistoryText("/l", *standing, 100, {.width = 40}) ==
         "/l: the last recorded run\n\n"
-        "BEGAN           DURATION    STATUS  HOST\n"
-        "03-01 12:00:00         -  reserved  db1\n");
+        "BEGAN           WAITED    STATUS  HOST\n"
+        "03-01 12:00:00      2s  reserved  db1\n");
   CHECK(RunText(standing->runs[0], true) ==
         "run: reserved since 2024-03-01 12:00:00 on db1, waited 2s [nightly]");
   CHECK_FALSE(standing->runs[0].IsBad());

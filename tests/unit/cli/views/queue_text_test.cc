@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -168,13 +169,13 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
         "POS  STATE     MODE       HOST  FOR  LABEL  USER   PID                SINCE  TOKEN  "
         "COMMAND\n"
         "  1  reserved  exclusive  web1  15s  -      ops   4242  2024-03-01 12:01:00     17  "
-        "freeze: incident 4711, until 2099-01-01 00:00:00\n"
+        "freeze until 2099-01-01 00:00:00: incident 4711\n"
         "  2  waiting   exclusive  b9    55s  -      ci       7  2024-03-01 12:00:20     20  "
         "deploy\n"
         "\n"
         "2 waits for 1\n");
   CHECK_THAT(screen(kNoon + 120000),
-             Catch::Contains("freeze (overdue): incident 4711, until 2024-03-01 12:02:00\n"));
+             Catch::Contains("freeze (overdue since 2024-03-01 12:02:00): incident 4711\n"));
   CHECK_THAT(screen(std::nullopt), Catch::Contains("  freeze: incident 4711\n"));
 }
 
@@ -228,12 +229,13 @@ TEST_CASE("On a narrow terminal other columns are dropped before the reason of a
         "/ci/deploy: reserved, 1 waiting\n"
         "\n"
         "STATE     COMMAND\n"
-        "reserved  freeze: incident 4711, until …\n"
+        "reserved  freeze until 01-01 00:00:00: …\n"
         "waiting   deploy\n"
         "\n"
         "2 waits for 1\n");
-  CHECK_THAT(Render({lock}, {.width = 64}),
-             Catch::Contains("  1  reserved  web1  15s  4242  freeze: incident 4711"));
+  CHECK_THAT(
+      Render({lock}, {.width = 64}),
+      Catch::Contains("\nreserved  web1  15s  freeze until 01-01 00:00:00: incident 4711\n"));
 }
 
 TEST_CASE("A headline that is too long for the terminal has two lines") {
@@ -350,10 +352,21 @@ TEST_CASE("Contenders that are not read are counted") {
 
 TEST_CASE("Contenders' whole names are shown on request, even on a narrow terminal") {
   const std::string name = OurName("b7", "lock-", 3);
-  for (const std::size_t width : {0, 60, 80, 200}) {
+  for (const std::size_t width : {0, 200}) {
     const std::string text = Render({Busy()}, {.width = width, .with_names = true});
     CHECK_THAT(text, Catch::Contains("  CONTENDER\n") && Catch::Contains("  " + name + "\n"));
   }
+  // Below their rows, which are as without the names.
+  for (const std::size_t width : {40, 60, 80}) {
+    const std::string text = Render({Busy()}, {.width = width, .with_names = true});
+    CHECK_THAT(text, !Catch::Contains("CONTENDER") && Catch::Contains("\n    " + name + "\n"));
+    std::istringstream rows(Render({Busy()}, {.width = width}));
+    for (std::string line; std::getline(rows, line);)
+      CHECK_THAT(text, Catch::Contains(line + "\n"));
+  }
+  // But not on a screen, whose rows are counted.
+  const ViewStyle screen{.width = 60, .with_names = true, .rows = 20};
+  CHECK_THAT(Render({Busy()}, screen), Catch::Contains("  " + name + "\n"));
 }
 
 TEST_CASE("With the names it is shown which commands have a cgroup of their own") {
