@@ -117,18 +117,18 @@ constexpr Row kRows[] = {
 
 // In the order of the enumeration.
 constexpr CauseRow kCauses[] = {
-    {EndCause::kItself, kEnded, true, nullptr, message::kNone},
-    {EndCause::kSignal, kEnded, true, nullptr, message::kNone},
-    {EndCause::kGuardFailed, kEnded, true, nullptr, message::kGuardFailed},
-    {EndCause::kReleaseRequested, kRequested, true, nullptr, message::kReleaseRequested},
-    {EndCause::kRunTooLong, kRunTooLong, true, nullptr, message::kRunTooLong},
+    {EndCause::kItself, kEnded, true, "", message::kNone},
+    {EndCause::kSignal, kEnded, true, "signal", message::kNone},
+    {EndCause::kGuardFailed, kEnded, true, "guard-failed", message::kGuardFailed},
+    {EndCause::kReleaseRequested, kRequested, true, "requested", message::kReleaseRequested},
+    {EndCause::kRunTooLong, kRunTooLong, true, "max-run", message::kRunTooLong},
     {EndCause::kRemoved, kLost, false, "removed", message::kLost},
     {EndCause::kExpired, kLost, false, "expired", message::kExpired},
     {EndCause::kUnproven, kLost, false, "unproven", message::kLost},
     {EndCause::kShortSession, kLost, false, "short-session", message::kShortGrant},
     {EndCause::kLeaseRanOut, kLost, true, "unproven", message::kLost},
     {EndCause::kOuter, kLost, true, "outer", message::kOuterReleased},
-    {EndCause::kAbandoned, kLost, false, nullptr, message::kNone},
+    {EndCause::kAbandoned, kLost, false, "abandoned", message::kNone},
 };
 
 constexpr bool AreInOrder() {

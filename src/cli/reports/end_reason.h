@@ -43,7 +43,7 @@ struct CauseRow {
   EndCause cause;
   EndReason reason;    ///< decides the exit status and the reason of the `released` event
   bool is_recorded;    ///< the release record and the history get the duration and status
-  const char* loss;    ///< the reason of the `lost` event; null: it is not published
+  const char* name;    ///< in the history, and of a loss in the `lost` event; empty: its own end
   const char* format;  ///< of the message; empty: none
 };
 [[nodiscard]] const CauseRow& RowOf(EndCause cause);

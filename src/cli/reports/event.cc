@@ -226,7 +226,7 @@ std::string SuspectEvent::Text() const { return fmt::format(message::kSuspect, l
 std::string ConfirmedEvent::Text() const { return fmt::format(message::kConfirmed, locks); }
 
 EventFields LostEvent::Fields() const {
-  EventFields fields = {{"reason", RowOf(cause).loss}, {"unconfirmed", nullptr}, {"by", nullptr}};
+  EventFields fields = {{"reason", RowOf(cause).name}, {"unconfirmed", nullptr}, {"by", nullptr}};
   if (details.unconfirmed) {
     fields[1].value = std::chrono::duration<double>(*details.unconfirmed).count();
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <utility>
 
 #include "cli/text/duration.h"
 #include "cli/text/printable.h"
@@ -22,6 +23,22 @@ RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& run
   if (run.end == End::kLost || !exists) return RunState::kLost;
   const auto name = protocol::ParseContenderName(run.contender);
   return name && name->reserves ? RunState::kReserved : RunState::kRunning;
+}
+
+/// Empty for a request, which NoteText words, and without a cause.
+std::string CauseNote(const std::string& cause) {
+  using Note = std::pair<std::string_view, std::string_view>;
+  static constexpr Note kNotes[] = {{"", ""},
+                                    {"requested", ""},
+                                    {"max-run", "ended by --max-run"},
+                                    {"signal", "ended by a signal to zklock"},
+                                    {"guard-failed", "ended since its guard was killed or hung"},
+                                    {"unproven", "ended since no server confirmed the lock"},
+                                    {"outer", "ended with the outer zklock's lock"}};
+  for (const auto& [name, note] : kNotes) {
+    if (cause == name) return std::string(note);
+  }
+  return "ended: " + Printable(cause);  // of a later version
 }
 
 }  // namespace
@@ -79,8 +96,16 @@ std::string NoteText(const lock::RunRecord& run) {
                        why.empty() ? "" : fmt::format(" ('{}')", Printable(why)));
   };
   const std::string reserved = note("reserved for", run.id, run.reason);
-  const std::string taken = note("taken away by", run.taken_by, run.taken_reason);
-  return reserved + (reserved.empty() || taken.empty() ? "" : ", ") + taken;
+  const bool was_asked = run.cause == "requested";
+  const std::string taken =
+      was_asked ? note("asked to release by", run.taken_by.empty() ? "someone" : run.taken_by,
+                       run.taken_reason)
+                : note("taken away by", run.taken_by, run.taken_reason);
+  std::string text;
+  for (const std::string& one : {reserved, CauseNote(run.cause), taken}) {
+    if (!one.empty()) text += (text.empty() ? "" : ", ") + one;
+  }
+  return text;
 }
 
 std::string_view RunStateName(RunState state) {
@@ -101,20 +126,21 @@ std::string RunText(const RunView& view, bool with_year) {
   const lock::RunRecord& run = view.run;
   const std::string began = FormatTime(run.began.count(), with_year);
   std::string text = "run: ";
-  if (view.state == RunState::kRunning || view.state == RunState::kReserved) {
-    text += fmt::format("{} since {}", RunStateName(view.state), began);
-  } else if (view.state == RunState::kLost || !run.duration) {
-    text += fmt::format("{}, began {}", RunStateName(view.state), began);
+  const bool stands = view.state == RunState::kRunning || view.state == RunState::kReserved;
+  if (stands || view.state == RunState::kLost || !run.duration) {
+    text += RunStateName(view.state);
   } else if (run.status) {
-    text += fmt::format("status {} after {}, began {}", *run.status, FormatDuration(*run.duration),
-                        began);
+    text += fmt::format("status {} after {}", *run.status, FormatDuration(*run.duration));
   } else {
-    text += fmt::format("held for {}, began {}", FormatDuration(*run.duration), began);
+    text += fmt::format("held for {}", FormatDuration(*run.duration));
   }
-  if (!run.host.empty()) text += " on " + run.host;
-  if (run.waited) text += ", waited " + FormatDuration(*run.waited);
-  if (!run.label.empty()) text += " [" + run.label + "]";
+  const std::string where = began + (run.host.empty() ? "" : " on " + run.host);
+  if (stands) text += " since " + where;
+  // On a narrow terminal the end is cut.
   if (const std::string note = NoteText(run); !note.empty()) text += ", " + note;
+  if (!stands) text += ", began " + where;
+  if (!run.label.empty()) text += " [" + run.label + "]";
+  if (run.waited) text += ", waited " + FormatDuration(*run.waited);
   return text;
 }
 

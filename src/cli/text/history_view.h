@@ -50,7 +50,8 @@ struct HistoryView {
 /// reserved on b7, until ...".
 [[nodiscard]] std::string ReleaseText(std::string_view name, const protocol::LastRelease& last);
 
-/// "reserved for freeze ('audit')", "taken away by root on db1 ('stuck')"; may be empty. Printable.
+/// "reserved for freeze ('audit')", "ended by --max-run", "taken away by root on db1 ('stuck')";
+/// may be empty. Printable.
 [[nodiscard]] std::string NoteText(const lock::RunRecord& run);
 
 /// "ended", "running", "reserved", "lost".

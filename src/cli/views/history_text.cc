@@ -71,6 +71,7 @@ ordered_json RunJson(const RunView& view) {
   object["token"] = std::to_string(run.token);
   object["id"] = OrNull(run.id);
   object["reason"] = OrNull(run.reason);
+  object["cause"] = OrNull(run.cause);
   object["takenBy"] = OrNull(run.taken_by);
   object["takenReason"] = OrNull(run.taken_reason);
   return object;
@@ -134,13 +135,13 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
   std::vector<Column> columns = {
       {.title = "BEGAN"},
       {.title = "WAITED", .align = kRight, .dispensable = 4},
-      {.title = "DURATION", .align = kRight, .dispensable = 1},
+      {.title = "DURATION", .align = kRight, .dispensable = 2},
       {.title = "STATUS", .align = kRight},
       {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 3},
       {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 5},
       {.title = "LABEL", .least = 8, .dispensable = 6},
       {.title = "TOKEN", .align = kRight, .dispensable = 7}};
-  if (has_notes) columns.push_back({.title = "NOTE", .least = 12, .dispensable = 2});
+  if (has_notes) columns.push_back({.title = "NOTE", .least = 24});
   Table table(std::move(columns), style.width, style.colours);
   const bool with_year = style.width == 0 || style.width >= kWideEnoughForYears;
   for (std::size_t i = 0; i < shown; ++i) {

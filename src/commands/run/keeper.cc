@@ -154,11 +154,12 @@ class Keeper {
     if (!hold.loss() && cli::RowOf(cause).is_recorded) {
       // The owner's own status is not known.
       const bool ran_too_long = cause == EndCause::kRunTooLong;
-      recorded_runs.End(hold, began,
-                        {.duration = context_.clock.Now() - began,
-                         .status = ran_too_long ? kExitTooLong : kExitOk,
-                         .host = context_.Self().host,
-                         .has_status = ran_too_long});
+      lock::FinishedRun run{.duration = context_.clock.Now() - began,
+                            .status = ran_too_long ? kExitTooLong : kExitOk,
+                            .host = context_.Self().host,
+                            .has_status = ran_too_long};
+      SetCause(run, cause, hold_events);
+      recorded_runs.End(hold, began, run);
     }
     (void)locks_.session_driver->Close();
     // Now that nothing is held any more.

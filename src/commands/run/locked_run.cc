@@ -140,8 +140,9 @@ class LockedRun {
     const bool is_recorded = row.is_recorded && !hold_.loss();
     std::size_t releases = 0;
     if (is_recorded) {
-      const lock::FinishedRun run{
+      lock::FinishedRun run{
           .duration = reaped - began, .status = status, .host = context_.Self().host};
+      SetCause(run, running_->cause(), hold_events_);
       recorded_runs_.End(hold_, began, run);
       releases = hold_.Release(run);
     }

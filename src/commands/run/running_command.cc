@@ -38,6 +38,13 @@ cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
           .granted = session.granted_timeout()};
 }
 
+void SetCause(lock::FinishedRun& run, EndCause cause, const HoldEvents& hold_events) {
+  run.cause = cli::RowOf(cause).name;
+  if (cause != EndCause::kReleaseRequested) return;
+  run.asked_by = hold_events.release_request()->by;
+  run.asked_reason = hold_events.release_request()->reason;
+}
+
 RunningCommand::RunningCommand(RunContext& context, process::Supervisor& supervisor,
                                std::string locks, Details details)
     : context_(context),

@@ -26,6 +26,9 @@ int CannotExecute(RunContext& context, process::ExecFailed failed);
                                               const HoldEvents& hold_events,
                                               SessionDriver& session_driver);
 
+/// For the history: what has ended the run, and who asked for that.
+void SetCause(lock::FinishedRun& run, EndCause cause, const HoldEvents& hold_events);
+
 /// The command from its begin to its end, as messages and events show it, under locks of our own
 /// session, of ancestors, or both. The caller runs the loop, with the supervisor in it, and calls
 /// the functions below after each wake-up.

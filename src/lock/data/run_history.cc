@@ -47,6 +47,7 @@ std::string FormatRun(const RunRecord& run) {
   PutText(object, "label", run.label, kMostLabel);
   PutText(object, "id", run.id, protocol::kLongestReservationId);
   PutText(object, "reason", run.reason, kMostLabel);
+  PutText(object, "cause", run.cause, kMostName);
   PutTaker(object, run);
   if (run.end == End::kNone) object["contender"] = run.contender;
   if (run.end == End::kLost) object["ended"] = kLost;
@@ -85,6 +86,7 @@ std::optional<RunRecord> ParseRun(std::string_view line) {
                 .contender = TextField(object, "contender").value_or(""),
                 .id = TextField(object, "id").value_or(""),
                 .reason = TextField(object, "reason").value_or(""),
+                .cause = TextField(object, "cause").value_or(""),
                 .taken_by = TextField(object, "takenBy").value_or(""),
                 .taken_reason = TextField(object, "takenReason").value_or("")};
   if (const auto status = NumberField(object, "status", 0, 255)) {

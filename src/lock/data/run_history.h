@@ -38,10 +38,12 @@ struct RunRecord {
   std::string label{};
   std::int64_t token = 0;  ///< identifies it among the runs under this LOCK; positive
   protocol::Mode mode = protocol::Mode::kExclusive;
-  std::string contender{};     ///< its name; written only until the end is known
-  std::string id{};            ///< of a reservation
-  std::string reason{};        ///< of a reservation; may be empty
-  std::string taken_by{};      ///< who deleted its contender (release --force), if known
+  std::string contender{};  ///< its name; written only until the end is known
+  std::string id{};         ///< of a reservation
+  std::string reason{};     ///< of a reservation; may be empty
+  std::string cause{};  ///< what has ended it (EndCause); empty if it ended by itself, or was lost
+  /// Who asked for its release, or deleted its contender (release --force), if known.
+  std::string taken_by{};
   std::string taken_reason{};  ///< the reason that was given for that; may be empty
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };

@@ -31,11 +31,15 @@ class HoldObserver {
   virtual void OnOwnData(const std::string& /*data*/) {}
 };
 
-/// How a run ended, for the release record.
+/// How a run ended, for the release record and the history.
 struct FinishedRun {
-  Duration duration{};     ///< how long the command ran
-  int status = 0;          ///< of zklock, which is that of the command if it ended by itself
-  std::string host{};      ///< on which it ran
+  Duration duration{};  ///< how long the command ran
+  int status = 0;       ///< of zklock, which is that of the command if it ended by itself
+  std::string host{};   ///< on which it ran
+  /// For the history: what has ended it, and who asked for that; empty if it ended by itself.
+  std::string cause{};
+  std::string asked_by{};
+  std::string asked_reason{};
   bool has_status = true;  ///< false if the owner of --hold has ended: then there is no record
 };
 

@@ -382,6 +382,9 @@ std::string RunRecorder::TextOfEnd(Place& place) const {
   record.end = RunRecord::End::kEnded;
   record.duration = Milliseconds(run_.duration);
   if (run_.has_status) record.status = run_.status;
+  record.cause = run_.cause;
+  record.taken_by = run_.asked_by;
+  record.taken_reason = run_.asked_reason;
   RunHistory& history = *place.data->history;
   history.Enter(record);
   if (record.status == 0) history.AddSuccess(success);

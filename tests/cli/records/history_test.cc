@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include "lock/data/run_history.h"
 #include "support/peer.h"
 #include "support/temporary.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 namespace {
@@ -153,7 +155,7 @@ TEST_CASE("a run that was forced out is kept with who did it and why, if that ma
   CHECK_THAT(text, Catch::Contains("TOKEN") && Catch::Contains("NOTE"));
   CHECK_THAT(text, Catch::EndsWith("taken away by " + by + " ('stuck')\n"));
   CHECK_THAT(RunZklock({"inspect", lock}, Exited(0)).out,
-             Catch::Contains(", taken away by " + by + " ('stuck')\n"));
+             Catch::Contains(", taken away by " + by + " ('stuck'), began "));
 }
 
 TEST_CASE("a run that is asked to release has ended, with status 76 and a release record") {
@@ -195,6 +197,45 @@ TEST_CASE("a run that ends because an outer zklock releases has ended under its 
   CHECK(runs[0]["state"] == "ended");
   CHECK(runs[0]["status"] == 76);
   CHECK(json::parse(RunZklock({"inspect", "--json", own}).out)[0]["lastRun"]["status"] == 76);
+}
+
+TEST_CASE("the history says what has ended a run, if it did not end by itself") {
+  const std::string lock = NewLock("history");
+  const Words kept = {"exclusive", "--history", "5"};
+  const auto run = [&](const Words& more) { return RunZklock(kept + more); };
+  CHECK(run({lock, "--", "sh", "-c", "exit 124"}).exit == Exited(124));
+  CHECK(run({"--max-run", "100ms", lock, "--", "sleep", "1000"}).exit == Exited(124));
+  Child holder = StartHolder(kept, lock);
+  RunZklock({"release", "--holders", "--yes", "--reason", "a freeze", lock}, Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+  const json runs = HistoryOf(lock)["runs"];
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[0]["cause"] == "requested");
+  CHECK(runs[0]["takenReason"] == "a freeze");
+  CHECK(runs[1]["cause"] == "max-run");
+  CHECK(runs[1]["takenBy"].is_null());
+  CHECK(runs[2]["cause"].is_null());
+  CHECK(runs[2]["status"] == runs[1]["status"]);
+  for (const Words& words : {Words{"inspect", lock}, Words{"inspect", "--history", lock}}) {
+    const Words lines = Lines(RunZklock(words).out);
+    const auto count = [&](const std::string& text) {
+      return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+        return line.find(text) != std::string::npos;
+      });
+    };
+    CHECK(count("ended by --max-run") == 1);
+    CHECK(count("asked to release by ") == 1);
+    CHECK(count(" ('a freeze')") == 1);
+  }
+}
+
+TEST_CASE("the history of a lock that a shell has held says what has ended that") {
+  const std::string lock = NewLock("history");
+  Child shell = Child::Start(
+      Script(lock, "$Z exclusive --hold --history 5 --max-run 100ms $L; exec sleep 1000"));
+  CHECK(shell.Wait() == Killed(SIGTERM));
+  WaitUntil([&] { return StatesOf(lock) == States{"ended"}; }, "the release");
+  CHECK(HistoryOf(lock)["runs"][0]["cause"] == "max-run");
 }
 
 TEST_CASE("a command that ends by a signal or cannot be executed") {

@@ -245,7 +245,7 @@ TEST_CASE("a reservation whose end may not be written is released without it") {
   CHECK(tree.Children(lock) == Words{"last-run"});
   // The record is kept, and shown beside the entry that has no end.
   CHECK_THAT(RunZklock({"inspect", lock}).out,
-             Catch::Contains("run: lost, began ") && Catch::Contains("last reserved on "));
+             Catch::Contains("run: lost, reserved for ") && Catch::Contains("last reserved on "));
 }
 
 TEST_CASE("a reservation that has ended or was taken away is lost, and one that stands is not") {

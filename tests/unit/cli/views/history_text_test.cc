@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 
 #include "cli/text/printable.h"
 #include "unit/cli/fake_survey.h"
@@ -78,6 +79,49 @@ TEST_CASE("A narrow terminal gets what matters most") {
         "/l: the last 1 of 5 recorded runs\n\n"
         "BEGAN           WAITED   STATUS  HOST\n"
         "03-01 12:02:00      2s  running  db1\n");
+  lock::LockSurvey lock = Surveyed();
+  lock::RunHistory history;
+  lock::RunRecord run = Run(0);
+  run.status = 124;
+  run.cause = "max-run";
+  history.Enter(run);
+  lock.last_run = history.Format(1);
+  CHECK(HistoryText("/l", *DescribeHistory(lock), 1, {.width = 40}) ==
+        "/l: the last recorded run\n\n"
+        "BEGAN           STATUS  NOTE\n"
+        "03-01 12:00:00     124  ended by --max-…\n");
+}
+
+TEST_CASE("A run that did not end by itself says what has ended it") {
+  test::UseUtc();
+  lock::LockSurvey lock = Surveyed();
+  const auto shown = [&](const lock::RunRecord& run) {
+    lock::RunHistory history;
+    history.Enter(run);
+    lock.last_run = history.Format(1);
+    const RunView view = DescribeHistory(lock)->runs[0];
+    CHECK(view.run == run);
+    return RunText(view, true);
+  };
+  lock::RunRecord run = Run(0);
+  run.label.clear();
+  run.status = 76;
+  const std::string rest = ", began 2024-03-01 12:00:00 on db1, waited 2s";
+  for (const auto& [cause, note] :
+       {std::pair("max-run", "ended by --max-run"),
+        std::pair("signal", "ended by a signal to zklock"),
+        std::pair("guard-failed", "ended since its guard was killed or hung"),
+        std::pair("unproven", "ended since no server confirmed the lock"),
+        std::pair("outer", "ended with the outer zklock's lock"),
+        std::pair("tides", "ended: tides"),
+        std::pair("requested", "asked to release by someone")}) {
+    run.cause = cause;
+    CHECK(shown(run) == "run: status 76 after 1m5s, " + std::string(note) + rest);
+  }
+  run.taken_by = "root on db2";
+  run.taken_reason = "a freeze";
+  CHECK(shown(run) ==
+        "run: status 76 after 1m5s, asked to release by root on db2 ('a freeze')" + rest);
 }
 
 TEST_CASE("The last three runs are lines of the queue's text") {
@@ -85,13 +129,13 @@ TEST_CASE("The last three runs are lines of the queue's text") {
   const auto view = DescribeHistory(Surveyed());
   REQUIRE(view);
   CHECK(RunText(view->runs[0], true) ==
-        "run: running since 2024-03-01 12:02:00 on db1, waited 2s [nightly]");
+        "run: running since 2024-03-01 12:02:00 on db1 [nightly], waited 2s");
   CHECK(RunText(view->runs[1], true) ==
         "run: held for 1m5s, began 2024-03-01 12:03:00 on db1, waited 2s");
   CHECK(RunText(view->runs[2], false) ==
-        "run: lost, began 03-01 12:02:00 on db1, waited 2s [nightly]");
+        "run: lost, began 03-01 12:02:00 on db1 [nightly], waited 2s");
   CHECK(RunText(view->runs[3], false) ==
-        "run: status 3 after 1m5s, began 03-01 12:01:00 on db1, waited 2s [nightly]");
+        "run: status 3 after 1m5s, began 03-01 12:01:00 on db1 [nightly], waited 2s");
 }
 
 TEST_CASE("A reservation is shown as reserved until it is released") {
@@ -114,14 +158,14 @@ TEST_CASE("A reservation is shown as reserved until it is released") {
         "BEGAN           WAITED    STATUS  HOST\n"
         "03-01 12:00:00      2s  reserved  db1\n");
   CHECK(RunText(standing->runs[0], true) ==
-        "run: reserved since 2024-03-01 12:00:00 on db1, waited 2s [nightly]");
+        "run: reserved since 2024-03-01 12:00:00 on db1 [nightly], waited 2s");
   CHECK_FALSE(standing->runs[0].IsBad());
   lock.running.clear();
   CHECK(DescribeHistory(lock)->runs[0].state == RunState::kLost);
   history.EnterEnd(reserved.token, 65s);
   lock.last_run = history.Format(32);
   CHECK(RunText(DescribeHistory(lock)->runs[0], true) ==
-        "run: held for 1m5s, began 2024-03-01 12:00:00 on db1, waited 2s [nightly]");
+        "run: held for 1m5s, began 2024-03-01 12:00:00 on db1 [nightly], waited 2s");
 }
 
 TEST_CASE("A history is data") {
@@ -135,7 +179,7 @@ TEST_CASE("A history is data") {
         "\"runs\":[{\"state\":\"running\",\"began\":\"2024-03-01T12:02:00.000Z\",\"waited\":2.0,"
         "\"duration\":null,\"status\":null,\"host\":\"db1\",\"user\":\"ci\",\"label\":\"nightly\","
         "\"mode\":\"exclusive\",\"token\":\"4294967354\",\"id\":null,\"reason\":null,"
-        "\"takenBy\":null,\"takenReason\":null}]}\n]\n");
+        "\"cause\":null,\"takenBy\":null,\"takenReason\":null}]}\n]\n");
   lock.last_run.reset();
   lock.exists = false;
   REQUIRE(DescribeHistory(lock));
