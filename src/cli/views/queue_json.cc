@@ -57,6 +57,15 @@ ordered_json LastRunJson(const std::optional<protocol::LastRelease>& last) {
   return run;
 }
 
+ordered_json LastStartJson(const lock::LockSurvey& lock) {
+  if (!lock.last_start) return nullptr;
+  ordered_json start;
+  start["began"] = Moment(lock.last_started.count());
+  start["host"] = lock.last_start->host;
+  start["token"] = Token(lock.last_start->token);
+  return start;
+}
+
 ordered_json ReservationJson(const ContenderView& view) {
   if (!view.reserved) return nullptr;
   const std::string& reason = view.reserved->reservation.reason;
@@ -152,6 +161,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
   head["kind"] = lock.kind ? ordered_json(KindName(*lock.kind)) : ordered_json(nullptr);
   head["permits"] = OrNull(lock.permit_limit);
   head["lastRun"] = LastRunJson(describer_->last_release());
+  head["lastStart"] = LastStartJson(lock);
   std::string text = Dump(head);
   text.back() = ',';  // the object continues
   text += "\"contenders\":[";

@@ -510,6 +510,13 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
     add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
   }
   if (last && runs.size() <= kMostRuns) add_last(runs.empty() ? "last recorded run" : "run");
+  if (style_.with_names && lock.last_start) {
+    if (runs.empty() && !describer_->last_release()) text += "\n";
+    add(fmt::format("last start with --once-per: {} on {} (token {})",
+                    FormatTime(lock.last_started.count(), WithYear()),
+                    Printable(lock.last_start->host, kWidestName), lock.last_start->token),
+        Tone::kPlain);
+  }
   if (style_.is_root) text += "\n" + Searched(/*is_lock=*/lock.held + lock.waiting != 0);
   return text;
 }

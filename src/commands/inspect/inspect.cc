@@ -243,6 +243,9 @@ class Inspection {
                                                          : kMostForDeadlocks,
             .with_last_run = options_.history ||
                              (options_.form == Form::kText && !is_tree && !options_.by_status),
+            .with_last_start =
+                !options_.by_status && (options_.with_names || options_.form == Form::kJson ||
+                                        (options_.watch && !OutputIsTerminal())),
             .watch = options_.watch,
             .connect_timeout = options_.server.connect_timeout};
   }

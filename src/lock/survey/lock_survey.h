@@ -8,6 +8,7 @@
 
 #include "lock/data/reserved.h"
 #include "protocol/contender_name.h"
+#include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -68,6 +69,10 @@ struct LockSurvey {
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
   bool last_run_refused = false;        ///< we may not read it
+  /// The last start of a run with --once-per, by the child last-start, and when that was. None if
+  /// there is none, if it was not requested, or if we cannot read or parse it.
+  std::optional<protocol::StartRecord> last_start{};
+  protocol::ServerTime last_started{};
   /// At the end of the LOCK: the contenders of those runs in `last_run` whose end is not recorded,
   /// as far as they are in the queue. The others were lost.
   std::vector<std::string> running{};

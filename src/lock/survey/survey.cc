@@ -269,7 +269,8 @@ void Survey::OnChildren(Frontier::iterator node) {
                    *children,
                    {.most_data = request_.most_data,
                     .most_contenders = walks_ ? request_.most_in_tree : request_.most_contenders,
-                    .with_last_run = request_.with_last_run}});
+                    .with_last_run = request_.with_last_run,
+                    .with_last_start = request_.with_last_start}});
 }
 
 void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {

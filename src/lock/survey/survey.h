@@ -29,6 +29,7 @@ struct SurveyRequest {
   std::size_t most_contenders = std::string::npos;
   std::size_t most_in_tree = std::string::npos;  ///< the same, for each LOCK of a tree
   bool with_last_run = false;                    ///< read the LOCKs' last-run znodes
+  bool with_last_start = false;                  ///< and their last-start znodes
   /// Report the free LOCKs of a tree too: znodes that have a record of their runs or the children
   /// of a semaphore, or whose data zklock has written. This reads the data of every znode of the
   /// tree.

@@ -36,6 +36,10 @@ SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, const Qu
     records_.push_back({protocol::ChildPath(children.lock(), protocol::kLastRunChild), kMostLastRun,
                         "read the last run under", &SurveyQueue::TakeLastRun});
   }
+  if (reads.with_last_start && children.children().Has(protocol::kLastStartChild)) {
+    records_.push_back({protocol::ChildPath(children.lock(), protocol::kLastStartChild),
+                        reads.most_data, "read the last start under", &SurveyQueue::TakeLastStart});
+  }
   Ignore("", children.children());
   if (children.semaphore()) {
     AddSemaphore(children.lock(), *children.semaphore());
@@ -212,6 +216,13 @@ bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
     default:
       return false;
   }
+}
+
+bool SurveyQueue::TakeLastStart(const zookeeper::GetReply& reply) {
+  lock_.last_start = protocol::ParseStartRecord(reply.data);
+  lock_.last_started = protocol::ServerTime(reply.stat.modified_ms);
+  return reply.error == Error::kNone || reply.error == Error::kNoNode ||
+         zookeeper::IsRefusal(reply.error);
 }
 
 std::optional<std::size_t> SurveyQueue::NextEntry() {

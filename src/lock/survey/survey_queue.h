@@ -16,8 +16,9 @@ namespace zklock::lock {
 struct QueueReads {
   std::size_t most_data = 0;  ///< how much of a znode's data to keep
   std::size_t most_contenders = std::string::npos;
-  bool with_lock = true;       ///< the LOCK's own data, if it exists
-  bool with_last_run = false;  ///< the child last-run, if there is one
+  bool with_lock = true;         ///< the LOCK's own data, if it exists
+  bool with_last_run = false;    ///< the child last-run, if there is one
+  bool with_last_start = false;  ///< likewise
 };
 
 /// One LOCK of a survey once its children are known: decides which contenders to read next, and
@@ -87,6 +88,7 @@ class SurveyQueue {
   [[nodiscard]] std::optional<std::size_t> NextEntry();
   bool TakeLock(const zookeeper::GetReply& reply);
   bool TakeLastRun(const zookeeper::GetReply& reply);
+  bool TakeLastStart(const zookeeper::GetReply& reply);
   bool TakeEntry(std::size_t index, const zookeeper::GetReply& reply);
 
   // For a semaphore:

@@ -62,6 +62,8 @@ def check_lock(lock, schema, where):
     check_object(lock, schema["lock"], where)
     if lock["lastRun"] is not None:
         check_object(lock["lastRun"], schema["last run"], where + ".lastRun")
+    if lock["lastStart"] is not None:
+        check_object(lock["lastStart"], schema["last start"], where + ".lastStart")
     names = [contender["name"] for contender in lock["contenders"]]
     for place, contender in enumerate(lock["contenders"], 1):
         at = f"{where}.contenders[{place}]"
@@ -131,7 +133,7 @@ def check_history(history, schema, where):
 def main(arguments):
     with open(arguments[1], encoding="utf-8") as file:
         manual = file.read()
-    headings = ("lock", "last run", "contender", "reservation", "wanted reservation", "history",
+    headings = ("lock", "last run", "last start", "contender", "reservation", "wanted reservation", "history",
                 "last success", "kept run")
     schema = {heading: fields_of(manual, heading) for heading in headings}
     text = sys.stdin.buffer.read().decode("ascii")

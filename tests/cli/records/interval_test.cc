@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/gate.h"
+#include "cli/inspect/inspect_output.h"
 #include "cli/skewed_clock.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
@@ -53,6 +54,21 @@ TEST_CASE("a job that succeeded less than the interval ago is not run again") {
   CHECK(Tree().Children(lock) == std::vector<std::string>{"last-run"});
   // A run without the option is not affected.
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("inspect shows the last start of a job with --once-per") {
+  const std::string lock = NewLock("interval");
+  CHECK(Run(Once("1h", lock, "3")).exit == Exited(3));
+  const nlohmann::json found = InspectJson(lock)[0];
+  CHECK(found["lastStart"]["token"] == found["lastRun"]["token"]);
+  CHECK(found["lastStart"]["host"] == found["lastRun"]["host"]);
+  CHECK(found["lastStart"]["began"] <= found["lastRun"]["ended"]);
+  const std::string line = "\nlast start with --once-per: ";
+  CHECK_THAT(Inspect({"-v", lock}), Catch::Contains(line));
+  CHECK_THAT(Inspect({lock}), !Catch::Contains(line));
+  const std::string other = NewLock("interval");
+  CHECK(Run(Job("1h", other)).exit == Exited(0));
+  CHECK(InspectJson(other)[0]["lastStart"].is_null());
 }
 
 TEST_CASE("a crontab line can stay quiet about a skipped run") {

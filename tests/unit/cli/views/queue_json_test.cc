@@ -28,22 +28,24 @@ lock::LockSurvey Alone(const std::string& path, const std::string& data = "") {
 }  // namespace
 
 TEST_CASE("An object has the fields of the manual page, in its order") {
-  CHECK(Render({{.path = "/l", .exists = false}}) ==
-        "[\n"
-        R"({"lock":"/l","kind":null,"permits":null,"lastRun":null,"contenders":[],)"
-        R"("held":false,"reserved":false,"used":null,"free":null,"exists":false})"
-        "\n]\n");
-  CHECK(Render({Alone("/l")}) ==
-        "[\n"
-        R"({"lock":"/l","kind":"mutex","permits":null,"lastRun":null,"contenders":[)"
-        R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
-        R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
-        R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
-        R"("contained":null,)"
-        R"("token":"1","session":"0x10000001","waitsFor":null,"any":null,"reservation":null,)"
-        R"("reserve":null,"asked":null}],)"
-        R"("held":true,"reserved":false,"used":null,"free":null,"exists":true})"
-        "\n]\n");
+  CHECK(
+      Render({{.path = "/l", .exists = false}}) ==
+      "[\n"
+      R"({"lock":"/l","kind":null,"permits":null,"lastRun":null,"lastStart":null,"contenders":[],)"
+      R"("held":false,"reserved":false,"used":null,"free":null,"exists":false})"
+      "\n]\n");
+  CHECK(
+      Render({Alone("/l")}) ==
+      "[\n"
+      R"({"lock":"/l","kind":"mutex","permits":null,"lastRun":null,"lastStart":null,"contenders":[)"
+      R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
+      R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
+      R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
+      R"("contained":null,)"
+      R"("token":"1","session":"0x10000001","waitsFor":null,"any":null,"reservation":null,)"
+      R"("reserve":null,"asked":null}],)"
+      R"("held":true,"reserved":false,"used":null,"free":null,"exists":true})"
+      "\n]\n");
 }
 
 TEST_CASE("Without locks the array is empty") { CHECK(json::parse(Render({})) == json::array()); }

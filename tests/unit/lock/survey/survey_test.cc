@@ -357,6 +357,27 @@ TEST_CASE("A last-run that vanishes or may not be read does not end the survey")
   CHECK(survey.result().locks.at(0).last_run_refused == refused);
 }
 
+TEST_CASE("The child last-start is read if that is requested") {
+  Bench bench{"/l"};
+  bench.servers.now_ms = 1234;
+  bench.servers.Put("/l/last-start", 0, false, "zklock/1 17 db1");
+  CHECK_FALSE(bench.Read().last_start);
+  const auto read = [&] {
+    return bench.Find({.place = {"/l", ""}, .with_last_start = true}).locks.at(0);
+  };
+  const LockSurvey lock = read();
+  REQUIRE(lock.last_start);
+  CHECK(lock.last_start->host == "db1");
+  CHECK(lock.last_start->token == 17);
+  CHECK(lock.last_started.count() == 1234);
+  SECTION("it may not be read") { bench.servers.nodes.at("/l/last-start").readable = false; }
+  SECTION("it vanishes") {
+    bench.store.Before("get /l/last-start", [&] { bench.servers.Remove("/l/last-start"); });
+  }
+  SECTION("it has other data") { bench.servers.nodes.at("/l/last-start").data = "17"; }
+  CHECK_FALSE(read().last_start);
+}
+
 TEST_CASE("A LOCK whose data may not be read is marked") {
   Bench bench{"/l"};
   bench.store.Refuse("get /l", zookeeper::Error::kNoAuth);
