@@ -449,7 +449,7 @@ TEST_CASE("-h shows the options that most runs need, --help all, each under a he
     CAPTURE(name);
     const std::size_t few = rows({name, "-h"});
     CHECK(few >= 12);
-    CHECK(few <= 18);
+    CHECK(few <= 23);
     CHECK_THAT(std::get<Text>(Parse({name, "-h"})).text,
                Catch::Contains("\nWaiting:\n") || Catch::Contains("\nSharing:\n"));
     CHECK(rows({name, "--help"}) == OptionsOf(FindSubcommand(name)->bit).size());
