@@ -202,11 +202,14 @@ void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock,
                                        protocol::ModeName(mode), id));
 }
 
-bool AreAllHeldAbove(RunContext& context, const std::vector<cli::WantedLock>& wanted) {
-  const std::vector<protocol::HeldLock> held = AncestorHolds(getpid());
-  return std::all_of(wanted.begin(), wanted.end(), [&](const cli::WantedLock& one) {
-    return protocol::FindHeld(held, context.NameOf(one).path).has_value();
-  });
+/// The lock of an ancestor under which the run may use `wanted`. Throws cli::UsageError if it would
+/// wait for itself.
+InheritedLock FindInheritance(RunContext& context, const cli::WantedLock& wanted,
+                              pid_t beneficiary) {
+  const lock::LockName lock = context.NameOf(wanted);
+  if (context.options.permits) RequireFreePermit(context, lock);
+  RefuseToWaitForReservation(context, lock, wanted.mode);
+  return FindInheritedLock(context, lock, wanted.mode, beneficiary);
 }
 
 }  // namespace
@@ -214,14 +217,16 @@ bool AreAllHeldAbove(RunContext& context, const std::vector<cli::WantedLock>& wa
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
                           pid_t beneficiary) {
   const bool has_choice = context.options.any && wanted.size() > 1;
-  // It may wait for those that are not held above.
-  if (has_choice && context.options.no_nest && !AreAllHeldAbove(context, wanted)) return;
+  std::vector<cli::UsageError> endless;
   for (auto one = wanted.begin(); one != wanted.end();) {
-    const lock::LockName lock = context.NameOf(*one);
-    if (context.options.permits) RequireFreePermit(context, lock);
-    RefuseToWaitForReservation(context, lock, one->mode);
-    InheritedLock inherited = FindInheritedLock(context, lock, one->mode, beneficiary);
-    if (inherited.queues_beside) context.ancestors.QueueBeside(one->path);
+    InheritedLock inherited;
+    try {
+      inherited = FindInheritance(context, *one, beneficiary);
+    } catch (const cli::UsageError& error) {
+      if (!has_choice) throw;
+      endless.push_back(error);  // it may still get another LOCK
+    }
+    if (inherited.queues_beside && !has_choice) context.ancestors.QueueBeside(one->path);
     if (inherited.link) {
       context.ancestors.Add(inherited.ticket, std::move(inherited.link));
       context.events.Publish(cli::AcquiredByOuterEvent{one->path});
@@ -231,6 +236,7 @@ void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wan
       ++one;
     }
   }
+  if (has_choice && endless.size() == wanted.size()) throw endless.front();
 }
 
 lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,

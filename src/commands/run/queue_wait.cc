@@ -145,12 +145,13 @@ std::optional<WaitOutcome> QueueWait::Check(lock::Acquisition& acquire, QueueEve
                                             Progress& progress) {
   // First: if our contender is asked to leave before the command has begun, nothing has to be
   // ended.
-  const auto& request = events.release_request();
   const auto* busy = acquire.outcome() ? std::get_if<lock::Busy>(&*acquire.outcome()) : nullptr;
   const bool is_removed = busy != nullptr && busy->why == lock::Busy::Why::kRemoved;
-  if (request && (!request->forced || is_removed)) {
-    if (!acquire.GiveUp(events.asked())) return WaitFailure(AskedToLeave{*request});
-    events.ForgetRequest();
+  const std::vector<QueueEvents::Asked> all_asked = events.asked();
+  for (auto asked = all_asked.rbegin(); asked != all_asked.rend(); ++asked) {
+    if (asked->request.forced && !is_removed) continue;
+    if (!acquire.GiveUp(asked->contender)) return WaitFailure(AskedToLeave{asked->request});
+    events.Forget(asked->contender);
   }
   if (acquire.outcome()) return OutcomeOf(acquire);
   if (context_.ancestors.IsQueuedBeside(events.waits_for())) {

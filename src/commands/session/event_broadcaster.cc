@@ -110,11 +110,10 @@ void QueueEvents::OnIncompatible(const lock::LockName& lock,
 }
 
 void QueueEvents::OnOwnData(const std::string& contender, const std::string& data) {
-  // Only one of our contenders may have been asked.
   auto request = lock::FindReleaseRequest(data);
   if (!request) return;
-  release_request_ = std::move(request);
-  asked_ = contender;
+  Forget(contender);
+  asked_.push_back({contender, *std::move(request)});
 }
 
 void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {

@@ -63,14 +63,17 @@ class QueueEvents final : public lock::AcquireObserver {
 
   /// The LOCK that we wait for; empty until something is ahead of us.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
-  /// Set when our contender was asked to leave the queue.
-  [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
-    return release_request_;
-  }
-  /// The path of the contender that was asked.
-  [[nodiscard]] const std::string& asked() const { return asked_; }
+  /// A contender of ours that was asked to leave its queue.
+  struct Asked {
+    std::string contender;
+    lock::ReleaseRequest request;
+  };
+  /// The last one is the newest.
+  [[nodiscard]] const std::vector<Asked>& asked() const { return asked_; }
   /// It has left, and others of ours remain.
-  void ForgetRequest() { release_request_.reset(); }
+  void Forget(const std::string& contender) {
+    std::erase_if(asked_, [&](const Asked& one) { return one.contender == contender; });
+  }
 
  private:
   void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
@@ -80,8 +83,7 @@ class QueueEvents final : public lock::AcquireObserver {
   zookeeper::Session& session_;
   const std::function<void()> on_joining_;
   const bool expects_acl_;
-  std::optional<lock::ReleaseRequest> release_request_;
-  std::string asked_;
+  std::vector<Asked> asked_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
   std::set<std::string> overdue_;      // paths of reservations

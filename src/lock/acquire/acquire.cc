@@ -51,9 +51,7 @@ bool Acquire::IsFarFromTurn() const {
          (!attempt_.contender.may_exist() || ahead().IsFar());
 }
 
-bool Acquire::HasDecided() const {
-  return attempt_.IsOver() || wait_->IsWaiting() || attempt_.IsAtWork(prove_);
-}
+bool Acquire::HasDecided() const { return attempt_.IsOver() || attempt_.has_decided; }
 
 const Ticket* Acquire::contender() const {
   const std::optional<Ticket>& ticket = attempt_.contender.ticket();

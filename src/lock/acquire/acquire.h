@@ -53,8 +53,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   [[nodiscard]] bool IsNearTurn() const;
   /// We wait, and our contender is not in the queue or has many others before it.
   [[nodiscard]] bool IsFarFromTurn() const;
-  /// Whether the queue has been judged: the LOCK can be used, and our contender may hold it or has
-  /// to wait for another one; or it is over.
+  /// It waits for another contender, and not for an answer.
+  [[nodiscard]] bool IsWaiting() const { return wait_->IsWaiting(); }
+  /// The queue has been judged, and the LOCK can be used; or it is over.
   [[nodiscard]] bool HasDecided() const;
   /// Our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;

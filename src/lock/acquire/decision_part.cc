@@ -93,6 +93,7 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
   contender.DeleteStrays(list.children);
   if (attempt_.FinishIfSuperseded(list.contenders)) return;
   if (attempt_.request.permits && !AgreeOnPermits(list.contenders)) return;
+  attempt_.has_decided = true;
   const protocol::Decision decision = MakeDecision(attempt_.request, list, contender.name());
   if (std::holds_alternative<protocol::MayHold>(decision) && !rival.empty()) {
     attempt_.next.WaitFor(rival, list, true);

@@ -248,6 +248,8 @@ void Hold::Lose(EndCause loss) {
 }
 
 void Hold::OnConnected(bool fresh) {
+  // Also if the lock is lost: with --on-lost warn the command runs on, and the session lives.
+  if (!fresh) DeletePassed();
   if (state_ == State::kLost) return;
   // It would be a defect if the store began a new session by itself. Our znodes are then gone.
   if (fresh) return Lose(EndCause::kExpired);
@@ -260,7 +262,6 @@ void Hold::OnConnected(bool fresh) {
   store_.Sync(tickets_.front().lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));
   SendHeartbeat();
   WatchTickets();
-  DeletePassed();
 }
 
 void Hold::OnDisconnected() {

@@ -89,11 +89,13 @@ TimePoint AcquireAny::wait_end() const {
 }
 
 bool AcquireAny::GiveUp(const std::string& contender) {
+  // What was taken has to be released; all others are going to be deleted in any case.
+  if (outcome_) return !tickets().empty() && tickets().front().path != contender;
   const std::vector<std::size_t> open = Open();
   if (open.size() < 2) return false;
+  // By the queue: the session that the contender belongs to may just have expired.
   const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
-    const auto& acquire = queues_[index].acquire;
-    return acquire && acquire->contender() != nullptr && acquire->contender()->path == contender;
+    return requests_[index].QueuePath() == protocol::ParentOf(contender);
   });
   if (asked != open.end()) Leave(*asked);
   return true;
@@ -115,7 +117,7 @@ bool AcquireAny::HasJoined() const {
 
 bool AcquireAny::HaveAllDecided() const {
   return std::all_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
-    return !queue.acquire || queue.acquire->HasDecided();
+    return !queue.acquire || queue.is_judged || queue.acquire->HasDecided();
   });
 }
 
@@ -146,6 +148,7 @@ void AcquireAny::OnCreated(const std::vector<std::size_t>& queues, const CreateA
   if (IsLost(reply.error)) return;  // OnDisconnected() follows
   answer_deadline_ = kNever;
   if (reply.error == Error::kNone) {
+    if (!store_.IsConnected()) return;  // found again over the next connection
     unserved_since_.reset();
     for (std::size_t i = 0; i < queues.size(); ++i) {
       queues_[queues[i]].creation.OnUsed();
@@ -195,7 +198,7 @@ void AcquireAny::FindLostCreate() {
                   for (const std::string_view child : reply.children) {
                     if (child.find(uuid_) != std::string_view::npos) *are_there = true;
                   }
-                  if (--lists_pending_ > 0) return;
+                  if (--lists_pending_ > 0 || !store_.IsConnected()) return;
                   // With the same UUID: if the lost create succeeds after all, its contenders are
                   // deleted as strays (OwnContender).
                   if (!*are_there) return Create();
@@ -207,10 +210,12 @@ void AcquireAny::FindLostCreate() {
 }
 
 void AcquireAny::Start(std::size_t index, GivenContender contender) {
+  wait_end_ = wait_end();
   AcquireRequest request = requests_[index];
   if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
   request.given = std::move(contender);
   queues_[index].acquire.reset();
+  queues_[index].grant_is_old = false;
   queues_[index].acquire =
       std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
   store_.SetListener(this);  // instead of the Acquire that was just created
@@ -220,14 +225,12 @@ void AcquireAny::Start(std::size_t index, GivenContender contender) {
 
 EventSource::Interest AcquireAny::GetInterest() {
   if (outcome_) return {};
-  TimePoint wake = answer_deadline_;
-  if (!HasJoined() && unserved_since_) {
-    wake = std::min(wake, After(*unserved_since_, requests_.front().connect_timeout));
-  }
-  const bool may_take = store_.IsConnected() && HaveAllDecided();
+  TimePoint wake = std::min(answer_deadline_, UnreachableAt());
+  const bool may_take = store_.IsConnected() && HaveAllDecided() && !IsProvingAgain();
   for (const Queue& queue : queues_) {
     if (!queue.acquire) continue;
-    const bool is_over = queue.acquire->outcome() && (may_take || !queue.IsGranted());
+    const bool is_old = queue.IsGranted() && queue.grant_is_old;
+    const bool is_over = queue.acquire->outcome() && (may_take || !is_old);
     wake = std::min(wake, is_over ? clock_.Now() : queue.acquire->GetInterest().wake);
   }
   return {.wake = wake};
@@ -241,10 +244,7 @@ void AcquireAny::OnReady(short revents) {
   Advance();
   const TimePoint now = clock_.Now();
   if (outcome_) return;
-  if (!HasJoined() && unserved_since_ &&
-      now >= After(*unserved_since_, requests_.front().connect_timeout)) {
-    return Finish(0, Unreachable{});
-  }
+  if (now >= UnreachableAt()) return Finish(0, Unreachable{});
   if (now < answer_deadline_) return;
   answer_deadline_ = kNever;
   store_.GiveUpServer();
@@ -263,10 +263,41 @@ void AcquireAny::Advance() {
   }
   const std::vector<std::size_t> open = Open();
   if (open.empty()) return Finish(ended_->index, ended_->busy);
-  if (!store_.IsConnected() || !HaveAllDecided()) return;
   const auto granted = std::find_if(open.begin(), open.end(),
                                     [this](std::size_t one) { return queues_[one].IsGranted(); });
-  if (granted != open.end()) Finish(*granted, *queues_[*granted].acquire->outcome());
+  if (granted == open.end()) return;
+  if (!store_.IsConnected() || !HaveAllDecided()) {
+    for (const std::size_t index : open) queues_[index].grant_is_old = queues_[index].IsGranted();
+    return;
+  }
+  // Nothing watches a grant that has to wait for the other queues, and the lease becomes too short
+  // for a command: prove it again.
+  const bool suffices = store_.lease().SufficesToStart(clock_.Now());
+  if (IsProvingAgain()) return;
+  if (queues_[*granted].grant_is_old || !suffices) {
+    proven_again_ = *granted;
+    queues_[*granted].is_judged = true;
+    return Start(*granted, {uuid_, create_sent_at_});
+  }
+  Finish(*granted, *queues_[*granted].acquire->outcome());
+}
+
+bool AcquireAny::IsProvingAgain() const {
+  if (!proven_again_) return false;
+  const auto& acquire = queues_[*proven_again_].acquire;
+  return acquire && !acquire->outcome() && !acquire->IsWaiting();
+}
+
+/// When servers are given up while no Acquire looks for them; kNever at all other times.
+TimePoint AcquireAny::UnreachableAt() const {
+  const bool is_one_at_work = std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
+    return queue.acquire && !queue.acquire->outcome();
+  });
+  if (!unserved_since_ || is_one_at_work) return kNever;
+  const Duration connect_timeout = requests_.front().connect_timeout;
+  const Duration patience =
+      HasJoined() ? std::max(connect_timeout, store_.lease().timeout()) : connect_timeout;
+  return After(*unserved_since_, patience);
 }
 
 void AcquireAny::Leave(std::size_t index) {
@@ -319,9 +350,11 @@ void AcquireAny::OnConnected(bool fresh) {
     }
     return create_sent_ ? FindLostCreate() : Create();
   }
+  unserved_since_.reset();
   for (const std::size_t index : Open()) {
     // A LOCK that was granted before the others were judged has to be proven again.
     if (queues_[index].IsGranted()) {
+      queues_[index].is_judged = true;
       Start(index, {uuid_, create_sent_at_});
     } else if (queues_[index].acquire) {
       queues_[index].acquire->OnConnected(fresh);
@@ -341,12 +374,14 @@ void AcquireAny::OnDisconnected() {
 
 void AcquireAny::OnExpired() {
   if (outcome_) return;
-  if (!unserved_since_) unserved_since_ = clock_.Now();
+  // The servers have answered: they are looked for anew.
+  if (HasJoined() || !unserved_since_) unserved_since_ = clock_.Now();
   wait_end_ = wait_end();
   for (const std::size_t index : Open()) {
     Queue& queue = queues_[index];
     const bool has_place = queue.acquire && queue.acquire->contender() != nullptr;
     queue.acquire.reset();
+    queue.is_judged = false;
     if (has_place) observer_.OnPlaceLost(requests_[index].lock);
   }
   store_.SetListener(this);

@@ -62,6 +62,8 @@ class AcquireAny final : public Acquisition {
     LockCreation creation;
     std::unique_ptr<Acquire> acquire{};  ///< null before it is joined, and once it is left
     bool is_left = false;
+    bool is_judged = false;     ///< before it was proven again
+    bool grant_is_old = false;  ///< it had to wait for the first lists of the others
 
     [[nodiscard]] bool IsGranted() const;
   };
@@ -80,6 +82,8 @@ class AcquireAny final : public Acquisition {
   void ExpectAnswer();
 
   [[nodiscard]] std::vector<std::size_t> Open() const;
+  [[nodiscard]] TimePoint UnreachableAt() const;
+  [[nodiscard]] bool IsProvingAgain() const;
   [[nodiscard]] bool HasJoined() const;
   [[nodiscard]] bool HaveAllDecided() const;
   [[nodiscard]] std::string Prefix(std::size_t index) const;
@@ -105,8 +109,10 @@ class AcquireAny final : public Acquisition {
   std::size_t decisive_ = 0;     // the request that was granted, or has ended the wait
   TimePoint wait_end_ = kNever;  // of a session that has expired
   TimePoint answer_deadline_ = kNever;
-  std::optional<TimePoint> unserved_since_;  // before the queues are joined
-  CallbackScope scope_;                      // of a connection
+  std::optional<std::size_t> proven_again_;  // the last grant that was too old
+  /// Since when no server has done anything for us.
+  std::optional<TimePoint> unserved_since_;
+  CallbackScope scope_;  // of a connection
 };
 
 }  // namespace zklock::lock

@@ -205,6 +205,9 @@ void AcquireSet::CheckAllFree() {
 void AcquireSet::OnConnected(bool fresh) {
   if (outcome_) return;
   if (checking_free_) return CheckAllFree();
+  for (const std::string& path : left_) {
+    store_.Delete(path, zookeeper::kAnyVersion, [](const auto&) {});
+  }
   acquire_->OnConnected(fresh);
 }
 
@@ -223,6 +226,7 @@ void AcquireSet::OnExpired() {
     reserved_.clear();
     Start(0);
   }
+  left_.clear();
   acquire_->OnExpired();
 }
 

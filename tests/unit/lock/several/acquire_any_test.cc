@@ -336,6 +336,96 @@ TEST_CASE("A contender that was deleted between its grant and the loss of the co
   caller.CheckHolds("/b");
 }
 
+TEST_CASE("A contender that is deleted between its grant and the other first lists is none") {
+  Caller caller;
+  caller.store.Before("list /b", [&] { caller.servers.Remove(caller.Own("/a").at(0)); });
+  caller.store.Connect();
+  while (!caller.set.outcome() && caller.store.Step()) {
+    if (caller.set.GetInterest().wake <= caller.clock.Now()) caller.set.OnReady(0);
+  }
+  caller.Run();
+  caller.CheckHolds("/b");
+}
+
+TEST_CASE("A grant that is too old to start a command is proven again") {
+  Caller caller;
+  caller.store.Before("list /b", [&] { caller.clock.Advance(21s); });
+  caller.Run();
+  REQUIRE_FALSE(caller.set.outcome());
+  // The servers have to ping each other first.
+  for (int i = 0; i < 5 && !caller.set.outcome(); ++i) {
+    caller.clock.Advance(caller.set.GetInterest().wake - caller.clock.Now());
+    caller.Run();
+  }
+  caller.CheckHolds("/a");
+  CHECK(caller.store.lease().SufficesToStart(caller.clock.Now()));
+}
+
+TEST_CASE("The contender that was taken is not given up, the others are in any case") {
+  Caller caller;
+  caller.Run();
+  REQUIRE(caller.Held() == "/a");
+  CHECK_FALSE(caller.set.GiveUp(caller.Own("/a").at(0)));
+  CHECK(caller.set.GiveUp(caller.Own("/b").at(0)));
+  caller.Run();
+  caller.CheckHolds("/a");
+}
+
+TEST_CASE("A pool whose session expires long after an earlier loss looks for servers anew") {
+  Caller caller({.connect_timeout = 15s});
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.Run();
+  caller.store.Disconnect();
+  caller.Run();
+  caller.clock.Advance(1h);
+  caller.store.Expire();
+  caller.store.Connect();  // learns that it has expired
+  caller.set.OnReady(0);
+  REQUIRE_FALSE(caller.set.outcome());
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  CHECK(caller.Own("/a").size() == 1);
+}
+
+TEST_CASE("A pool that was granted all LOCKs and then finds no server ends") {
+  Caller caller({.connect_timeout = 15s});
+  caller.store.Connect();
+  while (caller.store.Step()) {
+  }
+  caller.store.Disconnect();
+  caller.set.OnReady(0);
+  REQUIRE_FALSE(caller.set.outcome());
+  caller.clock.Advance(30s);
+  CHECK(caller.set.GetInterest().wake <= caller.clock.Now());
+  caller.set.OnReady(0);
+  CHECK(caller.Ended<Unreachable>());
+}
+
+TEST_CASE(
+    "The wait of a pool has its end, too, if the create's answer is the last of a connection") {
+  Caller caller({.wait = 10s});
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.store.PlaceFault("create all", Fault::kAnsweredAndClosed);
+  caller.Run();
+  CHECK(caller.set.wait_end() <= caller.clock.Now() + 10s);
+  CHECK_FALSE(caller.notes.queued.empty());
+}
+
+TEST_CASE("A holder that has lost the lock still takes its other contenders out of their queues") {
+  Caller caller;
+  caller.Run();
+  caller.store.PlaceFault("delete all", Fault::kNotDone);
+  NobodyTold nobody;
+  Hold hold(caller.store, caller.clock, caller.set.tickets(), 5s, nobody, caller.set.passed());
+  while (caller.store.IsConnected()) caller.store.Step();
+  caller.clock.Advance(30s);
+  hold.OnReady(0);
+  REQUIRE(hold.loss());
+  caller.store.Run();
+  CHECK(caller.Own("/b").empty());
+  CHECK(caller.Own("/c").empty());
+}
+
 TEST_CASE("The wait of a pool ends for all queues at once") {
   Caller caller({.wait = 10s});
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
