@@ -1,11 +1,14 @@
 #include "commands/run/acquire_locks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/exit_status.h"
+#include "cli/text/server_messages.h"
 #include "commands/nesting/nesting.h"
 #include "commands/run/queue_wait.h"
 #include "commands/run/reserve.h"
@@ -156,7 +159,8 @@ class LockAcquisition {
   /// The LOCKs that are queued for.
   [[nodiscard]] std::string DisplayPath() const {
     const bool has_choice = context_.options.any && wanted_.size() > 1;
-    return (has_choice ? "any of " : "") + DisplayPaths(wanted_);
+    const std::string locks = DisplayPaths(wanted_);
+    return has_choice ? fmt::format(cli::message::kAnyOf, locks) : locks;
   }
 
   /// A keeper holds a LOCK for the beneficiary.

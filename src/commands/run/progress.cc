@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "cli/text/server_messages.h"
 #include "process/loop/terminal.h"
 
 namespace zklock::commands {
@@ -180,8 +181,9 @@ std::size_t Progress::LiveColumns() const {
 
 cli::ProgressView Progress::View() const {
   const TimePoint now = clock_.Now();
-  const std::string choice = alternatives_ > 1 ? fmt::format(" (any of {})", alternatives_) : "";
-  cli::ProgressView view{.lock = lock_ + choice,
+  const std::string lock =
+      alternatives_ > 1 ? fmt::format(cli::message::kOneOfSeveral, lock_, alternatives_) : lock_;
+  cli::ProgressView view{.lock = lock,
                          .waited = now - *waiting_since_,
                          .ahead = waiting_,
                          .is_first = is_first_,

@@ -137,6 +137,16 @@ std::string StoppedWaiting() {
   return waiter.err();
 }
 
+std::string StoppedWaitingForAny() {
+  auto [lock, holder] = HoldNewLock("said");
+  auto [other, holder_of_other] = HoldNewLock("said");
+  Child waiter = Child::Start(Zklock({"exclusive", "--any", lock, other, "--", "true"}));
+  waiter.ReadErrUntil("(any of 2)");
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  return waiter.err();
+}
+
 std::string StoppedWaitingUnanswered() {
   auto [lock, holder] = HoldNewLock("said");
   Proxy proxy(TestServers());
@@ -446,6 +456,7 @@ Provocations QueueProvocations() {
       {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
       {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},
       {{"kInterrupted"}, StoppedWaiting},
+      {{"kInterrupted", Part("kAnyOf"), Part("kOneOfSeveral")}, StoppedWaitingForAny},
       {{Part("kStillLooking",
              "SIGINT while looking for a server: 127.0.0.1:1 (Connection refused); /said was not "
              "queued for, and the command was not run")},
