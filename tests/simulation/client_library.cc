@@ -533,14 +533,20 @@ int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* r
   std::vector<sim::Op> asked;
   for (int i = 0; i < count; ++i) asked.push_back(OpOf(ops[i]));
   const auto done = [=](const Reply& reply) {
+    const auto failed = static_cast<int>(reply.failed);
     std::size_t change = 0;
     for (int i = 0; i < count; ++i) {
-      results[i].err = reply.error;
+      const int after = i == failed ? reply.error : ZRUNTIMEINCONSISTENCY;
+      results[i].err = reply.error == ZOK || i < failed ? static_cast<int>(ZOK) : after;
       if (reply.error != ZOK || ops[i].type == ZOO_CHECK_OP) continue;
-      const struct Stat& stat = reply.stats.at(change++);
+      const Reply::Changed& one = reply.changes.at(change++);
       if (ops[i].type == ZOO_SETDATA_OP && ops[i].set_op.stat != nullptr) {
-        *ops[i].set_op.stat = stat;
+        *ops[i].set_op.stat = one.stat;
       }
+      if (ops[i].type != ZOO_CREATE_OP || ops[i].create_op.buf == nullptr) continue;
+      const auto space = static_cast<std::size_t>(ops[i].create_op.buflen);
+      char* const created = ops[i].create_op.buf;
+      created[one.path.copy(created, space - 1)] = '\0';
     }
     completion(reply.error, data);
   };

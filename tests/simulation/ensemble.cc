@@ -270,15 +270,17 @@ void Ensemble::FireWatches(Server& server, const Change& change) {
 }
 
 void Ensemble::Apply(Server& server, const Txn& txn) {
-  Reply reply{.error = txn.error};
+  Reply reply{.error = txn.error, .failed = txn.failed};
   for (const Change& change : txn.changes) {
     server.tree.Apply(change, txn);
-    reply.path = change.path;
-    reply.stats.push_back(server.tree.StatOf(change.path));
+    reply.changes.push_back({change.path, server.tree.StatOf(change.path)});
     if (server.serves) FireWatches(server, change);
   }
   server.tree.ApplySession(txn);
-  if (!reply.stats.empty()) reply.stat = reply.stats.front();
+  if (!reply.changes.empty()) {
+    reply.path = reply.changes.front().path;
+    reply.stat = reply.changes.front().stat;
+  }
   if (txn.server == server.id) FinishQueued(server, txn.session, txn.request, reply);
   if (txn.kind == Txn::Kind::kCloseSession) {
     server.queues.erase(txn.session);

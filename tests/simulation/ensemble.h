@@ -35,11 +35,16 @@ struct Reply {
   std::int32_t xid = 0;
   int error = ZOK;
   bool is_multi = false;
+  std::size_t failed = 0;  ///< which operation of a multi
   std::string path{};
   std::string data{};
   std::vector<std::string> children{};
   Stat stat{};
-  std::vector<Stat> stats{};  ///< after each change
+  struct Changed {
+    std::string path;
+    Stat stat;  ///< after the change
+  };
+  std::vector<Changed> changes{};
 };
 
 /// The client's end of a connection: what arrives there, in this order and once each.

@@ -55,8 +55,8 @@ void Tree::Put(const std::string& path, const std::optional<Znode>& node) {
 
 void Tree::Prepare(const std::vector<Op>& ops, Txn& txn) {
   saves_ = ops.size() > 1;
-  for (const Op& op : ops) {
-    txn.error = PrepareOne(op, txn);
+  for (txn.failed = 0; txn.failed < ops.size(); ++txn.failed) {
+    txn.error = PrepareOne(ops[txn.failed], txn);
     if (txn.error != ZOK) break;
   }
   saves_ = false;

@@ -2,6 +2,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,6 +44,7 @@ struct Txn {
   std::int64_t session = 0;
   int timeout_ms = 0;  ///< kOpenSession
   int error = ZOK;
+  std::size_t failed = 0;  ///< which of the writes had that error
   std::vector<Change> changes{};
   /// The server whose client asked, and its number for that request; -1 for the leader itself.
   int server = -1;

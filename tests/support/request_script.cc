@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "protocol/lock_path.h"
+
 namespace zklock::test {
 namespace {
 
@@ -96,6 +98,11 @@ class Script {
     return fmt::format(" version {} owner {}{}", stat.version, owner,
                        stat.modified_ms < stat.created_ms ? " modified before created" : "");
   }
+  [[nodiscard]] std::vector<std::string> Paths() const {
+    std::vector<std::string> paths;
+    for (const std::string& one : arguments_) paths.push_back(root_ + one);
+    return paths;
+  }
   [[nodiscard]] std::int32_t Number(std::size_t index) const {
     return std::stoi(arguments_.at(index));
   }
@@ -114,6 +121,26 @@ class Script {
       return "open";
     }
     Session& session = *client.session;
+    if (verb == "create-all") {  // SCRATCH DATA PREFIX...
+      std::vector<zookeeper::NewContender> all;
+      for (std::size_t i = 2; i < arguments_.size(); ++i) {
+        const std::string one = root_ + arguments_[i];
+        const std::string prefix(protocol::BaseOf(one));
+        all.push_back({protocol::ParentOf(one), prefix, arguments_.at(1)});
+      }
+      const auto reply = Ask<zookeeper::CreateAllReply>(
+          [&](auto done) { session.CreateAll(all, arguments_.at(0), done); });
+      if (reply.error != zookeeper::Error::kNone) {
+        return fmt::format("{} at {}{}", Error(reply), reply.failed,
+                           reply.may_not_delete ? ", at its delete" : "");
+      }
+      std::string created;
+      for (const std::string& one : reply.paths) created += one.substr(root_.size()) + ' ';
+      return created + "with" + Describe(reply.paths.front(), reply.stat);
+    }
+    if (verb == "delete-all") {  // PATH...
+      return Error(Ask<zookeeper::Reply>([&](auto done) { session.DeleteAll(Paths(), done); }));
+    }
     if (verb == "close") {
       session.BeginClose();
       host_.Await([&] { return session.IsClosed(); });
@@ -187,9 +214,7 @@ class Script {
       }));
     }
     if (what == "check") {  // PATH...
-      std::vector<std::string> paths;
-      for (const std::string& one : arguments_) paths.push_back(root_ + one);
-      return Error(Ask<zookeeper::Reply>([&](auto done) { session.Check(paths, done); }));
+      return Error(Ask<zookeeper::Reply>([&](auto done) { session.Check(Paths(), done); }));
     }
     if (what == "stamp") {
       const auto reply = Ask<zookeeper::SetReply>([&](auto done) { session.Stamp(path, done); });
