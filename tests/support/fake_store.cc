@@ -197,8 +197,9 @@ bool FakeStore::Step() {
   } else {
     lease_.Answered(request.sent, clock_.Now());
   }
+  if (closes) connected_ = false;  // as Session: the loss is known when the answer is delivered
   request.answer(error, request.sent);
-  if ((closes || error == Error::kUnimplemented) && connected_) LoseConnection();
+  if (closes || (error == Error::kUnimplemented && connected_)) LoseConnection();
   return true;
 }
 

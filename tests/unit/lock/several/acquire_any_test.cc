@@ -442,6 +442,17 @@ TEST_CASE("The wait of a pool ends for all queues at once") {
   CHECK(caller.why() == Busy::Why::kWaitOver);
 }
 
+TEST_CASE(
+    "The wait of a pool begins even if the connection is lost with the answer to its create") {
+  Caller caller({.wait = 10s});
+  for (const char* lock : kLocks) (void)caller.Occupy(lock);
+  caller.store.PlaceFault("create all", Fault::kAnsweredAndClosed);
+  caller.Run();
+  CHECK(caller.store.CountSent("create all") == 1);
+  CHECK(caller.set.wait_end() == caller.clock.Now() + 10s);
+  CHECK(caller.notes.queued == caller.Own("/c").at(0));
+}
+
 TEST_CASE("A pool leaves full queues, and ends only if all are full") {
   Caller caller({.max_queue = 1});
   std::vector<std::string> holders;
