@@ -65,7 +65,7 @@ std::shared_ptr<Command> Checks::Begin(Command its_values) {
   std::erase_if(commands_, [](const auto& one) { return one->is_over; });
   for (const lock::Ticket& ticket : command->tickets) {
     if (excused_.contains(ticket.path)) command->is_excused = true;
-    const auto noticed = noticed_by_.find(ticket.token);
+    const auto noticed = noticed_by_.find({ticket.path, ticket.token});
     if (noticed != noticed_by_.end() && world->now() > noticed->second) {
       throw Violation(command->name + " starts long after " + ticket.path + " was deleted");
     }
@@ -190,7 +190,7 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   if (node->owner != 0) {
     // A heartbeat finds out, or the lease ends.
     const Time timeout = servers_.truth().sessions().at(node->owner) * kMillisecond;
-    noticed_by_[node->czxid] = world->now() + timeout + kSecond;
+    noticed_by_[{path, node->czxid}] = world->now() + timeout + kSecond;
     const bool expired = txn.kind == Txn::Kind::kCloseSession && txn.server < 0;
     if (expired && servers_.unknown_grants.contains(node->owner)) Excuse(path);
     if (excused_.contains(path)) robbed_.insert(node->owner);
@@ -205,7 +205,7 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
       }
       if (one->is_foreign) continue;
       if (one->is_excused) {
-        world->At(noticed_by_.at(ticket.token), [one, path] {
+        world->At(noticed_by_.at({path, ticket.token}), [one, path] {
           if (one->is_over) return;
           throw Violation(one->name + " runs long after " + path + " was deleted by force");
         });

@@ -106,8 +106,8 @@ class Checks {
   std::set<std::string> excused_;
   std::set<std::string> asked_;
   std::set<std::int64_t> robbed_;
-  // Of contenders that were deleted, by czxid: until when their runs may not know of it.
-  std::map<std::int64_t, Time> noticed_by_;
+  // Of contenders that were deleted, by path and czxid: until when their runs may not know of it.
+  std::map<std::pair<std::string, std::int64_t>, Time> noticed_by_;
   std::map<std::string, Reservation> reservations_;
   std::set<std::string> released_;      // reservations that were
   std::set<std::int64_t> broken_sets_;  // the makers of these

@@ -403,8 +403,8 @@ constexpr AimedFault kAimedFaults[] = {
 // ---- profiles -----------------------------------------------------------------------------------
 
 std::vector<std::string> ProfileNames() {
-  return {"all",          "quiet",   "network", "sessions", "lease",    "slow",   "sets",
-          "reservations", "permits", "sharing", "history",  "interval", "nesting"};
+  return {"all",          "quiet",   "network", "sessions", "lease",    "slow",    "sets",
+          "reservations", "permits", "sharing", "history",  "interval", "nesting", "pools"};
 }
 
 Profile DrawProfile(Random& random, std::string name) {
@@ -424,7 +424,7 @@ Profile DrawProfile(Random& random, std::string name) {
   std::vector<std::string> abilities = {
       "exclusive", "exclusive", "read",        "write",   "try",          "wait",  "set",
       "max-queue", "supersede", "permits",     "history", "min-interval", "kazoo", "simple",
-      "reserve",   "curator",   "reserve-set", "nested",  "below"};
+      "reserve",   "curator",   "reserve-set", "nested",  "below",        "any",   "any"};
   std::vector<std::string> faults;
   for (const Fault& one : kFaults) faults.emplace_back(one.name);
   double density = 0.3;
@@ -485,6 +485,16 @@ Profile DrawProfile(Random& random, std::string name) {
     faults.insert(faults.end(), {"forge-reservation", "kill", "reset"});
     aims = 0.6;
     moments = {Moment::kConverting, Moment::kConverted, Moment::kCreated, Moment::kDeleted};
+  } else if (name == "pools") {
+    profile.locks = static_cast<int>(random.Between(2, 3));
+    profile.timeouts_ms = {4000, 4000, 10'000};
+    profile.commands = {300 * kMillisecond, 3 * kSecond, 12 * kSecond};
+    faults = {"reset", "reset", "isolate", "cut",          "crash",
+              "kill",  "stop",  "remove",  "ask-to-leave", "slow-link"};
+    abilities = {"any", "any", "any", "exclusive", "set", "read"};
+    aims = 0.8;
+    moments = {Moment::kCreated, Moment::kDeleted, Moment::kHeartbeat, Moment::kWritten};
+    aimed = {"reset", "reset", "isolate", "remove", "ask", "expire"};
   } else if (name == "permits") {
     abilities = {"permits", "permits", "permits", "try"};
   } else if (name == "nesting") {

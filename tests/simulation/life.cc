@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lock/data/contender_data.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
 
@@ -19,6 +20,15 @@ constexpr Time kDrainTime = 300 * kSecond;
 constexpr std::int64_t kMostRequests = 200;
 constexpr std::int64_t kMostRequestsPerSecond = 30;
 
+// A server or a run that was stopped stays so for so long; other faults say when they end.
+constexpr Time kLongestStop = 60 * kSecond;
+// After the last fault: every client has found a server, and what was killed has expired.
+constexpr Time kTimeToRecover = 60 * kSecond;
+// Then no LOCK is free for longer while a pool waits for it.
+constexpr Time kMostIdle = 5 * kSecond;
+// The fault "change-timeouts" makes servers grant at least so much.
+constexpr Time kLongestLeastTimeout = 12 * kSecond;
+
 bool IsConversion(const Txn& txn) {
   return std::any_of(txn.changes.begin(), txn.changes.end(), [&](const Change& one) {
     return one.kind == Change::Kind::kCreate && one.owner == 0 &&
@@ -30,8 +40,14 @@ Moment MomentOf(const Txn& txn) {
   if (txn.kind == Txn::Kind::kOpenSession) return Moment::kOpened;
   if (txn.changes.empty()) return Moment::kHeartbeat;
   if (IsConversion(txn)) return Moment::kConverted;
-  if (txn.changes.back().kind == Change::Kind::kDelete) return Moment::kDeleted;
-  return txn.changes.back().owner != 0 ? Moment::kCreated : Moment::kWritten;
+  // A pool's contenders are created together with znodes that the same transaction deletes.
+  const auto created = std::count_if(txn.changes.begin(), txn.changes.end(),
+                                     [](const Change& one) { return one.owner != 0; });
+  const auto deleted = std::count_if(txn.changes.begin(), txn.changes.end(), [](const Change& one) {
+    return one.kind == Change::Kind::kDelete;
+  });
+  if (created > deleted) return Moment::kCreated;
+  return deleted > 0 ? Moment::kDeleted : Moment::kWritten;
 }
 
 }  // namespace
@@ -124,12 +140,14 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
       // One that wants to reserve lists the queue, and reads what may be a reservation, with each
       // change of the queue.
       const std::int64_t changes = run.options.request.reserve ? 5 : 1;
+      const auto queues = static_cast<std::int64_t>(run.options.any ? run.options.locks.size() : 1);
       const std::int64_t most =
-          changes * (kMostRequests + kMostRequestsPerSecond * (since / kSecond));
+          changes * queues * (kMostRequests + kMostRequestsPerSecond * (since / kSecond));
       if (run.process->requests > most) {
         throw Violation(fmt::format("{} makes {} requests in {} s", run.name, run.process->requests,
                                     since / kSecond));
       }
+      CheckPool(run);
       return world.After(500 * kMillisecond, [self] { self(self); });
     }
     world.Count(run.outcome.empty() ? "outcome: killed" : "outcome: " + run.outcome);
@@ -137,6 +155,50 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
   };
   world.After(500 * kMillisecond, [follow] { follow(follow); });
   return run;
+}
+
+/// Nothing goes wrong, or nothing has for so long that nothing is left of it.
+bool Life::IsCalm() const {
+  if (profile.faults.empty() && profile.aim_chance == 0) return true;
+  return is_draining_ && faults_under_way_ == 0 && world.now() > last_fault_end_ + kTimeToRecover;
+}
+
+/// A pool that waits has a contender in each of its LOCKs, or in none; and it takes one that is
+/// free.
+void Life::CheckPool(Run& run) const {
+  std::set<std::string> queues;
+  bool is_first = false;
+  bool is_asked = false;
+  if (run.waits) {
+    for (const std::string& path : ensemble.truth().EphemeralsOf(run.session_id())) {
+      is_asked = is_asked || lock::FindReleaseRequest(ensemble.truth().Find(path)->data);
+      const std::string lock = protocol::ParentOf(path);
+      queues.insert(lock);
+      const protocol::Contenders contenders(ensemble.truth().Find(lock)->children);
+      is_first = is_first || contenders.First()->full == protocol::BaseOf(path);
+    }
+  }
+  const lock::AcquireRequest& request = run.options.request;
+  run.has_left = run.has_left || checks.WasRobbed(run.session_id());  // also of the next session
+  const bool may_leave = request.try_only || request.wait || request.max_queue || run.has_left;
+  if (!queues.empty() && queues.size() != run.options.locks.size() && !may_leave) {
+    throw Violation(fmt::format("{} waits in {} of its {} queues", run.name, queues.size(),
+                                run.options.locks.size()));
+  }
+  const bool is_stopped = run.process->IsStopped();
+  const auto lasts = [this](bool holds, Time& since, Time most) {
+    if (!holds) since = 0;
+    if (holds && since == 0) since = world.now();
+    return holds && world.now() > since + most;
+  };
+  if (lasts(is_first && IsCalm() && !is_stopped, run.first_since, kMostIdle)) {
+    throw Violation(run.name + " waits for a LOCK that is free");
+  }
+  // Its session lives, so that it finds out, if only over another connection.
+  const Time session = std::max(run.options.timeout.count(), kLongestLeastTimeout);
+  if (lasts(is_asked && !is_stopped, run.asked_since, 2 * session)) {
+    throw Violation(run.name + " stays in a queue that it was asked to leave");
+  }
 }
 
 /// One run after the other.
@@ -161,6 +223,7 @@ void Life::For(Time span, const std::function<void()>& begin, std::function<void
   begin();
   world.After(span, [this, end = std::move(end)] {
     --faults_under_way_;
+    last_fault_end_ = std::max(last_fault_end_, world.now());
     end();
   });
 }
@@ -248,6 +311,7 @@ void Life::Go() {
 /// Nothing goes wrong any more, and nobody new arrives.
 void Life::Drain() {
   is_draining_ = true;
+  last_fault_end_ = world.now() + kLongestStop;
   world.Trace("the faults stop");
   ReleaseAll();
   for (const Run* run : LiveRuns()) {

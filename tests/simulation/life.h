@@ -44,6 +44,7 @@ inline bool IsForged(const std::string& path) { return path.find("-f0f0-") != st
 /// What one run of zklock was told.
 struct RunOptions {
   std::vector<std::string> locks{};
+  bool any = false;                ///< one of the locks: a pool
   bool is_foreign = false;         ///< no zklock, but a program with Curator's or kazoo's recipe
   lock::AcquireRequest request{};  ///< for each lock
   std::size_t history = 0;
@@ -68,6 +69,12 @@ struct Run {
     return session == nullptr ? 0 : session->session_id();
   }
   bool is_told_to_end = false;
+  // A pool, before it has taken a LOCK.
+  bool waits = false;
+  bool has_left = false;  ///< a queue: it was asked to, or its contender deleted
+  // Since when, for all of its queues; 0: in none.
+  Time first_since = 0;   ///< the first in one
+  Time asked_since = 0;   ///< asked to leave one
   std::string outcome{};  ///< once it is over
   Time began = 0;
 };
@@ -146,9 +153,12 @@ class Life {
   void Drain();
   void ReleaseAll();
   void Visit(const std::string& lock);
+  void CheckPool(Run& run) const;
+  [[nodiscard]] bool IsCalm() const;
   void CheckIdle();
 
   bool is_draining_ = false;
+  Time last_fault_end_ = 0;
   std::set<std::int64_t> accepted_;    // sessions
   std::set<std::int64_t> reconnects_;  // those without a heartbeat since
   std::set<std::string> visited_;      // by a run that has not ended

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -15,6 +17,7 @@
 #include "lock/reserve/existing_reservations.h"
 #include "lock/reserve/make_reservations.h"
 #include "lock/reserve/release_reservation.h"
+#include "lock/several/acquire_any.h"
 #include "lock/several/acquire_set.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
@@ -31,6 +34,10 @@ using namespace std::chrono_literals;
 
 constexpr Duration kCloseTimeout = 800ms;
 constexpr Duration kLongestHistoryWait = 5s;  // as in commands/run/recorded_runs.h
+
+// The first is that of the grant or the reconnect. The withdrawal follows it, and where one
+// contender is gone already, the deletes of the others follow the next.
+constexpr int kProofsToWithdraw = 4;
 
 std::string MakeUuid() {
   const std::uint64_t last = world->random.Next() & 0xffffffffffffU;
@@ -79,20 +86,26 @@ struct ShortSession {
 class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
  public:
   explicit Observer(const std::string& name) : name_(name) {}
-  void OnConnected() override {}
+  void OnConnected() override { proofs = 0; }
   void OnQueued(const lock::Ticket& ticket) override {
     paths.push_back(ticket.path);
+    places[ticket.lock.path] = ticket.path;
     world->Trace("{}: queued as {}", name_, ticket.path);
   }
-  void OnOwnData(const std::string& /*contender*/, const std::string& data) override {
-    OnOwnData(data);
+  void OnOwnData(const std::string& contender, const std::string& data) override {
+    if (lock::FindReleaseRequest(data)) asked.push_back(contender);
   }
   void OnOwnData(const std::string& data) override {
     const auto request = lock::FindReleaseRequest(data);
-    if (request && !(holds && request->only_waiting)) is_asked_to_leave = true;
+    if (request && !request->only_waiting) is_asked_to_leave = true;
+  }
+  void OnWaiting(const lock::LockName& /*lock*/, const std::string& /*predecessor*/,
+                 const lock::Ahead& /*ahead*/) override {
+    has_waited = true;
   }
   void OnPlaceLost(const lock::LockName& /*lock*/) override { world->Count("places lost"); }
   void OnLease(TimePoint end, Duration /*grace*/) override {
+    ++proofs;
     lease_end = TimeOf(end);
     if (command) {
       Command::Extend(command, lease_end);
@@ -100,8 +113,11 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
   }
 
   std::vector<std::string> paths;
-  bool is_asked_to_leave = false;
-  bool holds = false;  ///< as commands/session/event_broadcaster's HoldEvents
+  std::map<std::string, std::string> places;  ///< the newest contender in each LOCK
+  bool has_waited = false;
+  int proofs = 0;                  ///< of the lease, over this connection
+  std::vector<std::string> asked;  ///< contenders, before the locks are held
+  bool is_asked_to_leave = false;  ///< while they are
   Time lease_end = 0;
   std::shared_ptr<Command> command;
 
@@ -155,28 +171,75 @@ class ZklockRun {
     return requests;
   }
 
+  /// As commands/run/queue_wait.
+  std::unique_ptr<lock::Acquisition> BeginWait() {
+    using Take = lock::AcquireSet::Take;
+    if (options_.any && !request_.try_only) {
+      return std::make_unique<lock::AcquireAny>(session_, clock_, Requests(), MakeUuid, observer_);
+    }
+    return std::make_unique<lock::AcquireSet>(session_, clock_, Requests(), MakeUuid, observer_,
+                                              options_.any ? Take::kFirstFree : Take::kAll);
+  }
+
   /// Returns why not; empty if the locks are held.
   std::string Acquire() {
-    lock::AcquireSet acquire(session_, clock_, Requests(), MakeUuid, observer_);
-    process_.Add(acquire);
+    const std::unique_ptr<lock::Acquisition> acquire = BeginWait();
+    process_.Add(*acquire);
+    run_.waits = options_.any;
     std::optional<std::string> failure;
     while (!failure) {
       process_.RunOnce();
-      if (acquire.IsNearTurn()) LetGuardKnow();
-      if (observer_.is_asked_to_leave) {
-        if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
+      if (acquire->IsNearTurn()) LetGuardKnow();
+      if (request_.wait && observer_.has_waited && acquire->wait_end() == kNever) {
+        throw Violation(run_.name + " waits without the end of its --wait");
+      }
+      if (!observer_.asked.empty() && !GiveUp(*acquire)) {
         failure = "asked to leave";
-      } else if (acquire.outcome()) {
-        failure = FailureOf(*acquire.outcome());
+      } else if (acquire->outcome()) {
+        failure = FailureOf(*acquire->outcome());
       } else if (run_.is_told_to_end) {
         failure = "told to end";
       }
     }
-    process_.Remove(acquire);
-    tickets_ = acquire.tickets();
-    reserved_ = acquire.reserved();
-    passed_ = acquire.passed();
+    run_.waits = false;
+    process_.Remove(*acquire);
+    tickets_ = acquire->tickets();
+    reserved_ = acquire->reserved();
+    passed_ = acquire->passed();
     return *failure;
+  }
+
+  /// Leaves the queues that it was asked to leave. False: none remains to wait in, or it is the one
+  /// that was just taken.
+  bool GiveUp(lock::Acquisition& acquire) {
+    if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
+    run_.has_left = true;
+    for (const std::string& one : std::exchange(observer_.asked, {})) {
+      if (!acquire.GiveUp(one)) {
+        if (!acquire.outcome()) RequireAllLeft();
+        return false;
+      }
+      world->Count("queues left on request");
+    }
+    return true;
+  }
+
+  /// A pool ends when it was sent out of all queues.
+  void RequireAllLeft() const {
+    if (!options_.any || request_.try_only || request_.wait || request_.max_queue) return;
+    if (life_.checks.WasRobbed(session_.session_id())) return;
+    for (const auto& [lock, path] : observer_.places) {
+      if (life_.checks.WasAsked(path) || life_.checks.IsExcused(path)) continue;
+      throw Violation(run_.name + " leaves " + lock + ", though nobody asked it to");
+    }
+  }
+
+  /// Beside the one that a pool has taken.
+  void RequireOneContender() const {
+    for (const std::string& path : life_.ensemble.truth().EphemeralsOf(session_.session_id())) {
+      if (path == tickets_.front().path) continue;
+      throw Violation(path + " is left, though " + run_.name + " has taken another LOCK");
+    }
   }
 
   /// Empty if it is none. Throws Violation for an outcome that these options do not allow.
@@ -215,6 +278,7 @@ class ZklockRun {
     if (!is_allowed) {
       throw Violation(fmt::format("{}: busy {}", run_.name, static_cast<int>(busy.why)));
     }
+    RequireAllLeft();
     return fmt::format("busy {}", static_cast<int>(busy.why));
   }
 
@@ -244,7 +308,10 @@ class ZklockRun {
   }
 
   std::string RunCommand() {
-    observer_.holds = true;
+    if (options_.any && tickets_.size() != 1) {
+      throw Violation(fmt::format("{} takes {} LOCKs", run_.name, tickets_.size()));
+    }
+    observer_.proofs = 0;
     lock::Hold hold(session_, clock_, tickets_, options_.kill_after, observer_, passed_);
     observer_.lease_end = TimeOf(hold.lease_end());
     ServeFirst(hold);
@@ -506,6 +573,9 @@ class ZklockRun {
     while (!run_.command->IsOverWithNested()) {
       process_.RunOnce();
       recorder_->Begin(began);
+      if (options_.any && observer_.proofs >= kProofsToWithdraw && !hold.loss()) {
+        RequireOneContender();
+      }
       const bool ends = hold.loss() || observer_.is_asked_to_leave || run_.is_told_to_end;
       if (!ends || std::exchange(is_ending, true)) continue;
       CheckLoss(hold);
@@ -713,6 +783,21 @@ RunOptions DrawOptions(Life& life) {
     for (int i = 0; i < profile.locks; ++i) {
       if (i == 0 || random.Chance(0.6)) options.locks.push_back(fmt::format("/l{}", i));
     }
+  }
+  if (ability == "any") {
+    options.any = true;
+    options.locks.clear();
+    const std::int64_t all = std::max(profile.locks, 2);
+    const std::int64_t first = random.Below(all);
+    const std::int64_t count = random.Between(2, all);
+    for (std::int64_t i = 0; i < count; ++i) {
+      options.locks.push_back(fmt::format("/l{}", (first + i) % all));
+    }
+    const std::int64_t how = random.Below(8);
+    if (how == 0) request.try_only = true;
+    if (how == 1) request.wait = Duration(random.Around(10 * kSecond));
+    if (how == 2) request.max_queue = static_cast<std::size_t>(random.Between(1, 4));
+    if (how == 3) request.mode = protocol::Mode::kRead;
   }
   if (ability != "simple" && random.Chance(profile.preempting)) {
     const bool all = random.Chance(0.3);
