@@ -161,8 +161,11 @@ struct ContenderOf {
   void Run() {
     do {
       store.Run();
-      while (set.GetInterest().wake <= world.clock.Now()) set.OnReady(0);
+      ServeTimers();
     } while (store.Step());
+  }
+  void ServeTimers() {
+    while (set.GetInterest().wake <= world.clock.Now()) set.OnReady(0);
   }
   template <typename T>
   [[nodiscard]] bool Ended() const {
