@@ -101,8 +101,8 @@ TEST_CASE("the limit includes what outlives the command and is waited for") {
                Catch::EndsWith("(--max-run); what sh left behind was ended with TERM\n"));
   }
   SECTION("descendants that ignore TERM") {
-    const Finished finished = RunZklock(Limited({"--descendants", "wait", "-k", "4s"}, lock,
-                                                "trap '' TERM; sleep 1000 & exit 0"));
+    const Finished finished = RunZklock(
+        Limited({"--descendants", "wait", "-k", "4s"}, lock, "trap '' TERM; sleep 1000 & exit 0"));
     CHECK(finished.exit == Exited(124));
     CHECK_THAT(finished.err,
                Catch::Contains("(--max-run); what sh left behind was sent TERM\n") &&

@@ -402,16 +402,6 @@ TEST_CASE("A pool that was granted all LOCKs and then finds no server ends") {
   CHECK(caller.Ended<Unreachable>());
 }
 
-TEST_CASE(
-    "The wait of a pool has its end, too, if the create's answer is the last of a connection") {
-  Caller caller({.wait = 10s});
-  for (const char* lock : kLocks) (void)caller.Occupy(lock);
-  caller.store.PlaceFault("create all", Fault::kAnsweredAndClosed);
-  caller.Run();
-  CHECK(caller.set.wait_end() <= caller.clock.Now() + 10s);
-  CHECK_FALSE(caller.notes.queued.empty());
-}
-
 TEST_CASE("A holder that has lost the lock still takes its other contenders out of their queues") {
   Caller caller;
   caller.Run();
