@@ -48,6 +48,7 @@ class Run:
     max_run: float | None = None  # seconds
     kill_after: float = 10.0  # seconds
     other_locks: tuple = ()  # of a set of several LOCKs
+    any_of: tuple = ()  # the LOCKs of a pool; `lock` is the one taken, if it took one
     label: str = ""  # of its contenders; a nested run may have none
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
@@ -244,8 +245,12 @@ def against_servers(runs, history):
     modes = {part.record.token: part for run in runs if run.record is not None
              for part in run.parts()}
     for run in modes.values():
-        znode = history.znodes.get(run.record.token)
-        if znode is None or znode.path != run.record.node:
+        znode = history.of(run.record)
+        if (not run.record.node.startswith(f"{run.lock}/")
+                or run.any_of and run.lock not in run.any_of):
+            found.append(Violation("lock", f"{_name(run)} had znode {run.record.node}, and named"
+                                   f" {', '.join(run.any_of) or run.lock}", run.begin(), (run,)))
+        if znode is None:
             found.append(Violation("token", f"{_name(run)} had token {run.record.token} and znode"
                                    f" {run.record.node}: no such pair on the servers",
                                    run.begin(), (run,)))
@@ -312,7 +317,8 @@ def idle(runs, history, had_trouble):
     following = {}  # of each session the contender that was created last so far
     next_of = {}
     for znode in sorted(history.znodes.values(), key=lambda znode: znode.token):
-        if before := following.get((znode.session, znode.label)):
+        before = following.get((znode.session, znode.label))
+        if before and before.token < znode.token:  # a pool's are created together
             next_of[before.token] = znode
         following[znode.session, znode.label] = znode
     for znode in history.znodes.values():
@@ -343,6 +349,29 @@ def idle(runs, history, had_trouble):
     return found
 
 
+def left_behind(runs, history, had_trouble):
+    """Contenders of pools that stayed in a queue after the end of the run, or long after its command
+    had begun under another LOCK, although nothing disturbed them. A pool deletes these: it does not
+    leave them to the close of its session."""
+    found = []
+    pools = {run.label: run for run in runs if run.any_of and run.ended is not None}
+    for znode in history.znodes.values():
+        run = pools.get(znode.label)
+        if (run is None or run.was_sent("guard")
+                or run.was_sent("zklock", signal.SIGKILL, signal.SIGSTOP)):
+            continue
+        begin = run.spawned if run.record is None else run.begin()
+        until = run.ended + (_SETTLES if run.held else 0)
+        is_of_other = run.record is not None and _queue_of(znode) != run.lock
+        if is_of_other:
+            until = min(until, begin + _HANDED_OVER)
+        stayed = znode.removed is None or znode.removed > until or is_of_other and znode.closed
+        if stayed and not had_trouble(begin, until):
+            found.append(Violation("left behind", f"{_name(run)}: {znode.path} stayed in the queue",
+                                   until, (run,)))
+    return found
+
+
 # A refused run has ended so long after its decision, however busy this machine is.
 _ENDED = 2.0
 
@@ -357,16 +386,17 @@ def refused(runs, history, had_trouble):
                 or had_trouble(run.spawned, run.ended)):
             continue
         since = max(run.spawned, run.ended - _ENDED)
-        # In a semaphore, those in the turnstile are about to take a permit.
-        others = {znode.label or znode.path
-                  for queue in (run.lock, f"{run.lock}/locks", f"{run.lock}/leases")
-                  for znode in queues.get(queue, [])
-                  if znode.label != run.label
-                  and not (run.word == "read" and "__READ__" in znode.path)
-                  and znode.created <= run.ended and _until(znode) >= since}
-        if len(others) < run.permits:
-            found.append(Violation("refused", f"{_name(run)} ended with {run.status}, and the lock was"
-                                   f" free: {run.messages!r}", run.ended, (run,)))
+        for lock in run.any_of or (run.lock,):
+            # In a semaphore, those in the turnstile are about to take a permit.
+            others = {znode.label or znode.path
+                      for queue in (lock, f"{lock}/locks", f"{lock}/leases")
+                      for znode in queues.get(queue, [])
+                      if znode.label != run.label
+                      and not (run.word == "read" and "__READ__" in znode.path)
+                      and znode.created <= run.ended and _until(znode) >= since}
+            if len(others) < run.permits:
+                found.append(Violation("refused", f"{_name(run)} ended with {run.status}, and {lock} was"
+                                       f" free: {run.messages!r}", run.ended, (run,)))
     return found
 
 
@@ -375,7 +405,7 @@ def intervals(runs, history):
     what zklock has been told to record counts. A run is excused if the servers' clock was further
     ahead when it queued than it was for the one before."""
     def clock_of(run):
-        znode = history.znodes.get(run.record.token)
+        znode = history.of(run.record)
         return znode.clock if znode is not None else 0
     found = []
     for lock in _by_lock(runs):
@@ -427,7 +457,7 @@ def reservations(runs, history):
     return found
 
 
-def with_history(runs, lock):
+def _with_history(runs, lock):
     """Those that keep a history of `lock`; of sets that part."""
     return [part for run in runs if run.lock == lock and run.record is not None
             for part in run.parts() if part.lock == lock]
@@ -437,9 +467,9 @@ _SETTLES = 5.0  # a keeper may release so long after its shell has ended
 _LAG = 1.0  # a server may show so late what is committed, however busy this machine is
 
 
-def run_history(runs, entries, moment, history, had_trouble):
-    """The history that --history keeps, as inspect showed it at `moment`. `runs` of one LOCK,
-    `entries` newest first. It has every run that nothing disturbed, with its status; a run's end is
+def run_history(runs, lock, entries, moment, history, had_trouble):
+    """The history of `lock` that --history keeps, as inspect showed it at `moment`: `entries`, newest
+    first. It has every run that nothing disturbed, with its status; a run's end is
     entered only if it released the lock."""
     found = []
     tokens = [entry["token"] for entry in entries]
@@ -447,7 +477,8 @@ def run_history(runs, entries, moment, history, had_trouble):
     if tokens != sorted(set(tokens), reverse=True):
         found.append(Violation("history", f"tokens out of order: {tokens}", moment))
     of_token = {entry["token"]: entry for entry in entries}
-    for run in runs:
+    znodes = {znode.token: znode for znode in history.znodes.values() if _queue_of(znode) == lock}
+    for run in _with_history(runs, lock):
         if run.record is None or run.reads() or run.record.token < oldest:
             continue
         if run.ended is None or run.ended + _SETTLES > moment:
@@ -460,7 +491,7 @@ def run_history(runs, entries, moment, history, had_trouble):
         what = None
         if entry is None or entry["state"] != "ended":
             state = entry["state"] if entry else "not entered"
-            znode = history.znodes.get(run.record.token)
+            znode = znodes.get(run.record.token)
             if not disturbed:
                 what = f"is {state} in the history, and ended with {run.status}"
             elif (state == "running" and znode is not None and znode.removed is not None
@@ -472,7 +503,7 @@ def run_history(runs, entries, moment, history, had_trouble):
         if what:
             found.append(Violation("history", f"{_name(run)} {what}", run.begin(), (run,)))
     for entry in entries:
-        znode = history.znodes.get(entry["token"])
+        znode = znodes.get(entry["token"])
         if entry["state"] == "ended" and (znode is None or znode.removed is None or znode.expired):
             found.append(Violation("history", f"the run with token {entry['token']} has ended, but"
                                    " did not release its lock", moment))
@@ -485,7 +516,7 @@ def closed_early(runs, history):
     for run in runs:
         if not run.keeper_struck or run.record is None or run.reads():
             continue  # a reader that need not wait has its own contender below a reading shell
-        znode = history.znodes.get(run.record.token)
+        znode = history.of(run.record)
         killed = next((sent.moment for sent in run.signals if sent.target == "zklock"
                        and sent.number == signal.SIGKILL), None)
         if (killed is not None and run.begin() <= killed <= run.last() and znode is not None
@@ -508,4 +539,4 @@ def check(runs, history, had_trouble):
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + reservations(runs, history) + closed_early(runs, history) + ghosts(history)
             + idle(runs, history, had_trouble) + intervals(runs, history)
-            + refused(runs, history, had_trouble))
+            + refused(runs, history, had_trouble) + left_behind(runs, history, had_trouble))

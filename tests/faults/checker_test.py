@@ -42,6 +42,16 @@ def history(runs, removed=None):
                           for one in runs if one.record])
 
 
+def contender(servers, token):
+    """The only one with that token."""
+    (found,) = (znode for znode in servers.znodes.values() if znode.token == token)
+    return found
+
+
+def add(servers, *znodes):
+    servers.znodes.update(ServerHistory(znodes).znodes)
+
+
 def kinds(violations):
     return sorted({violation.kind for violation in violations})
 
@@ -84,7 +94,7 @@ class Variations(unittest.TestCase):
         for znode in servers.znodes.values():
             znode.path = f"/l/leases/x{znode.token:010}"
         self.assertEqual(["idle"], kinds(checker.idle(runs, servers, no_trouble)))
-        runs[1].record.lives[0].last = servers.znodes[2].removed = 17.9
+        runs[1].record.lives[0].last = contender(servers, 2).removed = 17.9
         self.assertEqual([], checker.idle(runs, servers, no_trouble))
 
     def test_nobody_waits_between_two_locks_of_a_set(self):
@@ -98,13 +108,76 @@ class Variations(unittest.TestCase):
         self.assertEqual([], found(10.1))
         self.assertEqual(["idle"], found(16))
 
+    def test_a_pool_waits_for_none_of_its_locks_that_is_free(self):
+        pool = run(1, 30, 31, 100, any_of=("/l", "/m"))
+        pool.spawned = 10
+        own = history([pool]).znodes.values()
+        def found(gone):
+            return kinds(checker.idle([pool], ServerHistory([
+                *own, Znode("/m/x-lock-1", 100, 1, 10, 30.1, label=pool.label),
+                Znode("/l/y-lock-0", 98, 8, 9, 29), Znode("/m/y-lock-0", 99, 9, 9, gone)]),
+                no_trouble))
+        self.assertEqual([], found(29))
+        self.assertEqual(["idle"], found(24))
+
+    def test_a_pool_is_refused_only_if_none_of_its_locks_is_free(self):
+        pool = idle(75, may_conflict=True, label="contender-1", any_of=("/l", "/m"))
+        others = [Znode(f"/{name}/x-lock-1", number, 1, 1, 3) for number, name in enumerate("lm")]
+        self.assertEqual([], checker.refused([pool], ServerHistory(others), no_trouble))
+        for other in others:
+            self.assertEqual(["refused"], kinds(checker.refused([pool], ServerHistory([other]),
+                                                                no_trouble)))
+
+    def test_a_pool_leaves_the_queues_that_it_has_not_taken(self):
+        def found(removed, of_taken=30.005, trouble=no_trouble, closed=False, **more):
+            pool = run(1, 10, 30, 100, any_of=("/l", "/m"), **more)
+            return kinds(checker.left_behind([pool], ServerHistory([
+                *history([pool], {1: of_taken}).znodes.values(),
+                Znode("/m/x-lock-1", 100, 1, 10, removed, closed=closed, label=pool.label)]),
+                trouble))
+        self.assertEqual([], found(10.2))
+        self.assertEqual(["left behind"], found(10.2, closed=True))
+        self.assertEqual(["left behind"], found(16))
+        self.assertEqual(["left behind"], found(None))
+        self.assertEqual(["left behind"], found(10.2, of_taken=30.1))  # the run ended before that
+        self.assertEqual([], found(10.2, of_taken=30.1, held=True))
+        self.assertEqual([], found(16, trouble=lambda begin, end: begin == 10))
+        self.assertEqual([], found(16, signals=[Sent(11, "zklock", signal.SIGKILL)]))
+        self.assertEqual(["left behind"], found(16, signals=[Sent(11, "zklock", signal.SIGTERM)]))
+
+    def test_a_pool_that_waited_in_vain_is_in_no_queue(self):
+        pool = idle(75, may_conflict=True, label="contender-1", any_of=("/l", "/m"))
+        def found(removed):
+            return kinds(checker.left_behind([pool], ServerHistory([
+                Znode("/l/x-lock-1", 1, 1, 1.5, 1.9, label=pool.label),
+                Znode("/m/x-lock-1", 1, 1, 1.5, removed, label=pool.label)]), no_trouble))
+        self.assertEqual([], found(1.9))
+        self.assertEqual(["left behind"], found(2.1))
+
+    def test_a_pool_runs_under_the_lock_that_it_says(self):
+        def found(lock, node, **more):
+            pool = run(1, 10, 11, 100, lock=lock, **more)
+            pool.record.node = node
+            servers = ServerHistory([Znode(f"{one}/x-lock-1", 100, 1, 9, 11.1, label=pool.label)
+                                     for one in ("/l", "/m")])
+            return kinds(checker.against_servers([pool], servers))
+        self.assertEqual([], found("/m", "/m/x-lock-1", any_of=("/l", "/m")))
+        self.assertEqual(["lock"], found("/l", "/m/x-lock-1", any_of=("/l", "/m")))
+        self.assertEqual(["lock"], found("/m", "/m/x-lock-1", any_of=("/l", "/n")))
+        # Another holds the one that it did not take.
+        runs = [run(1, 10, 12, 100, any_of=("/l", "/m"), lock="/m"), run(2, 11, 13, 200)]
+        self.assertEqual([], checker.overlaps(runs))
+        for one in (runs[0], runs[0].record):
+            one.lock = "/l"
+        self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
+
     def test_nobody_leaves_a_free_lock_after_a_long_wait(self):
         gone = idle(75, may_conflict=True, label="contender-1")
         gone.ended = 20
         servers = ServerHistory([Znode("/l/a-lock-1", 1, 1, 2, 8, label="contender-7"),
                                  Znode("/l/a-lock-2", 2, 1, 3, 20, label="contender-1")])
         self.assertEqual(["idle"], kinds(checker.idle([gone], servers, no_trouble)))
-        servers.znodes[1].removed = 16
+        contender(servers, 1).removed = 16
         self.assertEqual([], checker.idle([gone], servers, no_trouble))
 
     def test_nobody_waits_for_a_reservation_that_has_ended(self):
@@ -140,7 +213,7 @@ class Variations(unittest.TestCase):
         def found(first, second, clocks=(0, 0)):
             servers = history([first, second])
             for token, clock in zip((100, 200), clocks):
-                servers.znodes[token].clock = clock
+                contender(servers, token).clock = clock
             return kinds(checker.intervals([first, second], servers))
         first = run(1, 10, 11, 100, min_interval=3)
         late, soon = (run(2, begin, 20, 200, min_interval=3) for begin in (13.1, 12.9))
@@ -342,13 +415,13 @@ class AgainstServers(unittest.TestCase):
     def test_a_waiter_that_is_overtaken_counts_too(self):
         one = run(1, 10, 11, 5)
         servers = history([one])
-        servers.znodes[4] = Znode("/l/x-lock-4", 4, 9, 8, 10.5)
+        add(servers, Znode("/l/x-lock-4", 4, 9, 8, 10.5))
         self.assertEqual(["passed"], kinds(checker.against_servers([one], servers)))
 
     def test_readers_may_overtake_readers(self):
         reader = run(1, 10, 11, 5, mode="read")
         servers = history([reader])
-        servers.znodes[4] = Znode("/l/x-__READ__4", 4, 9, 8, 10.5)
+        add(servers, Znode("/l/x-__READ__4", 4, 9, 8, 10.5))
         self.assertEqual([], checker.against_servers([reader], servers))
 
     def test_a_nested_run_that_outlived_its_keepers_session_is_found(self):
@@ -360,7 +433,7 @@ class AgainstServers(unittest.TestCase):
             one = run(1, 10, 11, 1, held=True, mode=mode, **more,
                       signals=[Sent(killed, "zklock", signal.SIGKILL)])
             servers = history([one], {1: removed})
-            servers.znodes[1].expired = expired
+            contender(servers, 1).expired = expired
             return kinds(checker.closed_early([one], servers))
         self.assertEqual(["closed early"], found(keeper_struck=True))
         self.assertEqual([], found(keeper_struck=True, removed=11.5))  # by the guard
@@ -408,8 +481,8 @@ class AgainstServers(unittest.TestCase):
                     run(3, 14, 15, 300, mode="read")]
             servers = history(runs, removed)
             for token in expired:
-                servers.znodes[token].expired = True
-            return kinds(checker.run_history(runs, entries, moment, servers, trouble))
+                contender(servers, token).expired = True
+            return kinds(checker.run_history(runs, "/l", entries, moment, servers, trouble))
 
         def entry(token, state="ended", status=0):
             return {"token": token, "state": state, "status": status}
@@ -452,6 +525,11 @@ def create(path, ephemeral=True, content="{}"):
     return text(path) + text(content) + acl + bytes([ephemeral]) + struct.pack(">i", 1)
 
 
+def multi(*parts):
+    return struct.pack(">i", len(parts)) + b"".join(
+        struct.pack(">ii", kind, len(body)) + body for kind, body in parts)
+
+
 def log_of(transactions):
     entries = b"".join(struct.pack(">qi", zlib.adler32(one), len(one)) + one + b"B"
                        for one in transactions)
@@ -467,6 +545,10 @@ class TransactionLogs(unittest.TestCase):
                 with open(paths[-1][0], "wb") as file:
                     file.write(log_of(transactions))
             return ServerHistory.read(paths, "/l/")
+
+    def of_tokens(self, log):
+        """The znodes, by their tokens."""
+        return {znode.token: znode for znode in self.read(log, log, []).znodes.values()}
 
     def test_a_damaged_log_is_noticed(self):
         def damage(zxids, snapshot=0):
@@ -496,14 +578,14 @@ class TransactionLogs(unittest.TestCase):
                               + text("/l/a-lock-1")),
                   transaction(7, 4, 16, at + 200, -11),
                   transaction(8, 0, 17, at + 300, -11)]
-        znodes = self.read(common, common, []).znodes
+        znodes = self.of_tokens(common)
         now = histories.now()
         self.assertEqual([10, 11, 12, 13], sorted(znodes))
         self.assertAlmostEqual(0.1, znodes[10].removed - znodes[10].created, places=3)
         self.assertLessEqual(before - 0.1, znodes[10].created)
         self.assertLessEqual(znodes[10].created, now + 0.1)
-        self.assertFalse(znodes[11].expired)
-        self.assertTrue(znodes[12].expired)
+        self.assertEqual([(False, False), (False, True), (True, False)], [
+            (znodes[token].expired, znodes[token].closed) for token in (10, 11, 12)])
         self.assertIsNone(znodes[13].removed)
 
     def test_the_end_of_a_session_removes_only_its_own_znode_of_that_name(self):
@@ -512,14 +594,31 @@ class TransactionLogs(unittest.TestCase):
                transaction(8, 1, 11, at + 1, 2, text("/l/lock")),
                transaction(9, 1, 12, at + 2, 15, create("/l/lock")),
                transaction(7, 2, 13, at + 3, -11)]
-        znodes = self.read(log, log, []).znodes
+        znodes = self.of_tokens(log)
         self.assertIsNotNone(znodes[10].removed)
         self.assertIsNone(znodes[12].removed)
 
+    def test_the_contenders_of_a_pool_have_one_token_and_a_life_each(self):
+        at = int(time.time() * 1000)
+        log = [transaction(7, 1, 10, at, 14, multi((15, create("/l/a/x-lock-1")),
+                                                   (15, create("/l/b/x-lock-1")),
+                                                   (1, create("/l/b/zklock-clock")),
+                                                   (2, text("/l/b/zklock-clock")))),
+               transaction(7, 2, 11, at + 1, 2, text("/l/b/x-lock-1"))]
+        servers = self.read(log, log, [])
+        taken, left = (servers.of(Record([], f"/l/{one}", "exclusive", 10, f"/l/{one}/x-lock-1"))
+                       for one in "ab")
+        self.assertEqual([10, 10], [taken.token, left.token])
+        self.assertEqual(2, len(servers.znodes))
+        self.assertIsNone(taken.removed)
+        self.assertIsNotNone(left.removed)
+
+    def test_a_transaction_of_which_a_part_failed_does_nothing(self):
+        log = [transaction(7, 1, 10, int(time.time() * 1000), 14, multi(
+            (15, create("/l/a/x-lock-1")), (-1, struct.pack(">i", -101))))]
+        self.assertEqual({}, self.read(log, log, []).znodes)
+
     def test_a_conversion_continues_the_life_of_its_contender(self):
-        def multi(*parts):
-            return struct.pack(">i", len(parts)) + b"".join(
-                struct.pack(">ii", kind, len(body)) + body for kind, body in parts)
         path = "/l/a-reserve-lock-1"
         reservation = {"id": "x", "token": 10, "for": 500}
         content = json.dumps({"reservation": reservation})
@@ -545,12 +644,11 @@ class TransactionLogs(unittest.TestCase):
         at, day = int(time.time() * 1000), 1000 * histories.DAY
         content = json.dumps({"reservation": {"id": "x", "token": 11, "for": 500}})
         path = "/l/a-reserve-lock-1"
-        parts = ((2, text(path)), (1, create(path, False, content)))
         log = [transaction(8, 1, 10, at, 15, create("/l/b-lock-2")),
                transaction(7, 1, 11, at - day, 15, create(path)),
-               transaction(7, 2, 12, at - day, 14, struct.pack(">i", 2) + b"".join(
-                   struct.pack(">ii", kind, len(body)) + body for kind, body in parts))]
-        znode = self.read(log, log, []).znodes[11]
+               transaction(7, 2, 12, at - day, 14,
+                           multi((2, text(path)), (1, create(path, False, content))))]
+        znode = self.of_tokens(log)[11]
         self.assertEqual((-1, {0, -1}), (znode.reserved_clock, znode.clocks))
 
     def test_a_transaction_on_one_server_only_was_not_committed(self):
@@ -612,32 +710,45 @@ class Reports(unittest.TestCase):
         runs = [victim, run(2, 16.1, 17, 2), late]
         runs[1].spawned = 11
         servers = history(runs)
-        self.assertAlmostEqual(1.1, report.succession(victim, runs, 15.0, servers))
-        servers.znodes[2] = Znode("/l/left-lock-2", 2, 9, 8, 16.0, expired=True)
+        self.assertAlmostEqual(1.1, report.succession(victim, runs, 15.0, servers, forgives=True))
+        add(servers, Znode("/l/left-lock-2", 2, 9, 8, 16.0, expired=True))
         runs[1].record.token = 4
-        self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers))
+        self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers, forgives=True))
 
     def test_a_set_may_hold_a_lock_before_its_command_begins(self):
         victim, following, of_a_set = run(1, 10, 15, 1), run(2, 17, 18, 2), run(3, 16, 17, 3)
         following.spawned = of_a_set.spawned = 11
         runs = [victim, following, of_a_set]
-        self.assertAlmostEqual(1, report.succession(victim, runs, 15.0))
+        servers = history(runs)
+        self.assertAlmostEqual(1, report.succession(victim, runs, 15.0, servers))
         of_a_set.other_locks = ("/other",)
-        self.assertIsNone(report.succession(victim, runs, 15.0))
+        self.assertIsNone(report.succession(victim, runs, 15.0, servers))
         of_a_set.lock = "/elsewhere"
         of_a_set.ended, of_a_set.record = 17, None
-        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0))
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0, servers))
         of_a_set.other_locks = (victim.lock,)
-        self.assertIsNone(report.succession(victim, runs, 15.0))
+        self.assertIsNone(report.succession(victim, runs, 15.0, servers))
         of_a_set.ended = 14.9
-        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0))
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0, servers))
 
+    def test_the_contender_of_a_pool_that_takes_another_lock_is_waited_for(self):
+        victim, following = run(1, 10, 15, 1), run(3, 17, 18, 3)
+        pool = run(2, 16.5, 19, 2, lock="/m", any_of=("/l", "/m"))
+        following.spawned = pool.spawned = 11
+        runs = [victim, following, pool]
+        servers = history(runs)
+        add(servers, Znode("/l/x-lock-2", 2, 9, 11, 16.6, label=pool.label))
+        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers))
+        pool.record = None  # the same if it waited in vain
+        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers))
+        pool.any_of = ()
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0, servers))
 
     def test_waits_are_counted_from_the_creation_of_the_contender(self):
         runs = [run(1, 10, 11, 1), run(2, 13, 14, 2), run(3, 30, 31, 3), idle(75)]
         servers = history(runs)
         for token, created in ((1, 9), (2, 10), (3, 11)):
-            servers.znodes[token].created = created
+            contender(servers, token).created = created
         self.assertEqual((2, 1), report.long_waits(runs, servers))
 
     def test_what_remains_without_a_cgroup_has_a_row(self):

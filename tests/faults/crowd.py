@@ -100,7 +100,12 @@ class Plan:
     min_interval: int | None = None  # milliseconds
     max_run: int | None = None  # milliseconds
     others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
+    any_of: list = dataclasses.field(default_factory=list)  # a pool: its LOCKs
     program: list = dataclasses.field(default_factory=list)  # another program, in place of zklock
+
+    def locks(self):
+        """As arguments."""
+        return ["--any", *self.any_of] if self.any_of else [self.lock]
 
     def keeps_history(self):
         """Also the shells do that hold by --hold."""
@@ -171,6 +176,18 @@ def draw_permit_plan(numbers, locks, timeouts):
     return plan
 
 
+def draw_pool_plan(numbers, locks, timeouts):
+    """Of most contenders any of two or three LOCKs; the others use one of them."""
+    plan = draw_plan(numbers, locks, timeouts)
+    if numbers.random() < 0.75:
+        plan.any_of = numbers.sample(locks, numbers.choice([2, 3]))
+        plan.lock = plan.any_of[0]
+        plan.min_interval, plan.others = None, []
+        plan.options = [option for option in plan.options if option != "--supersede"]
+        plan.releases = False  # the shell does not know which
+    return plan
+
+
 class Contender:
     """One run of zklock; with --hold or --reserve, the shell and everything it runs."""
 
@@ -186,9 +203,15 @@ class Contender:
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
             permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000,
             max_run=plan.max_run and plan.max_run / 1000, kill_after=seconds_of(plan.kill_after),
-            other_locks=tuple(plan.others[1::2]), label="" if plan.program else self.label)
+            other_locks=tuple(plan.others[1::2]), any_of=tuple(plan.any_of),
+            label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
+
+    def note(self, record):
+        """A pool's record names the LOCK that it has taken."""
+        if self.plan.any_of and record is not None:
+            self.run.lock = record.lock
 
     def is_alive(self):
         return self.run.status is None
@@ -290,6 +313,7 @@ class Contender:
     def read_record(self):
         """Processes that zklock left behind may have lived longer than it did."""
         self.run.record = self.file.read()
+        self.note(self.run.record)
 
 
 def seconds_of(duration):
@@ -320,7 +344,7 @@ class Crowd:
     `links` runs commands on their host."""
 
     def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
-                 locks, reserved_lock, history_lock, permit_lock, timeouts, slots_per_host):
+                 locks, reserved_lock, history_lock, permit_lock, pool_locks, timeouts, slots_per_host):
         self._zklock = zklock
         self._recorder = recorder
         self.addresses = addresses
@@ -338,9 +362,10 @@ class Crowd:
         self._history_lock = history_lock
         self._slots = [(host, random.Random(f"{seed} {host} {index}"), draw_plan, locks)
                        for host in hosts for index in range(slots_per_host)]
-        self._slots += [(host, random.Random(f"{seed} {host} {draw.__name__}"), draw, [lock])
-                        for host in hosts for draw, lock in
-                        [(draw_reserving_plan, reserved_lock), (draw_permit_plan, permit_lock)]]
+        self._slots += [(host, random.Random(f"{seed} {host} {draw.__name__}"), draw, own)
+                        for host in hosts for draw, own in
+                        [(draw_reserving_plan, [reserved_lock]), (draw_permit_plan, [permit_lock]),
+                         (draw_pool_plan, pool_locks)]]
 
     def start(self):
         for slot in self._slots:
@@ -452,7 +477,7 @@ class Crowd:
         ending = [*kill_after, "--descendants", plan.descendants]
         outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", "--label",
                  contender.label, *timeout, *plan.options, *plan.others]
-        if plan.lock == self._history_lock and plan.keeps_history():
+        if self._history_lock in (plan.lock, *plan.any_of) and plan.keeps_history():
             outer += ["--history", str(_MOST_RUNS)]
         if plan.min_interval is not None:
             outer += ["--min-interval", f"{plan.min_interval}ms"]
@@ -468,8 +493,8 @@ class Crowd:
         if plan.outlives:
             recorder = ["sh", "-c", f"{shlex.join(recorder)} &\nsleep 2\n"]
         if not plan.held:
-            return [*plan.through, *outer, *ending, plan.lock, "--", *recorder]
-        hold = [*outer, *kill_after, "--hold", plan.lock]
+            return [*plan.through, *outer, *ending, *plan.locks(), "--", *recorder]
+        hold = [*outer, *kill_after, "--hold", *plan.locks()]
         nested = self._nested_run(plan, host, [*timeout, *ending], recorder)
         release = [self._zklock, "release", "--servers", self._servers_of(host),
                    "--connect-timeout", "1s", plan.lock]
@@ -501,7 +526,7 @@ class Crowd:
     def _nested_run(self, plan, host, options, command):
         reads = plan.word == "read" or "--read" in plan.options
         return [self._zklock, "read" if reads else "exclusive", "--servers",
-                self._servers_of(host), "-v", *options, plan.lock, "--", *command]
+                self._servers_of(host), "-v", *options, *plan.locks(), "--", *command]
 
     # --- victims ---------------------------------------------------------------------------------
 
@@ -513,6 +538,7 @@ class Crowd:
                 continue
             record = contender.file.read()
             if record is not None and record.lives[0].ended is None and contender.is_alive():
+                contender.note(record)
                 found.append((contender, record))
         return found
 

@@ -94,6 +94,7 @@ class RecordFile:
 
 # --- transaction logs ----------------------------------------------------------------------------
 
+_STAMP = "/zklock-clock"  # created and deleted in one transaction, with the contenders of a pool
 _CREATES = {1, 15, 19, 21}
 _DELETES = {2, 20}
 _CLOSE_SESSION, _MULTI, _ERROR = -11, 14, -1
@@ -110,6 +111,7 @@ class Znode:
     created: float
     removed: float | None = None
     expired: bool = False  # deleted because its session expired
+    closed: bool = False  # deleted because its session was closed
     reserved: float | None = None  # when it was converted to a reservation
     reservation: dict | None = None  # what its data says about that
     clock: int = 0  # by how many days the servers' clock was ahead when it was created
@@ -126,7 +128,12 @@ class ServerHistory:
     received the request or found the session expired."""
 
     def __init__(self, znodes):
-        self.znodes = {znode.token: znode for znode in znodes}
+        # The contenders that one transaction creates in several queues have the same token.
+        self.znodes = {(znode.token, znode.path): znode for znode in znodes}
+
+    def of(self, record):
+        """The contender that a command's record names, or None."""
+        return self.znodes.get((record.token, record.node))
 
     def leftovers(self):
         return [znode for znode in self.znodes.values() if znode.removed is None]
@@ -202,16 +209,16 @@ def _replay(payloads, below, shift):
     end = now()
     days = 0
 
-    def remove(path, moment, expired):
+    def remove(path, moment, expired=False, closed=False):
         znode = alive.pop(path, None)
         if znode is not None:
-            znode.removed, znode.expired = moment, expired
+            znode.removed, znode.expired, znode.closed = moment, expired, closed
             deleted[path] = znode
 
     def apply(kind, data, session, zxid, moment):
         if kind in _CREATES:
             path, at = _string(data, 0)
-            if not path.startswith(below):
+            if not path.startswith(below) or path.endswith(_STAMP):
                 return
             length = max(struct.unpack_from(">i", data, at)[0], 0)
             content = data[at + 4:at + 4 + length]
@@ -236,7 +243,7 @@ def _replay(payloads, below, shift):
                     if other.path.rsplit("/", 1)[0] == path.rsplit("/", 1)[0])}
                 alive[path] = znode
         elif kind in _DELETES:
-            remove(_string(data, 0)[0], moment, False)
+            remove(_string(data, 0)[0], moment)
 
     for payload in payloads:
         session, request, zxid, milliseconds, kind = _HEADER.unpack_from(payload)
@@ -253,13 +260,17 @@ def _replay(payloads, below, shift):
                 # The path may belong to another session's znode by now (--dialect simple).
                 if path in alive and alive[path].session == session:
                     # Requests made by the servers themselves have no number.
-                    remove(path, moment, request == 0)
+                    remove(path, moment, expired=request == 0, closed=request != 0)
         elif kind == _MULTI:
-            at = 4
+            parts, at = [], 4
             for _ in range(struct.unpack_from(">i", data)[0]):
                 part, length = struct.unpack_from(">ii", data, at)
-                apply(part, data[at + 8:at + 8 + length], session, zxid, moment)
+                parts.append((part, data[at + 8:at + 8 + length]))
                 at += 8 + max(length, 0)
+            # If one part failed, the servers apply none, but the log has those before it.
+            if all(part != _ERROR for part, _ in parts):
+                for part, content in parts:
+                    apply(part, content, session, zxid, moment)
         else:
             apply(kind, data, session, zxid, moment)
     return znodes

@@ -30,10 +30,10 @@ def _holds_early(run, lock, begin, end):
             and (run.ended is None or run.ended > begin))
 
 
-def succession(run, runs, moment, history=None):
+def succession(run, runs, moment, history, *, forgives=False):
     """How long after `moment` the next conflicting contender began, among those waiting at that
-    moment. With a history, time in which another znode left by an earlier fault was ahead in the
-    queue does not count."""
+    moment. The time does not count in which a pool was before it in the queue that took another
+    LOCK; nor, if that is forgiven, that of a znode left by an earlier fault."""
     if not _is_alone(run, runs, moment):
         return None
     following = min((other for other in runs
@@ -44,10 +44,12 @@ def succession(run, runs, moment, history=None):
     if following is None or any(_holds_early(other, run.lock, moment, following.begin())
                                 for other in runs):
         return None
-    znodes = history.znodes.values() if history else []
-    between = [znode.removed for znode in znodes
-               if znode.expired and znode.token < following.record.token
-               and znode.token != run.record.token
+    elsewhere = {other.label for other in runs
+                 if other.any_of and (other.record is None or other.lock != run.lock)}
+    between = [znode.removed for znode in history.znodes.values()
+               if (znode.expired and forgives or znode.label in elsewhere)
+               and znode.token < following.record.token
+               and znode.token != run.record.token and znode.removed is not None
                and znode.path.rsplit("/", 1)[0] == run.lock
                and moment < znode.removed <= following.begin()]
     return following.begin() - max([moment, *between])
@@ -107,10 +109,10 @@ def table(made, runs, history, violations):
                 took = max(run.last() - fault.begin, 0)
                 if row.slowest is None or took / run.timeout > row.slowest[0]:
                     row.slowest = (took / run.timeout, took, run.timeout)
-                follows = succession(run, runs, fault.begin)
+                follows = succession(run, runs, fault.begin, history)
             if follows is not None:
                 row.next.append(follows)
-            znode = history.znodes.get(run.record.token)
+            znode = history.of(run.record)
             if znode is not None and znode.expired:
                 margin = znode.removed - run.last()
                 row.margin = margin if row.margin is None else min(row.margin, margin)
@@ -165,7 +167,7 @@ def long_waits(runs, history):
     than 2 T."""
     waits = []
     for run in runs:
-        znode = history.znodes.get(run.record.token) if run.record is not None else None
+        znode = history.of(run.record) if run.record is not None else None
         if znode is not None:
             waits.append((run.begin() - znode.created) / run.timeout)
     return sum(wait > 0.5 for wait in waits), sum(wait > 2 for wait in waits)
@@ -201,4 +203,5 @@ def slow_ends(made, runs, history):
                 killed = next((sent.moment for sent in run.signals
                                if sent.number == signal.SIGKILL), fault.begin)
                 if run.record is not None and run.last() >= killed - STAMPS:
-                    yield run, max(run.last() - killed, 0), succession(run, runs, killed, history)
+                    follows = succession(run, runs, killed, history, forgives=True)
+                    yield run, max(run.last() - killed, 0), follows

@@ -31,6 +31,7 @@ _LOCKS = ["/torture/a", "/torture/b"]
 _UNDELETABLE_LOCK = "/torture/undeletable"  # nobody may delete its contenders
 _RESERVED_LOCK = "/torture/reserved"
 _PERMIT_LOCK = "/torture/permits"
+_POOL_LOCKS = [*_LOCKS, "/torture/c"]
 _HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
@@ -195,8 +196,8 @@ class Torture:
             addresses=addresses, links=self._links, reaper=self._reaper,
             directory=f"{directory}/runs", seed=arguments.seed,
             locks=[*_LOCKS, _UNDELETABLE_LOCK], reserved_lock=_RESERVED_LOCK,
-            history_lock=_HISTORY_LOCK, permit_lock=_PERMIT_LOCK, timeouts=timeouts,
-            slots_per_host=3)
+            history_lock=_HISTORY_LOCK, permit_lock=_PERMIT_LOCK,
+            pool_locks=_POOL_LOCKS, timeouts=timeouts, slots_per_host=3)
         self._looks = []  # (moment, the history of runs then)
         self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
                               links=self._links, tick=tick, namespaces=network == "namespaces",
@@ -272,7 +273,7 @@ class Torture:
         for contender in self._crowd.snapshot():
             with open(contender.error_path, errors="replace") as file:
                 contender.run.messages = file.read()[-2000:]
-            contender.run.record = contender.file.read()
+            contender.read_record()
         # The znode of a killed contender is deleted after its timeout and a tick.
         time.sleep(self._longest_timeout + 2 * self._arguments.tick / 1000 + 1)
 
@@ -287,9 +288,8 @@ class Torture:
                                                "/torture/")
         violations = checker.check(runs, history, self._faults.had_trouble) + self._faults.broken
         for moment, entries in self._looks:
-            violations += checker.run_history(
-                checker.with_history(runs, _HISTORY_LOCK), entries, moment, history,
-                self._faults.had_trouble)
+            violations += checker.run_history(runs, _HISTORY_LOCK, entries, moment, history,
+                                              self._faults.had_trouble)
         violations += [checker.Violation("cgroup", f"{path} is left", 0)
                        for path in self._cgroups.left()]
         made = self._faults.made
