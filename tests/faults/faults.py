@@ -268,6 +268,26 @@ class Faults:
                 self._end_lasting(following)
                 self._wait(lambda: not following.is_alive(), 5)
 
+    def _do_kill_zklock_of_pool(self):
+        # When both of its locks are released: it takes one and leaves the queue of the other.
+        self._lasting += 1
+        locks = [f"/torture/lasting-{self._lasting}-{number}" for number in (1, 2)]
+        for _ in range(3):
+            holders = [self._start_lasting(lock=lock, manner=[]) for lock in locks]
+            if None in holders:
+                return self._end_lasting(*holders)
+            pool = self._launch_lasting(locks[0], any_of=locks)
+            self._wait(lambda: all(pool.has_said(f"waiting for {lock}:") for lock in locks), 10)
+            with self._fault("zklock killed as it takes one of its locks", [pool]):
+                self._end_lasting(*holders)
+                time.sleep(self._numbers.uniform(0, 0.06))
+                pool.send("zklock", signal.SIGKILL)
+                following = [self._launch_lasting(lock) for lock in locks]
+                self._expect(lambda: all(one.file.read() is not None for one in following), 10,
+                             f"{', '.join(locks)}: not released by the guard of a killed zklock")
+            self._end_lasting(*following)
+            self._wait(lambda: not any(one.is_alive() for one in [*holders, *following]), 5)
+
     def _do_kill_reserving_zklock(self):
         # While it waits, converts its contender, or runs its command.
         reserving = [one for one in self._crowd.snapshot() if one.plan.reserves and one.zklock()]
