@@ -751,6 +751,25 @@ class Reports(unittest.TestCase):
             contender(servers, token).created = created
         self.assertEqual((2, 1), report.long_waits(runs, servers))
 
+    def test_a_lock_is_free_while_a_pool_waits_and_no_command_runs(self):
+        first, second = (run(number, begin, begin + 5, number, any_of=("/l", "/m"))
+                         for number, begin in ((1, 10), (2, 15.5)))
+        first.spawned, second.spawned = 9.9, 11
+        servers = history([first, second])
+        add(servers, Znode("/m/x-lock-2", 2, 1, 11, 15.5, label=second.label))
+        found = report.free_while_waiting([first, second], servers)
+        # /l from 15 to 15.5, and not before 10; under /m there was no command
+        self.assertEqual([0.5], [round(gap, 3) for gap in found.gaps])
+        self.assertAlmostEqual(4.5, found.waited)
+        self.assertEqual(0, found.blocked)
+        # A killed waiter waits no longer, and those behind it do.
+        killed = idle(-9, label="contender-0", signals=[Sent(14, "zklock", signal.SIGKILL)])
+        add(servers, Znode("/l/x-lock-0", 0, 2, 9, 15.3, label=killed.label))
+        found = report.free_while_waiting([killed, first, second], servers)
+        self.assertAlmostEqual(5.5, found.waited)
+        self.assertAlmostEqual(0.3, found.blocked)
+        self.assertEqual([0.2], [round(gap, 3) for gap in found.gaps])
+
     def test_what_remains_without_a_cgroup_has_a_row(self):
         one = run(1, 10, 12, 1, may_remain=True)
         one.record.lives.append(Life(9, 10, 15, None, hard=True))

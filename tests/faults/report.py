@@ -1,5 +1,7 @@
 """The table printed at the end of a run."""
 
+import dataclasses
+import math
 import signal
 import statistics
 
@@ -171,6 +173,52 @@ def long_waits(runs, history):
         if znode is not None:
             waits.append((run.begin() - znode.created) / run.timeout)
     return sum(wait > 0.5 for wait in waits), sum(wait > 2 for wait in waits)
+
+
+@dataclasses.dataclass
+class FreeTime:
+    """Of all LOCKs together, in seconds."""
+    waited: float = 0.0  # a pool waited for a LOCK
+    blocked: float = 0.0  # of that, no command ran: the first contender was that of a killed zklock
+    gaps: list = dataclasses.field(default_factory=list)  # each time that no command ran otherwise
+
+
+def free_while_waiting(runs, history):
+    """How long no command ran under a LOCK for which a pool waited, from the first command under it
+    on. `runs`: pools only."""
+    of_label = {run.label: run for run in runs}
+    queues, found = {}, FreeTime()
+    for znode in history.znodes.values():
+        run = of_label[znode.label]
+        killed = min((sent.moment for sent in run.signals if sent.target == "zklock"), default=math.inf)
+        begin = run.begin() if run.record is not None else math.inf
+        queues.setdefault(znode.path.rsplit("/", 1)[0], []).append((znode, killed, begin))
+    for lock, queue in queues.items():
+        queue.sort(key=lambda entry: entry[0].token)
+        commands = sorted((run.begin(), run.last()) for run in runs if run.record and run.lock == lock)
+        if not commands:
+            continue
+        moments = sorted({moment for znode, *others in queue
+                          for moment in (znode.created, znode.removed, *others)}
+                         | {moment for command in commands for moment in command})
+        previous = None  # the end of the last gap
+        for moment, following in zip(moments, moments[1:]):
+            there = [(killed, begin) for znode, killed, begin in queue
+                     if znode.created <= moment < znode.removed]
+            if not any(moment < min(times) for times in there) or moment < commands[0][0]:
+                continue
+            found.waited += following - moment
+            if any(first <= moment < last for first, last in commands):
+                continue
+            if there[0][0] <= moment:
+                found.blocked += following - moment
+            elif previous == moment:
+                found.gaps[-1] += following - moment
+                previous = following
+            else:
+                found.gaps.append(following - moment)
+                previous = following
+    return found
 
 
 def _needless(made, runs):

@@ -99,25 +99,25 @@ def free_ports(count):
     return ports
 
 
-def make_namespaces(directory, tick, settings):
+def make_namespaces(directory, tick, settings, hosts):
     """Returns (links, servers, the servers' addresses as the hosts see them)."""
     address = {f"s{number}": f"10.77.0.{number}" for number in (1, 2, 3)}
     nodes = ["director=10.77.0.100", *(f"{name}={ip}" for name, ip in address.items()),
-             *(f"{host}=10.77.0.{10 + index}" for index, host in enumerate(_HOSTS))]
+             *(f"{host}=10.77.0.{10 + index}" for index, host in enumerate(hosts))]
     links = Links(["namespaces", *nodes])
     quorum = [f"server.{number}={address[f's{number}']}:2888:3888" for number in (1, 2, 3)]
     servers = [Server(number, f"{directory}/s{number}", (address[f"s{number}"], 2181), quorum,
                       (address[f"s{number}"], 2181), tick, settings) for number in (1, 2, 3)]
-    addresses = {(host, server.name): server.address for host in _HOSTS for server in servers}
+    addresses = {(host, server.name): server.address for host in hosts for server in servers}
     return links, servers, addresses
 
 
-def make_proxies(directory, tick, settings):
+def make_proxies(directory, tick, settings, hosts):
     numbers = (1, 2, 3)
-    ports = iter(free_ports(3 * 3 + len(_HOSTS) * 3 + 6))
+    ports = iter(free_ports(3 * 3 + len(hosts) * 3 + 6))
     own = {number: (next(ports), next(ports), next(ports)) for number in numbers}
     arguments, addresses, servers = ["proxies"], {}, []
-    for host in _HOSTS:
+    for host in hosts:
         for number in numbers:
             port = next(ports)
             arguments.append(f"{host}>s{number}={port}:{own[number][0]}")
@@ -181,7 +181,8 @@ class Torture:
         self._cgroups = Cgroups(directory, arguments.recorder)
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         make = make_namespaces if network == "namespaces" else make_proxies
-        self._links, servers, addresses = make(directory, arguments.tick, arguments.settings)
+        self._links, servers, addresses = make(directory, arguments.tick, arguments.settings,
+                                                _HOSTS)
         if arguments.tls:
             addresses = use_tls(os.path.abspath(directory), servers, addresses)
         self._reaper = Reaper()
