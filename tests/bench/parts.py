@@ -21,13 +21,15 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "slow-handover": "slow_handover", "commits": "commits", "requests": "requests",
          "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
          "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
-         "ways": "ways", "tree": "tree"}
+         "ways": "ways", "tree": "tree", "pool": "pool"}
 
 # An only waiter has known for a while that it is next, as most waiters do behind commands that take
 # longer than these. In the longer queues most learn it at their turn.
 _LENGTHS = [1, 2, 10, 100, 1000]
 _PATIENCE = 120
 _SETTLE = 0.3  # after the last one has queued: it sets its watch and more
+
+_POOLS = [1, 2, 8, 32]  # LOCKs; 1 is a single one, without --any
 
 # A command with many processes that ignore the stop signal. As long as one of them is alive, the FIFO
 # has a writer.
@@ -113,13 +115,14 @@ class Queue:
             undo()
 
     def start(self, command, argv=None, timeout=None, stdin=subprocess.PIPE,
-              stdout=subprocess.PIPE):
-        """Starts another one that queues; a standard input that is a pipe stays open."""
+              stdout=subprocess.PIPE, queues=1):
+        """Starts another one that queues, in so many queues; a standard input that is a pipe stays
+        open."""
         process = subprocess.Popen(
             argv or self._peer.run(self.lock, command, timeout), stdin=stdin, stdout=stdout,
             stderr=subprocess.DEVNULL, env={**os.environ, **self._peer.environment})
         self._started.append(process)
-        self._there += 1
+        self._there += queues
         return process
 
     def fill(self, count):
@@ -349,10 +352,9 @@ class Bench:
 
     # ---- counts ------------------------------------------------------------------------------
 
-    def _count_run(self, peer):
+    def _count_run(self, command):
         """(requests, transactions, fsyncs) of one run on a free lock."""
         runs = 10
-        command = peer.run(f"/count-{peer.word}", ["true"])
         subprocess.run(command, check=True)
         before = self._zookeeper.counters()
         idle = self._zookeeper.counters()
@@ -368,7 +370,7 @@ class Bench:
                 continue
             for what, count in zip(("packets to the server, free lock",
                                     "transactions, free lock", "fsyncs, free lock"),
-                                   self._count_run(self._peers[word])):
+                                   self._count_run(self._peers[word].run(f"/count-{word}", ["true"]))):
                 self._results.add(what, word, count, "")
         self._results.target("fsyncs for a free lock", self._results.get(
             "fsyncs, free lock", "zklock"), 3)
@@ -437,6 +439,65 @@ class Bench:
         self._results.target(f"{what}: requests of the next", following[0], 3)
         self._results.target(f"{what}: bytes to the next", following[1], 1024, "B")
         self._results.target(f"{what}: requests of another waiter", bystander[0], 0)
+
+    @staticmethod
+    def _pool(count):
+        return [f"/pool-{count}/{number}" for number in range(count)]
+
+    def _any_of(self, count, command):
+        """argv of a run that takes one of so many LOCKs."""
+        argv = self._peers["zklock"].run("LOCK", command)
+        where = argv.index("LOCK")
+        argv[where:where + 1] = [*(["--any"] if count > 1 else []), *self._pool(count)]
+        return argv
+
+    def _requests_of_pool(self, count):
+        """(those of the next, those of another waiter behind it) when one of the LOCKs is released,
+        all of which were held."""
+        host, port = self._zookeeper.servers.split(":")
+        command = ["sh", "-c", "echo runs; read line"]
+        with contextlib.ExitStack() as stack:
+            # These end last: without its relay a waiter would look for a server.
+            relays = [stack.enter_context(Relay(host, int(port))) for _ in range(2)]
+            queue = stack.enter_context(self._queue(self._peers["zklock"], f"/pool-{count}"))
+            holders = [queue.start(None, self._peers["zklock"].run(lock, command))
+                       for lock in self._pool(count)]
+            for holder in holders:
+                holder.stdout.readline()
+            waiters = []
+            for relay in relays:
+                argv = self._any_of(count, command)
+                argv[argv.index(self._zookeeper.servers)] = relay.address
+                argv[2:2] = ["--progress", "none"]
+                waiters.append(queue.start(None, argv, queues=count))
+                queue.settle()
+            before = [relay.counts()[0] for relay in relays]
+            holders[count // 2].stdin.close()
+            waiters[0].stdout.readline()
+            time.sleep(_SETTLE)
+            return [relay.counts()[0] - first for relay, first in zip(relays, before)]
+
+    def pool(self):
+        """--any of several LOCKs beside a single one."""
+        commands = {count: self._any_of(count, ["true"]) for count in _POOLS}
+        self._in_turn(commands, 5)  # creates the LOCKs
+        free = self._in_turn(commands, self._rounds)
+        counts = {count: self._count_run(command) for count, command in commands.items()}
+        woken = {count: [statistics.median(of_rounds) for of_rounds in zip(
+            *(self._requests_of_pool(count) for _ in range(3)))] for count in _POOLS}
+        rows = {
+            "free lock, `true`, release": [text_of(free[count][0], "s") for count in _POOLS],
+            "… to a single LOCK": [text_of(free[count][0] / free[1][0], "×") for count in _POOLS],
+            "… CPU time": [text_of(free[count][1], "s") for count in _POOLS],
+            "… transactions": [text_of(counts[count][1], "") for count in _POOLS],
+            "… requests": [text_of(counts[count][0], "") for count in _POOLS],
+            "one LOCK of the pool is released: requests of the next": [
+                str(woken[count][0]) for count in _POOLS],
+            "… requests of a waiter behind it": [str(woken[count][1]) for count in _POOLS]}
+        heads = ["a single LOCK" if count == 1 else f"any of {count}" for count in _POOLS]
+        lines = [f"| | {' | '.join(heads)} |\n|{' --- |' * (len(heads) + 1)}\n"]
+        lines += [f"| {what} | {' | '.join(cells)} |\n" for what, cells in rows.items()]
+        self._results.table("pool", "".join(lines))
 
     def waiting(self):
         """What a holder and its waiters ask of the server while nothing happens."""
