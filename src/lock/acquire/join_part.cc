@@ -18,12 +18,13 @@ void JoinPart::Begin() {
   attempt_.request.reserve ? FindOwnReservation() : LookOrJoin();
 }
 
-/// The caller has created our contender; its create is the proof of the session.
+/// The caller has created our contender; its create is the proof of the session, unless that was
+/// too long ago.
 void JoinPart::TakeGiven() {
   BeginWait();
-  if (!attempt_.contender.ticket()) return Rejoin();
+  attempt_.has_queued = attempt_.contender.ticket().has_value();
+  if (!attempt_.has_queued || attempt_.request.given->known) return Rejoin();
   attempt_.Enter(*this);
-  attempt_.has_queued = true;
   attempt_.observer.OnQueued(*attempt_.contender.ticket());
   attempt_.next.DecideByNextList(Proof::kCommit);
 }

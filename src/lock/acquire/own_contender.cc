@@ -34,6 +34,7 @@ OwnContender::OwnContender(zookeeper::Store& store, const Clock& clock,
   if (!request.given) return;
   create_sent_ = true;
   create_sent_at_ = request.given->sent;
+  ticket_ = request.given->known;
   if (!request.given->path.empty()) Take(request.given->path, request.given->stat);
 }
 

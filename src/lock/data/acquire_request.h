@@ -45,6 +45,8 @@ struct GivenContender {
   TimePoint sent{};            ///< when its create was sent first
   std::string path{};          ///< its znode; empty if the reply was lost: it may not exist
   zookeeper::NodeStat stat{};  ///< of the znode
+  /// As it was known before, in place of the two above: it has to be proven again.
+  std::optional<Ticket> known{};
 };
 
 /// What to queue for, and for how long.

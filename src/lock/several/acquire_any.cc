@@ -276,10 +276,15 @@ void AcquireAny::Advance() {
   if (IsProvingAgain()) return;
   if (queues_[*granted].grant_is_old || !suffices) {
     proven_again_ = *granted;
-    queues_[*granted].is_judged = true;
-    return Start(*granted, {uuid_, create_sent_at_});
+    return ProveAgain(*granted);
   }
   Finish(*granted, *queues_[*granted].acquire->outcome());
+}
+
+void AcquireAny::ProveAgain(std::size_t index) {
+  queues_[index].is_judged = true;
+  const Ticket known = *queues_[index].acquire->contender();
+  Start(index, {.uuid = uuid_, .sent = create_sent_at_, .known = known});
 }
 
 bool AcquireAny::IsProvingAgain() const {
@@ -354,8 +359,7 @@ void AcquireAny::OnConnected(bool fresh) {
   for (const std::size_t index : Open()) {
     // A LOCK that was granted before the others were judged has to be proven again.
     if (queues_[index].IsGranted()) {
-      queues_[index].is_judged = true;
-      Start(index, {uuid_, create_sent_at_});
+      ProveAgain(index);
     } else if (queues_[index].acquire) {
       queues_[index].acquire->OnConnected(fresh);
     }

@@ -83,6 +83,7 @@ class AcquireAny final : public Acquisition {
 
   [[nodiscard]] std::vector<std::size_t> Open() const;
   [[nodiscard]] TimePoint UnreachableAt() const;
+  void ProveAgain(std::size_t index);
   [[nodiscard]] bool IsProvingAgain() const;
   [[nodiscard]] bool HasJoined() const;
   [[nodiscard]] bool HaveAllDecided() const;

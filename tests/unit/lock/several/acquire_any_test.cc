@@ -348,6 +348,22 @@ TEST_CASE("A contender that is deleted between its grant and the other first lis
   caller.CheckHolds("/b");
 }
 
+TEST_CASE("A pool that proves several grants again passes all that it does not take") {
+  Caller caller;
+  caller.store.Connect();
+  while (caller.store.Step()) {
+  }
+  caller.store.Disconnect();  // all LOCKs were granted, and none was taken
+  caller.store.Connect();
+  while (!caller.set.outcome()) {
+    REQUIRE(caller.store.Step());
+    if (caller.set.GetInterest().wake <= caller.clock.Now()) caller.set.OnReady(0);
+  }
+  REQUIRE(caller.Holds());
+  CHECK(caller.set.passed().size() == 2);
+  CHECK(caller.store.CountSent("create all") == 1);
+}
+
 TEST_CASE("A grant that is too old to start a command is proven again") {
   Caller caller;
   caller.store.Before("list /b", [&] { caller.clock.Advance(21s); });
