@@ -266,19 +266,20 @@ void AcquireAny::Advance() {
   const auto granted = std::find_if(open.begin(), open.end(),
                                     [this](std::size_t one) { return queues_[one].IsGranted(); });
   if (granted == open.end()) return;
-  if (!store_.IsConnected() || !HaveAllDecided()) {
+  if (!store_.IsConnected() || !HaveAllDecided() || IsProvingAgain()) {
     for (const std::size_t index : open) queues_[index].grant_is_old = queues_[index].IsGranted();
     return;
   }
-  // Nothing watches a grant that has to wait for the other queues, and the lease becomes too short
-  // for a command: prove it again.
+  // Nothing watches a grant that has to wait, and the lease becomes too short for a command: prove
+  // it again.
+  const bool is_proven = proven_again_ && queues_[*proven_again_].IsGranted();
+  const std::size_t taken = is_proven ? *proven_again_ : *granted;
   const bool suffices = store_.lease().SufficesToStart(clock_.Now());
-  if (IsProvingAgain()) return;
-  if (queues_[*granted].grant_is_old || !suffices) {
-    proven_again_ = *granted;
-    return ProveAgain(*granted);
+  if (queues_[taken].grant_is_old || !suffices) {
+    proven_again_ = taken;
+    return ProveAgain(taken);
   }
-  Finish(*granted, *queues_[*granted].acquire->outcome());
+  Finish(taken, *queues_[taken].acquire->outcome());
 }
 
 void AcquireAny::ProveAgain(std::size_t index) {
@@ -390,6 +391,7 @@ void AcquireAny::OnExpired() {
   }
   store_.SetListener(this);
   left_.clear();
+  proven_again_.reset();
   uuid_ = make_uuid_();
   create_sent_ = false;
   store_.Renew();

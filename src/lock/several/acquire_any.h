@@ -63,7 +63,7 @@ class AcquireAny final : public Acquisition {
     std::unique_ptr<Acquire> acquire{};  ///< null before it is joined, and once it is left
     bool is_left = false;
     bool is_judged = false;     ///< before it was proven again
-    bool grant_is_old = false;  ///< it had to wait for the first lists of the others
+    bool grant_is_old = false;  ///< it had to wait: for a connection, or for another queue
 
     [[nodiscard]] bool IsGranted() const;
   };
