@@ -368,6 +368,27 @@ TEST_CASE("A pool that proves several grants again passes all that it does not t
   CHECK(caller.store.CountSent("create all") == 1);
 }
 
+TEST_CASE("A LOCK that is granted while another is proven again does not keep the loop busy") {
+  Caller caller;
+  const std::string holder = caller.Occupy("/b");
+  bool is_released = false;
+  // Only a grant that had to wait for the other queues is checked.
+  caller.store.Before("check /a", [&] {
+    caller.servers.Remove(holder);
+    is_released = true;
+  });
+  caller.store.Connect();
+  while (!caller.set.outcome()) {
+    REQUIRE(caller.store.Step());
+    for (int i = 0; caller.set.GetInterest().wake <= caller.clock.Now(); ++i) {
+      REQUIRE(i < 3);
+      caller.set.OnReady(0);
+    }
+  }
+  CHECK(is_released);
+  caller.CheckHolds("/a");
+}
+
 TEST_CASE("A grant that is too old to start a command is proven again") {
   Caller caller;
   caller.store.Before("list /b", [&] { caller.clock.Advance(21s); });
