@@ -154,7 +154,7 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
                              OrDash(run.user),
                              OrDash(run.label),
                              std::to_string(run.token)};
-    if (has_notes) row.push_back(OrDash(NoteText(run)));
+    if (has_notes) row.emplace_back(OrDash(NoteText(run)));
     table.AddRow(std::move(row));
   }
   return text + "\n" + table.TakePage();
