@@ -248,9 +248,12 @@ void Hold::Lose(EndCause loss) {
 }
 
 void Hold::OnConnected(bool fresh) {
+  if (state_ != State::kLost) Resume(fresh);
   // Also if the lock is lost: with --on-lost warn the command runs on, and the session lives.
   if (!fresh) DeletePassed();
-  if (state_ == State::kLost) return;
+}
+
+void Hold::Resume(bool fresh) {
   // It would be a defect if the store began a new session by itself. Our znodes are then gone.
   if (fresh) return Lose(EndCause::kExpired);
   // This comes first: the server may have granted a shorter session timeout, which moves the

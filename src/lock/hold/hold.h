@@ -104,6 +104,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// kLost          final. From every other state.
   enum class State { kProven, kAsking, kDisconnected, kLost };
 
+  void Resume(bool fresh);
   void SendHeartbeat();
   void OnHeartbeat(const zookeeper::Reply& reply);
   void WatchTickets();
