@@ -518,23 +518,6 @@ TEST_CASE("A pool without a server ends after the connect timeout") {
   CHECK(caller.Ended<Unreachable>());
 }
 
-TEST_CASE("Two pools have the same order in every queue") {
-  World world(false);
-  for (const char* path : kLocks) world.servers.Put(path, 0, false, "zklock/1");
-  for (const char* path : kLocks) world.servers.Put(std::string(path) + "/other-lock-", 1, true);
-  ContenderOf<AcquireAny> one(world, Requests({}));
-  ContenderOf<AcquireAny> other(world, Requests({}));
-  other.Run();
-  one.Run();
-  for (const char* path : kLocks) {
-    std::vector<std::int64_t> owners;
-    for (const std::string& child : world.servers.Children(path)) {
-      owners.push_back(world.servers.nodes.at(std::string(path) + "/" + child).owner);
-    }
-    CHECK(std::count(owners.begin(), owners.end(), one.store.session_id()) == 1);
-  }
-}
-
 // ---- a `try` ---------------------------------------------------------------------------------
 
 struct Trier : CallerOf<AcquireSet> {
