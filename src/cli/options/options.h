@@ -79,7 +79,7 @@ struct RunOptions {
   /// Each once. By path, which is the order in which all callers queue; with `any` as they were
   /// named, which is the order of preference.
   std::vector<WantedLock> locks;
-  bool any = false;  ///< one of them is enough
+  bool any = false;  ///< one of them is enough; then there are at least two
   protocol::Dialect dialect = protocol::Dialect::kCurator;
   bool try_only = false;         ///< `try`, --nonblock, --wait 0
   std::optional<Duration> wait;  ///< none: no limit

@@ -12,15 +12,13 @@
 #include "cli/options/help.h"
 #include "cli/options/option_reader.h"
 #include "cli/text/messages.h"
+#include "lock/data/contender_data.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
 #include "protocol/run_records.h"
 
 namespace zklock::cli {
 namespace {
-
-/// With --any. Each of the contenders names the others.
-constexpr std::size_t kMostAlternatives = 64;
 
 std::vector<std::string> ReadCommand(const OptionReader& reader,
                                      const std::optional<std::vector<std::string>>& command) {
@@ -75,8 +73,9 @@ void RefusePartOfLock(const OptionReader& reader, const std::string& word,
 
 /// With --any: the LOCKs in the order of preference.
 void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>& wanted) {
-  if (wanted.size() > kMostAlternatives) {
-    throw reader.Error(fmt::format(message::kManyAlternatives, kMostAlternatives, wanted.size()));
+  constexpr std::size_t kMost = lock::kMostAny + 1;
+  if (wanted.size() > kMost) {
+    throw reader.Error(fmt::format(message::kManyAlternatives, kMost, wanted.size()));
   }
   for (auto one = wanted.begin(); one != wanted.end(); ++one) {
     if (std::find(wanted.begin(), one, *one) == one) continue;
@@ -246,6 +245,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   if (options.try_only) options.wait.reset();
   CheckDialect(reader, options);
   CheckAny(reader, options);
+  options.any = options.any && options.locks.size() > 1;
   CheckIntervals(reader, options);
   if (subcommand.bit != kRead) CheckHistory(reader, options);
   CheckMaxRun(reader, options);

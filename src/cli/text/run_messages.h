@@ -63,6 +63,17 @@ inline constexpr char kMoreAwaited[] = " and {} more";
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
+// --any: the LOCKs; or the one whose queue is the shortest, and how many there are.
+inline constexpr char kAnyOf[] = "any of {}";
+inline constexpr char kOneOfSeveral[] = "{} (any of {})";
+inline constexpr char kNoneFree[] = "none of {} is free; the command was not run";
+inline constexpr char kNoneBecameFree[] =
+    "none of {} became free within {}; the command was not run";
+inline constexpr char kAllQueuesFull[] =
+    "the queue of each of {} is full (--max-queue); the command was not run";
+inline constexpr char kRemovedFromAll[] =
+    "removed from the queues of {}: our contenders were deleted; the command was not run";
+
 // --reserve.
 inline constexpr char kRenewed[] = "{} stays reserved for {} until {}";
 inline constexpr char kStaysEndless[] =

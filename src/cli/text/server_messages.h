@@ -6,17 +6,6 @@ namespace zklock::cli::message {
 // No session: what was tried, and each server's answer.
 inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
 /// After a session: what the run waited for, and the message of the servers.
-// With --any: the LOCKs; the LOCK that is nearest, and how many there are.
-inline constexpr char kAnyOf[] = "any of {}";
-inline constexpr char kOneOfSeveral[] = "{} (any of {})";
-inline constexpr char kNoneFree[] = "none of {} is free; the command was not run";
-inline constexpr char kNoneBecameFree[] =
-    "none of {} became free within {}; the command was not run";
-inline constexpr char kAllQueuesFull[] =
-    "the queue of each of {} is full (--max-queue); the command was not run";
-inline constexpr char kRemovedFromAll[] =
-    "removed from the queues of {}: our contenders were deleted; the command was not run";
-
 inline constexpr char kLostWaiting[] = "waiting for {}: {}; the command was not run";
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";

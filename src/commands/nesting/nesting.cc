@@ -216,7 +216,7 @@ InheritedLock FindInheritance(RunContext& context, const cli::WantedLock& wanted
 
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
                           pid_t beneficiary) {
-  const bool has_choice = context.options.any && wanted.size() > 1;
+  const bool has_choice = context.options.any;
   std::vector<cli::UsageError> endless;
   for (auto one = wanted.begin(); one != wanted.end();) {
     InheritedLock inherited;

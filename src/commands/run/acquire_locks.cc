@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/exit_status.h"
-#include "cli/text/server_messages.h"
+#include "cli/text/run_messages.h"
 #include "commands/nesting/nesting.h"
 #include "commands/run/queue_wait.h"
 #include "commands/run/reserve.h"
@@ -158,9 +158,8 @@ class LockAcquisition {
 
   /// The LOCKs that are queued for.
   [[nodiscard]] std::string DisplayPath() const {
-    const bool has_choice = context_.options.any && wanted_.size() > 1;
     const std::string locks = DisplayPaths(wanted_);
-    return has_choice ? fmt::format(cli::message::kAnyOf, locks) : locks;
+    return context_.options.any ? fmt::format(cli::message::kAnyOf, locks) : locks;
   }
 
   /// A keeper holds a LOCK for the beneficiary.
@@ -184,7 +183,8 @@ class LockAcquisition {
       throw;
     }
     context_.events.Publish(cli::AcquiredByOuterEvent{found.holder.lock.display_path()});
-    context_.options.any ? wanted_.clear() : void(wanted_.erase(wanted));
+    wanted_.erase(wanted);
+    if (context_.options.any) wanted_.clear();
   }
 
   /// Closes the session, and ends the guard that would have closed it.

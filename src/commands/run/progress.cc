@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "cli/text/server_messages.h"
+#include "cli/text/run_messages.h"
 #include "process/loop/terminal.h"
 
 namespace zklock::commands {

@@ -10,6 +10,7 @@
 
 #include "cli/reports/report_reasons.h"
 #include "cli/text/duration.h"
+#include "cli/text/run_messages.h"
 #include "cli/text/server_messages.h"
 #include "commands/session/console.h"
 #include "commands/session/failure_end.h"
@@ -99,7 +100,7 @@ std::unique_ptr<lock::Acquisition> QueueWait::Begin(
     const std::vector<lock::AcquireRequest>& requests, QueueEvents& events) {
   zookeeper::Session& session = session_driver_.session();
   const cli::RunOptions& options = context_.options;
-  if (options.any && !options.try_only && requests.size() > 1) {
+  if (options.any && !options.try_only) {
     return std::make_unique<lock::AcquireAny>(session, context_.clock, requests, process::MakeUuid,
                                               events);
   }

@@ -22,11 +22,12 @@ namespace zklock::lock {
 ///
 /// Each of these steps is a part, and one of them at a time is at work, in a state of its own:
 ///
-///     JoinPart       -> DecisionPart; or first, for a `try`, a WaitPart's LookIfFree()
+///     JoinPart       -> DecisionPart; or first, for a `try`, a WaitPart's LookIfFree();
+///                       ZnodeWaitPart, if another has the znode (Dialect::kSimple)
 ///     DecisionPart   -> QueueWaitPart, ProofPart
 ///     QueueWaitPart  -> DecisionPart, ProofPart; JoinPart, if the lock was free for a `try`
-///     ZnodeWaitPart  -> JoinPart (Dialect::kSimple, in place of QueueWaitPart)
-///     ProofPart      -> DecisionPart, if LOCK's data does not confirm the turn
+///     ZnodeWaitPart  -> JoinPart; DecisionPart, if the znode is ours (Dialect::kSimple)
+///     ProofPart      -> DecisionPart, if LOCK's data does not confirm the turn, or LOCK is gone
 ///
 /// DecisionPart also decides by a list that another part has asked for, which then is at work until
 /// the decision. A lost connection ends the work of each, and the next connection begins with

@@ -74,6 +74,8 @@ class AcquireAny final : public Acquisition {
   void FindLostCreate();
   void Start(std::size_t index, GivenContender contender);
   void Advance();
+  /// For a grant that had to wait.
+  void ProveAgain(std::size_t index);
   /// Leaves the queue for good.
   void Leave(std::size_t index);
   void DeleteLeft();
@@ -83,7 +85,6 @@ class AcquireAny final : public Acquisition {
 
   [[nodiscard]] std::vector<std::size_t> Open() const;
   [[nodiscard]] TimePoint UnreachableAt() const;
-  void ProveAgain(std::size_t index);
   [[nodiscard]] bool IsProvingAgain() const;
   [[nodiscard]] bool HasJoined() const;
   [[nodiscard]] bool HaveAllDecided() const;
