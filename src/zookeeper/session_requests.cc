@@ -31,11 +31,19 @@ constexpr std::size_t kStepsOfCreate = 4;
 // The number in the name of a sequential znode, which may be negative, and the null character.
 constexpr std::size_t kNumberSpace = 12;
 
+/// A time that a server names, of any size, limited to 146 years on both sides of 1970, so that no
+/// difference between two of them overflows a Duration.
+std::int64_t ToMilliseconds(std::int64_t time) {
+  constexpr auto kLimit =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Duration::max()).count() / 2;
+  return std::clamp(time, -kLimit, kLimit);
+}
+
 NodeStat ToNodeStat(const Stat* stat) {
   if (stat == nullptr) return {};
   return {.created_zxid = stat->czxid,
-          .created_ms = stat->ctime,
-          .modified_ms = stat->mtime,
+          .created_ms = ToMilliseconds(stat->ctime),
+          .modified_ms = ToMilliseconds(stat->mtime),
           .ephemeral_owner = stat->ephemeralOwner,
           .version = stat->version};
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,5 +21,13 @@ namespace zklock::cli {
 /// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
 /// A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
+/// The same for coarser units, in which a span that a server or a znode names may exceed what
+/// Duration can hold (292 years); that is shown instead.
+template <typename Rep, typename Period>
+[[nodiscard]] std::string FormatDuration(std::chrono::duration<Rep, Period> span) {
+  using Unit = std::chrono::duration<Rep, Period>;
+  const auto longest = std::chrono::duration_cast<Unit>(Duration::max());
+  return FormatDuration(Duration(std::clamp(span, Unit::zero(), longest)));
+}
 
 }  // namespace zklock::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <limits>
 #include <utility>
 
 #include "cli/text/duration.h"
@@ -166,8 +167,7 @@ std::string HostAndPid(const ContenderView& contender) {
 // Without tenths, which change while one reads.
 std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
   if (!contender.since_ms) return "";
-  const auto span =
-      std::chrono::milliseconds(std::max<std::int64_t>(now_ms - *contender.since_ms, 0));
+  const std::chrono::milliseconds span(MillisecondsSince(*contender.since_ms, now_ms));
   return (contender.since_exact ? "" : "≤ ") +
          FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
@@ -200,6 +200,13 @@ std::int64_t MillisecondsNow() {
   return std::chrono::floor<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms) {
+  if (then_ms >= now_ms) return 0;
+  std::int64_t span = 0;
+  const bool overflows = __builtin_sub_overflow(now_ms, then_ms, &span);
+  return overflows ? std::numeric_limits<std::int64_t>::max() : span;
 }
 
 std::string FormatTime(std::int64_t ms_since_1970, bool with_year) {

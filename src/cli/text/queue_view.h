@@ -94,6 +94,8 @@ class QueueDescriber {
 
 /// The time of day by this host's clock.
 [[nodiscard]] std::int64_t MillisecondsNow();
+/// The time since `then`; 0 if that is in the future. Any `then` will do, as data may name it.
+[[nodiscard]] std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms);
 /// Local time, "2024-03-01 14:03:11", or without the year.
 [[nodiscard]] std::string FormatTime(std::int64_t ms_since_1970, bool with_year = true);
 /// RFC 3339, in UTC, with milliseconds: "2024-03-01T14:03:11.042Z". None for an impossible time.

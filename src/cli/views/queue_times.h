@@ -66,11 +66,6 @@ class QueueTimes {
   Oldest waiter_;
 };
 
-/// The time since `then`, in milliseconds; 0 if that is in the future.
-[[nodiscard]] inline std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms) {
-  return now_ms > then_ms ? now_ms - then_ms : 0;
-}
-
 /// Seconds, with three decimals if they are not whole: "7200", "1.250".
 [[nodiscard]] std::string SecondsText(std::int64_t milliseconds);
 

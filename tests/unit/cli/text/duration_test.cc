@@ -102,6 +102,12 @@ TEST_CASE("A span is shown in at most two units") {
   for (const auto& [span, text] : cases) CHECK(FormatDuration(span) == text);
 }
 
+TEST_CASE("A span that is too long to compute with is shown as the longest") {
+  CHECK(FormatDuration(std::chrono::milliseconds::max()) == "106751d23h");
+  CHECK(FormatDuration(std::chrono::milliseconds::min()) == "0s");
+  CHECK(FormatDuration(std::chrono::seconds(773505025655)) == "106751d23h");
+}
+
 TEST_CASE("A span is rounded before its unit is chosen") {
   CHECK(FormatDuration(59970ms) == "1m");
   CHECK(FormatDuration(59940ms) == "59.9s");
