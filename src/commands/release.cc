@@ -337,7 +337,8 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
   return kExitConflict;
 }
 
-/// Releases the reservations for an ID in one LOCK. Returns the exit status: success or conflict.
+/// Releases the reservations for an ID in one LOCK. Returns the exit status: success or conflict;
+/// reports a conflict unless one LOCK of several is enough.
 int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
                           ShortSession& session, process::Signals& signals, cli::Report& report) {
   const auto holders = session.Ask(
@@ -372,6 +373,7 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
     }
   }
   if (released) return kExitOk;
+  if (options.any) return kExitConflict;
   if (others.empty() && IsMissing(lock, options, session, report)) return kExitConflict;
   if (others.empty()) {
     report.Say(message::kNotReserved, lock.display_path(), options.reserve);
@@ -408,6 +410,13 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
         throw;
       }
       status = std::max(status, exit.status());
+    }
+  }
+  if (options.any && status == kExitConflict) {
+    if (released.empty()) {
+      report.Say(message::kNoneReservedFor, fmt::join(options.locks, ", "), options.reserve);
+    } else {
+      status = kExitOk;
     }
   }
   report_released(status == kExitOk);

@@ -542,7 +542,8 @@ void SessionRequests::WriteAndDelete(const std::vector<DataWrite>& writes, const
 }
 
 void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
-                                     const std::vector<std::string>& checked, Done<Reply> done) {
+                                     const std::vector<std::string>& checked,
+                                     const std::vector<std::string>& deleted, Done<Reply> done) {
   auto pending = std::make_unique<Pending>("MakePersistent", "", std::move(done));
   pending->is_write = true;
   pending->commits = true;
@@ -551,10 +552,11 @@ void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
     pending->paths.push_back(one.path);
     pending->data.push_back(one.data);
   }
+  pending->paths.insert(pending->paths.end(), deleted.begin(), deleted.end());
   // Whoever has read the contender, to ask it to leave or to delete it, names a version of its
   // data. No such request may hit the new znode: its versions begin above all of those.
   const auto skipped = [](const Conversion& one) { return std::min(one.version, kMostSkipped); };
-  std::size_t operations = checked.size();
+  std::size_t operations = checked.size() + deleted.size();
   for (const Conversion& one : conversions) {
     operations += 3 + static_cast<std::size_t>(skipped(one));
   }
@@ -575,6 +577,10 @@ void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
       zoo_set_op_init(operation++, path, data.data(), is_last ? static_cast<int>(data.size()) : 0,
                       version, nullptr);
     }
+  }
+  const std::size_t first_deleted = checked.size() + conversions.size();
+  for (std::size_t i = first_deleted; i < pending->paths.size(); ++i) {
+    zoo_delete_op_init(operation++, pending->paths[i].c_str(), kAnyVersion);
   }
   Request(std::move(pending));
 }

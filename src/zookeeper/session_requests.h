@@ -42,7 +42,8 @@ class SessionRequests : public Store {
   void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
                       std::int32_t gone_version, Done<Reply> done) override;
   void MakePersistent(const std::vector<Conversion>& conversions,
-                      const std::vector<std::string>& checked, Done<Reply> done) override;
+                      const std::vector<std::string>& checked,
+                      const std::vector<std::string>& deleted, Done<Reply> done) override;
   void Sync(const std::string& path, Done<Reply> done) override;
   void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
   void GetAcl(const std::string& path, Done<AclReply> done) override;

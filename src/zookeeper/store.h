@@ -210,9 +210,11 @@ class Store {
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
                               std::int32_t gone_version, Done<Reply> done) = 0;
   /// One transaction: replaces each of `conversions` by a persistent znode with the same path, if
-  /// each still has its version and all znodes of `checked` exist. kNoNode if one of them is gone.
+  /// each still has its version and all znodes of `checked` exist, and deletes those of `deleted`.
+  /// kNoNode if one of them is gone.
   virtual void MakePersistent(const std::vector<Conversion>& conversions,
-                              const std::vector<std::string>& checked, Done<Reply> done) = 0;
+                              const std::vector<std::string>& checked,
+                              const std::vector<std::string>& deleted, Done<Reply> done) = 0;
   virtual void Sync(const std::string& path, Done<Reply> done) = 0;
   /// The committed heartbeat: a multi of check(path, -1). It is committed by a quorum, triggers no
   /// watch, and fails with kNoNode if one of the znodes is gone.

@@ -149,7 +149,7 @@ class Client final : public zookeeper::StoreListener {
     });
     store_.WriteAndDelete({{"/a", "data", 1}}, "/b", 2,
                           [this](const auto& reply) { Counts(reply); });
-    store_.MakePersistent({{"/a", 1, "data"}}, {"/b"},
+    store_.MakePersistent({{"/a", 1, "data"}}, {"/b"}, {"/c"},
                           [this](const auto& reply) { Counts(reply); });
     store_.Sync("/a", [this](const auto& reply) { Counts(reply); });
     store_.Check({"/a", "/b"}, [this](const auto& reply) { Counts(reply); });

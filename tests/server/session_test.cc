@@ -59,9 +59,11 @@ Reply Set(Client& client, const std::string& path, const std::string& data, int 
   return Answer<Reply>(client, [&](auto done) { client.session().Set(path, data, version, done); });
 }
 Reply MakePersistent(Client& client, const std::vector<zookeeper::Conversion>& conversions,
-                     const std::vector<std::string>& checked = {}) {
-  return Answer<Reply>(
-      client, [&](auto done) { client.session().MakePersistent(conversions, checked, done); });
+                     const std::vector<std::string>& checked = {},
+                     const std::vector<std::string>& deleted = {}) {
+  return Answer<Reply>(client, [&](auto done) {
+    client.session().MakePersistent(conversions, checked, deleted, done);
+  });
 }
 Reply Sync(Client& client, const std::string& path) {
   return Answer<Reply>(client, [&](auto done) { client.session().Sync(path, done); });
@@ -207,7 +209,12 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(Get(client, x).data == "after");
     CHECK(Get(client, x).stat.version == 501);
   }
+  SECTION("one of them, while another znode is deleted") {
+    CHECK(MakePersistent(client, {{x, 0, "after"}}, {lock}, {y}).error == Error::kNone);
+    CHECK(tree.Children(lock) == std::vector<std::string>{"x"});
+  }
   SECTION("or none") {
+    CHECK(MakePersistent(client, {{x, 0, ""}}, {}, {lock + "/z"}).error == Error::kNoNode);
     CHECK(MakePersistent(client, {{x, 0, ""}, {y, 7, ""}}).error == Error::kBadVersion);
     CHECK(MakePersistent(client, {{x, 0, ""}, {lock + "/z", 0, ""}}).error == Error::kNoNode);
     CHECK(MakePersistent(client, {{x, 0, ""}}, {lock + "/z"}).error == Error::kNoNode);

@@ -245,8 +245,10 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
   const bool is_permit = protocol::BaseOf(parent) == protocol::kPermitsChild;
   const std::string lock = is_permit ? protocol::ParentOf(parent) : parent;
   for (const auto& [path, other] : reservations_) {
-    if (other.lock == lock && other.id == reserved->reservation.id) {
-      throw Violation(lock + " is reserved twice for " + other.id);
+    if (other.id != reserved->reservation.id) continue;
+    if (other.lock == lock) throw Violation(lock + " is reserved twice for " + other.id);
+    if (other.id.starts_with(kPoolId) && !MayHaveEnded(path)) {
+      throw Violation(other.lock + " and " + lock + " are reserved for " + other.id);
     }
   }
   Command command{.name = "reservation " + change.path,

@@ -491,7 +491,7 @@ Profile DrawProfile(Random& random, std::string name) {
     profile.commands = {300 * kMillisecond, 3 * kSecond, 12 * kSecond};
     faults = {"reset", "reset", "isolate", "cut",          "crash",
               "kill",  "stop",  "remove",  "ask-to-leave", "slow-link"};
-    abilities = {"any", "any", "any", "exclusive", "set", "read"};
+    abilities = {"any", "any", "any", "reserve-any", "reserve-any", "exclusive", "set", "read"};
     aims = 0.8;
     moments = {Moment::kCreated, Moment::kDeleted, Moment::kHeartbeat, Moment::kWritten};
     aimed = {"reset", "reset", "isolate", "remove", "ask", "expire"};

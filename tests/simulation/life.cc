@@ -165,7 +165,7 @@ bool Life::IsCalm() const {
 
 /// A pool that waits has a contender in each of its LOCKs, or in none; and it takes one that is
 /// free.
-void Life::CheckPool(Run& run) const {
+void Life::CheckPool(Run& run) {
   std::set<std::string> queues;
   bool is_first = false;
   bool is_asked = false;
@@ -180,7 +180,8 @@ void Life::CheckPool(Run& run) const {
   }
   const lock::AcquireRequest& request = run.options.request;
   run.has_left = run.has_left || checks.WasRobbed(run.session_id());  // also of the next session
-  const bool may_leave = request.try_only || request.wait || request.max_queue || run.has_left;
+  const bool may_leave =
+      request.try_only || request.wait || request.max_queue || request.reserve || run.has_left;
   if (!queues.empty() && queues.size() != run.options.locks.size() && !may_leave) {
     throw Violation(fmt::format("{} waits in {} of its {} queues", run.name, queues.size(),
                                 run.options.locks.size()));
@@ -194,9 +195,11 @@ void Life::CheckPool(Run& run) const {
   if (lasts(is_first && IsCalm() && !is_stopped, run.first_since, kMostIdle)) {
     throw Violation(run.name + " waits for a LOCK that is free");
   }
-  // Its session lives, so that it finds out, if only over another connection.
+  // Its session lives, so that it finds out, if only over another connection: unless no server
+  // serves.
   const Time session = std::max(run.options.timeout.count(), kLongestLeastTimeout);
-  if (lasts(is_asked && !is_stopped, run.asked_since, 2 * session)) {
+  if (lasts(is_asked && !is_stopped && ensemble.Leader() != nullptr, run.asked_since,
+            2 * session)) {
     throw Violation(run.name + " stays in a queue that it was asked to leave");
   }
 }

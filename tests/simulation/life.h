@@ -33,6 +33,8 @@ inline constexpr int kMoments = 10;
 
 /// What a run with --preempt calls itself.
 inline constexpr char kPreemptor[] = "preemptor";
+/// How the IDs begin for which pools reserve one of all LOCKs.
+inline constexpr char kPoolId[] = "pool";
 
 /// A znode that nobody locks, and a LOCK below it: those that lock this one make both.
 inline constexpr char kParent[] = "/p";
@@ -153,7 +155,7 @@ class Life {
   void Drain();
   void ReleaseAll();
   void Visit(const std::string& lock);
-  void CheckPool(Run& run) const;
+  void CheckPool(Run& run);
   [[nodiscard]] bool IsCalm() const;
   void CheckIdle();
 

@@ -151,8 +151,11 @@ class ZklockRun {
   }
 
  private:
-  [[nodiscard]] std::string Data() const {
+  [[nodiscard]] std::string Data(const std::string& lock) const {
     lock::ContenderData data{.mode = request_.mode};
+    for (const std::string& other : options_.locks) {
+      if (options_.any && !request_.try_only && other != lock) data.any.push_back(other);
+    }
     if (request_.reserve) data.reserve = request_.reserve->id;
     data.preempts = request_.preempt.has_value();
     return lock::FormatContenderData(data);
@@ -164,7 +167,7 @@ class ZklockRun {
       lock::AcquireRequest request = request_;
       request.lock = {.path = path, .chroot = ""};
       request.host = fmt::format("host{}", process_.place());
-      request.data = Data();
+      request.data = Data(path);
       const auto all = request.permits ? lock::RequestsForPermit(request) : std::vector{request};
       requests.insert(requests.end(), all.begin(), all.end());
     }
@@ -227,6 +230,7 @@ class ZklockRun {
   /// A pool ends when it was sent out of all queues.
   void RequireAllLeft() const {
     if (!options_.any || request_.try_only || request_.wait || request_.max_queue) return;
+    if (request_.reserve) return;  // it may have left a queue to an earlier one with its ID
     if (life_.checks.WasRobbed(session_.session_id())) return;
     for (const auto& [lock, path] : observer_.places) {
       if (life_.checks.WasAsked(path) || life_.checks.IsExcused(path)) continue;
@@ -458,15 +462,22 @@ class ZklockRun {
     for (const lock::ReservedLock& one : reserved_) runs.push_back(RunOf(one));
     if (!tickets_.empty()) {
       std::vector<lock::HeldContender> held;
-      for (const lock::Ticket& ticket : tickets_) held.push_back({ticket, Data()});
+      for (const lock::Ticket& ticket : tickets_) {
+        held.push_back({ticket, Data(ticket.lock.path)});
+      }
       const Duration patience = std::max(request_.connect_timeout, session_.lease().timeout());
       lock::Calls calls(session_, clock_, patience, Serving(process_));
       std::vector<lock::ReservedLock> made;
       try {
-        auto result = lock::MakeReservations(calls, held, reserved_, *request_.reserve);
+        if (IsReservedElsewhere(calls)) {
+          Close(0);
+          return "found a reservation elsewhere";
+        }
+        const auto passed = options_.any ? passed_ : std::vector<std::string>();
+        auto result = lock::MakeReservations(calls, held, reserved_, passed, *request_.reserve);
         outcome = OutcomeOf(result);
         if (auto* all = std::get_if<std::vector<lock::ReservedLock>>(&result)) made = *all;
-      } catch (const lock::ReservingFailed& failed) {
+      } catch (const lock::OperationFailed& failed) {
         outcome = fmt::format("not reserved {}", failed.failure().index());
       }
       for (const lock::ReservedLock& one : made) runs.push_back(RunOf(one));
@@ -486,6 +497,15 @@ class ZklockRun {
     }
     Close(0);
     return outcome;
+  }
+
+  /// As commands/run/reserve, with --any.
+  bool IsReservedElsewhere(lock::Calls& calls) const {
+    return options_.any &&
+           std::any_of(options_.locks.begin(), options_.locks.end(), [&](const std::string& path) {
+             return lock::FindHeldReservation(calls, {.path = path, .chroot = ""},
+                                              request_.reserve->id);
+           });
   }
 
   /// A forged reservation is one once nothing is before it any more.
@@ -784,7 +804,7 @@ RunOptions DrawOptions(Life& life) {
       if (i == 0 || random.Chance(0.6)) options.locks.push_back(fmt::format("/l{}", i));
     }
   }
-  if (ability == "any") {
+  if (ability == "any" || ability == "reserve-any") {
     options.any = true;
     options.locks.clear();
     const std::int64_t all = std::max(profile.locks, 2);
@@ -792,6 +812,15 @@ RunOptions DrawOptions(Life& life) {
     const std::int64_t count = random.Between(2, all);
     for (std::int64_t i = 0; i < count; ++i) {
       options.locks.push_back(fmt::format("/l{}", (first + i) % all));
+    }
+    if (ability == "reserve-any") {
+      // The same LOCKs for all.
+      request.reserve = {.id = fmt::format("{}{}", kPoolId, random.Below(2)),
+                         .lasts = std::chrono::milliseconds(random.Between(500, 8'000))};
+      for (std::int64_t i = count; i < all; ++i) {
+        options.locks.push_back(fmt::format("/l{}", (first + i) % all));
+      }
+      return options;
     }
     const std::int64_t how = random.Below(8);
     if (how == 0) request.try_only = true;

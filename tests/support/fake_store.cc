@@ -406,11 +406,17 @@ void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
 
 void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
                                const std::vector<std::string>& checked,
+                               const std::vector<std::string>& deleted,
                                zookeeper::Done<Reply> done) {
   std::string text = "convert";
   for (const auto& one : conversions) text += " " + one.path;
   for (const std::string& path : checked) text += " " + path;
+  for (const std::string& path : deleted) text += " without " + path;
   Send<Reply>(text, true, std::move(done), [=, this](Reply&) {
+    for (const std::string& path : deleted) {
+      if (!servers_.Has(path)) return Error::kNoNode;
+      if (!may_delete) return Error::kNoAuth;
+    }
     for (const std::string& path : checked) {
       if (!servers_.Has(path)) return Error::kNoNode;
     }
@@ -425,6 +431,7 @@ void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& convers
       servers_.Put(one.path, 0, false, one.data);
       servers_.nodes.at(one.path).version = one.version + 1;
     }
+    for (const std::string& path : deleted) servers_.Remove(path);
     return Error::kNone;
   });
 }

@@ -188,6 +188,7 @@ class FakeStore final : public zookeeper::Store {
                       std::int32_t gone_version, zookeeper::Done<zookeeper::Reply> done) override;
   void MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
                       const std::vector<std::string>& checked,
+                      const std::vector<std::string>& deleted,
                       zookeeper::Done<zookeeper::Reply> done) override;
   void Sync(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
   void Check(const std::vector<std::string>& paths,

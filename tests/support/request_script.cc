@@ -210,7 +210,7 @@ class Script {
     }
     if (what == "convert") {  // PATH VERSION DATA
       return Error(Ask<zookeeper::Reply>([&](auto done) {
-        session.MakePersistent({{path, Number(1), arguments_.at(2)}}, {}, done);
+        session.MakePersistent({{path, Number(1), arguments_.at(2)}}, {}, {}, done);
       }));
     }
     if (what == "check") {  // PATH...

@@ -174,6 +174,7 @@ struct ReleaseOptions {
   Target target = Target::kOwn;
   std::vector<std::string> locks;  ///< with kReservation, in place of `lock`
   std::string reserve;
+  bool any = false;                     ///< with kReservation: one of `locks` is enough
   std::string contender;                ///< the name of a child of `lock`
   std::optional<std::size_t> position;  ///< in the queue, from 1, as inspect shows it
   std::string host;                     ///< as inspect shows it

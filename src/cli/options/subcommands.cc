@@ -132,8 +132,13 @@ void CheckDialect(const OptionReader& reader, const RunOptions& options) {
 }
 
 void CheckAny(const OptionReader& reader, const RunOptions& options) {
-  if (!options.any || options.dialect != protocol::Dialect::kSimple) return;
-  reader.Reject("--dialect", fmt::format(message::kReserveDialect, "--any"));
+  if (!options.any) return;
+  if (options.dialect == protocol::Dialect::kSimple) {
+    reader.Reject("--dialect", fmt::format(message::kReserveDialect, "--any"));
+  }
+  if (options.try_only && !options.reserve.empty() && !options.resumes) {
+    throw reader.Error(message::kReserveAnyWaits);
+  }
 }
 
 void CheckIntervals(const OptionReader& reader, const RunOptions& options) {

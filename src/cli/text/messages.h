@@ -127,6 +127,8 @@ inline constexpr char kNoReservationId[] =
     "{}: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
 inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
 inline constexpr char kReserveDialect[] = "{} does not work with --dialect simple";
+inline constexpr char kReserveAnyWaits[] =
+    "--any with --reserve has to queue: use --wait instead of --nonblock";
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
 inline constexpr char kConflictUnseen[] =
     "--conflict-exit-code 0 needs a command: without one, only the status shows whether the lock "

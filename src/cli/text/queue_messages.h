@@ -64,6 +64,7 @@ inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing wa
 inline constexpr char kStaysReserved[] =
     "{} stays reserved for {}; use --reserve {}, or --force with --contender";
 inline constexpr char kNotReserved[] = "{} is not reserved for {}";
+inline constexpr char kNoneReservedFor[] = "none of {} is reserved for {}";
 inline constexpr char kReservedForOthers[] =
     "{} is not reserved for {}, but for {}: it was not released";
 inline constexpr char kReservationReleased[] = "released {}, which was reserved for {}";

@@ -71,6 +71,8 @@ inline constexpr char kNoneBecameFree[] =
     "none of {} became free within {}; the command was not run";
 inline constexpr char kAllQueuesFull[] =
     "the queue of each of {} is full (--max-queue); the command was not run";
+inline constexpr char kNoneReserved[] =
+    "none of {} is reserved for {} (any more){}; the command was not run";
 inline constexpr char kRemovedFromAll[] =
     "removed from the queues of {}: our contenders were deleted; the command was not run";
 

@@ -212,9 +212,13 @@ std::vector<DryRunRow> ResultRows(const RunOptions& options,
     rows.push_back({rows.empty() ? "result" : "", std::move(text)});
   };
   if (error != 0) add(fmt::format("would not run: {} (status {})", why, error));
-  const auto free = std::find_if(findings.begin(), findings.end(), [](const auto& one) {
-    return one.what == DryRunFinding::What::kFree;
+  auto free = std::find_if(findings.begin(), findings.end(), [](const auto& one) {
+    return one.what == DryRunFinding::What::kFree && one.is_ours;
   });
+  if (free == findings.end()) {
+    free = std::find_if(findings.begin(), findings.end(),
+                        [](const auto& one) { return one.what == DryRunFinding::What::kFree; });
+  }
   const char* const at_once = options.hold              ? "would hold at once"
                               : options.command.empty() ? "would reserve at once"
                                                         : "would run at once";

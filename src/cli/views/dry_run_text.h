@@ -76,6 +76,7 @@ struct DryRunFinding {
   };
   What what = What::kFree;
   std::string lock;      ///< as the user knows it
+  bool is_ours = false;  ///< with kFree: it is reserved for our ID
   lock::Busy busy{};     ///< with kBusy: who is ahead; with kNotReserved: another reservation
   std::size_t more = 0;  ///< with kBusy: how many others hold or wait
   RecentRun recent{};    ///< with kTooRecent

@@ -36,6 +36,9 @@ class LockAcquisition {
     context_.ancestors.AddTo(context_.loop);
     while (!wanted_.empty()) {
       BeginSession();
+      if (auto reserved = FindReservedOfAny()) {
+        return {.session_driver = nullptr, .reserved = *std::move(reserved)};
+      }
       QueueWait wait(context_, *session_driver_, DisplayPath(), Hooks());
       const WaitOutcome outcome = wait.Run(Requests());
       if (const auto* taken = std::get_if<TakenLocks>(&outcome)) {
@@ -62,6 +65,12 @@ class LockAcquisition {
   }
 
  private:
+  /// --any --reserve: before there is a contender, which would wait for what is ours already.
+  std::optional<std::vector<lock::Ticket>> FindReservedOfAny() {
+    if (!context_.options.any || context_.options.reserve.empty()) return std::nullopt;
+    return Reserve(context_, *session_driver_, {}, task_.contender_data);
+  }
+
   void BeginSession() {
     session_driver_.reset();
     session_driver_ = std::make_unique<SessionDriver>(context_.loop, server_, context_.clock,

@@ -158,7 +158,9 @@ class LockExamination {
                                 context_.options.permits);
     });
     if (unusable) Fail(*unusable);
-    return Free();
+    Finding free = Free();
+    free.is_ours = true;
+    return free;
   }
 
   [[nodiscard]] std::vector<lock::AcquireRequest> Requests() {

@@ -67,6 +67,10 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
+    // Also after the wait: another run with our ID may have reserved a LOCK whose queue we have
+    // left.
+    if (context_.options.any && taken_.reserved.empty()) FindReserved();
+    if (taken_.reserved.empty() && taken_.tickets.empty()) return std::nullopt;
     // Other uses than the number of permits differ in the queue, too.
     if (context_.options.permits) {
       for (const lock::ReservedLock& one : taken_.reserved) {
@@ -95,26 +99,43 @@ class Reserver {
 
   /// For --resume.
   std::vector<lock::Ticket> FindAll() {
-    for (const cli::WantedLock& wanted : context_.options.locks) {
-      const lock::LockName lock = context_.NameOf(wanted);
-      std::optional<lock::Reserved> other;
-      const auto found = Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
-        return lock::FindHeldReservation(calls, lock, context_.options.reserve, &other);
-      });
-      if (!found) {
-        End(lock.display_path(),
-            cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kNotReserved,
-                               lock.display_path(), context_.options.reserve,
-                               other ? cli::OtherReservationText(other) : MissingChroot()));
-      }
-      RequireSameUse(*found, wanted.mode);
-      taken_.reserved.push_back(*found);
+    FindReserved();
+    if (taken_.reserved.empty()) {
+      const std::string locks = DisplayPaths(context_.options.locks);
+      End(locks, {.reason = EndReason::kNotReserved,
+                  .status = context_.options.conflict_exit_code,
+                  .message = fmt::format(cli::message::kNoneReserved, locks,
+                                         context_.options.reserve, MissingChroot())});
     }
     (void)CloseSession();
     return Publish({});
   }
 
  private:
+  /// Finds the reservations for our ID: of each LOCK, or of the first that has one (--any). Ends
+  /// the run with --resume if one that is needed is missing.
+  void FindReserved() {
+    std::vector<lock::ReservedLock> reserved;
+    for (const cli::WantedLock& wanted : context_.options.locks) {
+      const lock::LockName lock = context_.NameOf(wanted);
+      std::optional<lock::Reserved> other;
+      const auto found = Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
+        return lock::FindHeldReservation(calls, lock, context_.options.reserve, &other);
+      });
+      if (found) {
+        RequireSameUse(*found, wanted.mode);
+        reserved.push_back(*found);
+        if (context_.options.any) break;
+      } else if (!context_.options.any) {
+        End(lock.display_path(),
+            cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kNotReserved,
+                               lock.display_path(), context_.options.reserve,
+                               other ? cli::OtherReservationText(other) : MissingChroot()));
+      }
+    }
+    if (!reserved.empty()) taken_ = {.reserved = std::move(reserved)};
+  }
+
   /// Ends the run unless it uses the LOCK as the reservation does.
   void RequireSameUse(const lock::ReservedLock& one, protocol::Mode mode) {
     const std::string path = one.lock.display_path();
@@ -252,10 +273,12 @@ class Reserver {
   /// Converts the contenders. Throws Exit, with the session closed.
   std::vector<lock::ReservedLock> Make(const std::vector<lock::HeldContender>& held) {
     const std::string locks = DisplayPathOf(taken_);
+    // A contender that waited in a turnstile may stay until the session is closed.
+    const auto passed = context_.options.any ? taken_.passed : std::vector<std::string>();
     try {
       // Once it is under way, the reservations may stand whatever happens to this process.
       auto result = Ask(locks, Signals::kWait, [&](lock::Calls& calls) {
-        return lock::MakeReservations(calls, held, taken_.reserved,
+        return lock::MakeReservations(calls, held, taken_.reserved, passed,
                                       *ReservationRequestOf(context_.options));
       });
       if (auto* made = std::get_if<std::vector<lock::ReservedLock>>(&result)) {

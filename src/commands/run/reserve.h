@@ -24,6 +24,9 @@ namespace zklock::commands {
 /// of those that were found is gone or has ended, so that the LOCKs have to be queued for again.
 /// Throws Exit. Signals are not looked at meanwhile: they cannot undo the reservations.
 /// `contender_data`: as for AcquireTask.
+///
+/// With --any, a reservation of our ID in any of the LOCKs is used instead of what was taken. If
+/// nothing was taken and there is none, returns none and leaves the session open.
 [[nodiscard]] std::optional<std::vector<lock::Ticket>> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
     const std::function<std::string(const cli::WantedLock&)>& contender_data);

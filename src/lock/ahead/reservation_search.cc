@@ -64,9 +64,13 @@ void ReservationSearch::Take(Found one, const GetReply& reply, Found& found) {
                                                 : std::string();
   if (id != request_.reserve->id) {
     others_.insert(one.name);
-  } else if (found.name.empty() || (one.IsInForce() && !found.IsInForce())) {
+    return;
+  }
+  const bool has_pool = found.has_pool || (data && !data->any.empty());
+  if (found.name.empty() || (one.IsInForce() && !found.IsInForce())) {
     found = std::move(one);
   }
+  found.has_pool = has_pool;
 }
 
 }  // namespace zklock::lock

@@ -27,6 +27,8 @@ class ReservationSearch {
     /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
     /// reservation further back.
     bool holds = false;
+    /// A contender with our ID waits here and in other LOCKs, of which it takes any (--any).
+    bool has_pool = false;
 
     [[nodiscard]] bool IsInForce() const { return reserved && holds; }
   };

@@ -108,9 +108,11 @@ Error Calls::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
 }
 
 Error Calls::MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
-                            const std::vector<std::string>& checked) {
-  return Ask<Reply>(
-             [&](auto done) { store().MakePersistent(conversions, checked, std::move(done)); })
+                            const std::vector<std::string>& checked,
+                            const std::vector<std::string>& deleted) {
+  return Ask<Reply>([&](auto done) {
+           store().MakePersistent(conversions, checked, deleted, std::move(done));
+         })
       .error;
 }
 

@@ -79,7 +79,7 @@ class Calls final : public ServerOperation {
                                                 const std::string& gone, std::int32_t version);
   [[nodiscard]] zookeeper::Error MakePersistent(
       const std::vector<zookeeper::Conversion>& conversions,
-      const std::vector<std::string>& checked);
+      const std::vector<std::string>& checked, const std::vector<std::string>& deleted);
   /// As CheckContenders.
   [[nodiscard]] zookeeper::Error Check(const std::vector<ContenderId>& contenders);
   [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);

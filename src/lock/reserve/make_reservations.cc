@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "lock/data/reserved.h"
@@ -18,8 +19,8 @@ using Result = std::variant<std::vector<ReservedLock>, NotReserved>;
 class Maker {
  public:
   Maker(Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
-        const protocol::ReservationRequest& request)
-      : calls_(calls), held_(held), also_(also), request_(request) {}
+        const std::vector<std::string>& passed, const protocol::ReservationRequest& request)
+      : calls_(calls), held_(held), also_(also), passed_(passed), request_(request) {}
 
   [[nodiscard]] bool may_be_made() const { return may_be_made_; }
 
@@ -50,8 +51,10 @@ class Maker {
       locks.push_back(&one.lock);
       paths.push_back(one.path);
     }
+    const std::size_t needed = paths.size();
+    paths.insert(paths.end(), passed_.begin(), passed_.end());
     read_ = calls_.GetAll(paths);
-    for (std::size_t i = 0; i < read_.size(); ++i) {
+    for (std::size_t i = 0; i < needed; ++i) {
       if (read_[i].error == Error::kNone || read_[i].error == Error::kNoNode) continue;
       throw OperationFailed(read_[i].error, "read our own contender in", locks[i]->display_path(),
                             "READ", locks[i]->DisplayPath(paths[i]));
@@ -88,9 +91,10 @@ class Maker {
       return std::nullopt;
     }
     if (obstacle) return *obstacle;
-    const bool is_another_gone =
-        std::any_of(read_.begin() + static_cast<std::ptrdiff_t>(held_.size()), read_.end(),
-                    [](const GetReply& reply) { return reply.error == Error::kNoNode; });
+    const auto others = std::span(read_).subspan(held_.size(), also_.size());
+    const bool is_another_gone = std::any_of(others.begin(), others.end(), [](const auto& reply) {
+      return reply.error == Error::kNoNode;
+    });
     if (!made.empty() || is_another_gone) return NotReserved{};
     Convert();
     return std::nullopt;
@@ -117,9 +121,14 @@ class Maker {
                              .data = FormatReservation(held_[i].data, request_, ticket.token)});
     }
     for (const ReservedLock& one : also_) checked.push_back(one.path);
+    std::vector<std::string> deleted;
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      const bool is_gone = read_[held_.size() + also_.size() + i].error == Error::kNoNode;
+      if (!is_gone) deleted.push_back(passed_[i]);
+    }
     may_be_made_ = true;
     was_sent_ = true;
-    const Error error = calls_.MakePersistent(conversions, checked);
+    const Error error = calls_.MakePersistent(conversions, checked, deleted);
     if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) return;
     may_be_made_ = false;
     const LockName& lock = held_.front().ticket.lock;
@@ -129,8 +138,9 @@ class Maker {
   Calls& calls_;
   const std::vector<HeldContender>& held_;
   const std::vector<ReservedLock>& also_;
+  const std::vector<std::string>& passed_;
   const protocol::ReservationRequest& request_;
-  std::vector<GetReply> read_;  ///< of each contender, then of each of `also`
+  std::vector<GetReply> read_;  ///< of each of `held`, `also` and `passed`
   bool was_sent_ = false;       ///< the conversion, at least once
   bool may_be_made_ = false;
 };
@@ -139,8 +149,9 @@ class Maker {
 
 Result MakeReservations(Calls& calls, const std::vector<HeldContender>& held,
                         const std::vector<ReservedLock>& also,
+                        const std::vector<std::string>& passed,
                         const protocol::ReservationRequest& request) {
-  Maker maker(calls, held, also, request);
+  Maker maker(calls, held, also, passed, request);
   try {
     return calls.Repeat([&] { return maker.Run(); });
   } catch (const OperationFailed& failed) {

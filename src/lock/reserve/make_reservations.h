@@ -46,7 +46,8 @@ class ReservingFailed : public OperationFailed {
 /// one for each contender, in the same order. Throws ReservingFailed.
 ///
 /// `held`: at least one, of the session of `calls`, by path of the LOCK. `also`: reservations of
-/// the same ID, in other LOCKs, which must still exist.
+/// the same ID, in other LOCKs, which must still exist. `passed`: our contenders in LOCKs that are
+/// not needed any more, which the transaction deletes.
 ///
 /// The transaction deletes the contenders, so that it can only succeed while they exist, and needs
 /// no lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
@@ -56,6 +57,6 @@ class ReservingFailed : public OperationFailed {
 /// are made, the others are released too.
 [[nodiscard]] std::variant<std::vector<ReservedLock>, NotReserved> MakeReservations(
     Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
-    const protocol::ReservationRequest& request);
+    const std::vector<std::string>& passed, const protocol::ReservationRequest& request);
 
 }  // namespace zklock::lock

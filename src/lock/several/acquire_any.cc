@@ -57,16 +57,14 @@ bool AcquireAny::IsNearTurn() const {
   });
 }
 
-bool AcquireAny::IsFarFromTurn() const {
-  return !outcome_ && HasJoined() &&
-         std::all_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
-           return !queue.acquire || queue.acquire->IsFarFromTurn();
-         });
-}
-
 std::vector<Ticket> AcquireAny::tickets() const {
   const auto* const acquired = outcome_ ? std::get_if<Acquired>(&*outcome_) : nullptr;
   return acquired == nullptr ? std::vector<Ticket>() : std::vector<Ticket>{acquired->ticket};
+}
+
+std::vector<ReservedLock> AcquireAny::reserved() const {
+  const auto* const found = outcome_ ? std::get_if<ReservedLock>(&*outcome_) : nullptr;
+  return found == nullptr ? std::vector<ReservedLock>() : std::vector<ReservedLock>{*found};
 }
 
 std::vector<std::string> AcquireAny::passed() const {
@@ -226,7 +224,7 @@ void AcquireAny::Start(std::size_t index, GivenContender contender) {
 EventSource::Interest AcquireAny::GetInterest() {
   if (outcome_) return {};
   TimePoint wake = std::min(answer_deadline_, UnreachableAt());
-  const bool may_take = store_.IsConnected() && HaveAllDecided() && !IsProvingAgain();
+  const bool may_take = MayTake();
   for (const Queue& queue : queues_) {
     if (!queue.acquire) continue;
     const bool is_old = queue.IsGranted() && queue.grant_is_old;
@@ -266,10 +264,11 @@ void AcquireAny::Advance() {
   const auto granted = std::find_if(open.begin(), open.end(),
                                     [this](std::size_t one) { return queues_[one].IsGranted(); });
   if (granted == open.end()) return;
-  if (!store_.IsConnected() || !HaveAllDecided() || IsProvingAgain()) {
+  if (!MayTake()) {
     for (const std::size_t index : open) queues_[index].grant_is_old = queues_[index].IsGranted();
     return;
   }
+  if (YieldToRival(*granted)) return;
   // Nothing watches a grant that has to wait, and the lease becomes too short for a command: prove
   // it again.
   const bool is_proven = proven_again_ && queues_[*proven_again_].IsGranted();
@@ -286,6 +285,37 @@ void AcquireAny::ProveAgain(std::size_t index) {
   queues_[index].is_judged = true;
   const Ticket known = *queues_[index].acquire->contender();
   Start(index, {.uuid = uuid_, .sent = create_sent_at_, .known = known});
+}
+
+/// Whether a LOCK that was granted can be taken now.
+bool AcquireAny::MayTake() const {
+  return store_.IsConnected() && HaveAllDecided() && !IsProvingAgain();
+}
+
+/// With --reserve: an earlier run with our ID waits in another queue, and may reserve that LOCK. We
+/// hold none while we wait for it: a run that needs both would make that a deadlock. True if it is
+/// so, or not known yet.
+bool AcquireAny::YieldToRival(std::size_t granted) {
+  const auto rivals = [this] {
+    std::vector<std::size_t> found;
+    for (const std::size_t index : Open()) {
+      const auto& acquire = queues_[index].acquire;
+      if (acquire && acquire->HasRival()) found.push_back(index);
+    }
+    return found;
+  }();
+  if (rivals.empty()) return false;
+  if (std::exchange(listed_for_, granted) == granted) {
+    Leave(granted);
+    return true;
+  }
+  // It may have been in this queue too, until it reserved a LOCK a moment ago.
+  for (const std::size_t index : rivals) {
+    const Ticket known = *queues_[index].acquire->contender();
+    queues_[index].is_judged = false;
+    Start(index, {.uuid = uuid_, .sent = create_sent_at_, .known = known});
+  }
+  return true;
 }
 
 bool AcquireAny::IsProvingAgain() const {
@@ -392,6 +422,7 @@ void AcquireAny::OnExpired() {
   store_.SetListener(this);
   left_.clear();
   proven_again_.reset();
+  listed_for_.reset();
   uuid_ = make_uuid_();
   create_sent_ = false;
   store_.Renew();

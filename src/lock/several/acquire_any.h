@@ -24,12 +24,16 @@ namespace zklock::lock {
 ///
 /// A run that holds one LOCK waits for no other, so it is part of no deadlock.
 ///
+/// With --reserve, a reservation of our ID in any of the LOCKs will do. Of two runs with one ID and
+/// the same LOCKs, the later one takes none while the earlier one is in any of its queues: it
+/// leaves a queue in which it is granted the LOCK.
+///
 /// If the session expires, it begins again at the end of each queue. A queue whose contender was
 /// deleted or asked to leave, or that is full, is left for good.
 class AcquireAny final : public Acquisition {
  public:
-  /// `requests`: at least two, neither for a `try`, a semaphore nor a reservation; `wait` is the
-  /// same in all.
+  /// `requests`: at least two, neither for a `try` nor for a semaphore; `wait` and `reserve` are
+  /// the same in all.
   AcquireAny(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
              std::function<std::string()> make_uuid, AcquireObserver& observer);
   ~AcquireAny() override;
@@ -37,10 +41,12 @@ class AcquireAny final : public Acquisition {
   AcquireAny& operator=(const AcquireAny&) = delete;
 
   [[nodiscard]] bool IsNearTurn() const override;
-  [[nodiscard]] bool IsFarFromTurn() const override;
+  /// Never: the contenders of a waiter that was killed without a guard would keep each of the LOCKs
+  /// until its session expires.
+  [[nodiscard]] bool IsFarFromTurn() const override { return false; }
   /// The one that was taken.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
-  [[nodiscard]] std::vector<ReservedLock> reserved() const override { return {}; }
+  [[nodiscard]] std::vector<ReservedLock> reserved() const override;
   [[nodiscard]] std::vector<std::string> passed() const override;
   [[nodiscard]] TimePoint wait_end() const override;
   [[nodiscard]] const LockName& lock() const override { return requests_[decisive_].lock; }
@@ -85,6 +91,8 @@ class AcquireAny final : public Acquisition {
 
   [[nodiscard]] std::vector<std::size_t> Open() const;
   [[nodiscard]] TimePoint UnreachableAt() const;
+  [[nodiscard]] bool MayTake() const;
+  bool YieldToRival(std::size_t granted);
   [[nodiscard]] bool IsProvingAgain() const;
   [[nodiscard]] bool HasJoined() const;
   [[nodiscard]] bool HaveAllDecided() const;
@@ -112,6 +120,7 @@ class AcquireAny final : public Acquisition {
   TimePoint wait_end_ = kNever;  // of a session that has expired
   TimePoint answer_deadline_ = kNever;
   std::optional<std::size_t> proven_again_;  // the last grant that was too old
+  std::optional<std::size_t> listed_for_;    // the last grant for which rivals were listed again
   /// Since when no server has done anything for us.
   std::optional<TimePoint> unserved_since_;
   CallbackScope scope_;  // of a connection

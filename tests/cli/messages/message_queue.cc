@@ -464,6 +464,12 @@ Provocations QueueProvocations() {
       {{"kMayRemain", "kMayBeLeft"}, StoppedWaitingUnanswered},
       {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
       {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
+      {{"kNoneReserved"},
+       [] {
+         const std::string lock = NewLock("said");
+         return SaidBy({"exclusive", "--any", "--resume", "ci", lock, lock + "2", "--", "true"},
+                       75);
+       }},
       {{"kNotResumed"},
        [] {
          return SaidBy({"exclusive", "--resume", "ci", NewLock("said"), "--", "true"}, 75);

@@ -174,6 +174,10 @@ Provocations ReleaseProvocations() {
          Tree().Create(lock);
          return SaidBy({"release", "--reserve", "thaw", lock}, 75);
        }},
+      {{"kNoneReservedFor"},
+       [] {
+         return SaidBy({"release", "--any", "--reserve", "thaw", NewLock("said"), Reserved()}, 75);
+       }},
       {{"kNoSuchLock"},
        [] {
          return SaidBy({"release", "--reserve", "thaw", NewLock("said")}, 75);

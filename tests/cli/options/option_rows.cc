@@ -280,6 +280,8 @@ Rows ReleaseRows() {
                    {kHeldByShell, {0, "would release"}},
                    {kNoServer, {kUnavailable, "servers "}}}});
   rows.push_back({"--reserve", {"--reserve", "id"}, But(own, {{kHeldByShell, {kConflict}}})});
+  rows.push_back({"--any", {"--any", "--reserve", "id"}, But(own, {{kHeldByShell, {kConflict}}})});
+  rows.push_back({"--any", {"--any"}, refused});
   rows = rows + CommonRows(own, "release");
   for (Row& row : rows) {
     row.outcomes = Without(row.outcomes, {kFreed, kNested});

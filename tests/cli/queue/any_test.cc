@@ -51,6 +51,13 @@ struct Pool {
   }
 };
 
+std::string SortedNames(Words locks) {
+  std::sort(locks.begin(), locks.end());
+  std::string names;
+  for (const std::string& lock : locks) names += (names.empty() ? "" : ", ") + lock;
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("any: the first LOCK that is free is taken, and the command learns which") {
@@ -225,6 +232,62 @@ TEST_CASE("any: a mutex of Curator may hold one of the LOCKs, and gets its turn"
   CHECK(Finish(waiter) == Exited(1));
   CHECK(peer.Answer("m") == "acquired");
   CHECK(peer.Ask("m", "release") == "released");
+}
+
+TEST_CASE("any: one LOCK is reserved for an ID, found again, and released by it") {
+  const Pool pool;
+  Child holder = StartHolder(pool.locks[0]);
+  const std::string names = pool.locks[0] + ", " + pool.locks[1] + ", " + pool.locks[2];
+  const Words first = {"exclusive", "--reserve", "ci", "--for", "1h"};
+  CHECK(pool.Run(first).out == pool.locks[1] + "\n");
+  CHECK(pool.CountContenders() == 2);
+  // The first choice is free now, but another LOCK is reserved for the ID.
+  CHECK(Finish(holder) == Exited(0));
+  CHECK(pool.Run(first).out == pool.locks[1] + "\n");
+  CHECK(pool.Run({"exclusive", "--resume", "ci"}).out == pool.locks[1] + "\n");
+  CHECK(pool.Run({"try", "--resume", "ci"}).out == pool.locks[1] + "\n");
+  CHECK_THAT(pool.Run({"exclusive", "--reserve", "ci", "--dry-run"}).out,
+             Catch::Contains("would run at once, under " + pool.locks[1]));
+  CHECK(pool.CountContenders() == 1);
+  CHECK(pool.Run({"exclusive", "--reserve", "other"}).out == pool.locks[0] + "\n");
+  RunZklock(Words{"release", "--any", "--reserve", "ci"} + pool.locks, Exited(0));
+  RunZklock(Words{"release", "--any", "--reserve", "other"} + pool.locks, Exited(0));
+  CHECK(pool.CountContenders() == 0);
+  CHECK(RunZklock(Words{"release", "--any", "--reserve", "ci"} + pool.locks, Exited(75)).err ==
+        "zklock: none of " + SortedNames(pool.locks) + " is reserved for ci\n");
+  CHECK(pool.Run({"exclusive", "--resume", "ci"}, "true", Exited(75)).err ==
+        "zklock: none of " + names + " is reserved for ci (any more); the command was not run\n");
+}
+
+TEST_CASE("any: runs with one ID that start together make one reservation") {
+  const Pool pool;
+  const Pool turned{.root = pool.root, .locks = {pool.locks[2], pool.locks[0], pool.locks[1]}};
+  std::vector<Child> runs;
+  for (int i = 0; i < 6; ++i) {
+    const Pool& one = i % 2 == 0 ? pool : turned;
+    ChildOptions options = one.Options({"exclusive", "--reserve", "ci"}, "echo $ZKLOCK_LOCK");
+    options.keep_stdin = false;
+    runs.push_back(Child::Start(std::move(options)));
+  }
+  std::vector<std::string> used;
+  for (Child& run : runs) {
+    CHECK(run.Wait() == Exited(0));
+    used.push_back(run.out());
+  }
+  CHECK(std::count(used.begin(), used.end(), used.front()) == 6);
+  CHECK(pool.CountContenders() == 1);
+}
+
+TEST_CASE("any: a waiting run with --reserve ends with one reservation and no contender") {
+  const Pool pool;
+  std::vector<Child> holders = pool.HoldAll();
+  Child waiter = pool.StartWaiter({"exclusive", "--reserve", "ci"});
+  CHECK(Finish(holders[1]) == Exited(0));
+  CHECK(waiter.ReadLine() == pool.locks[1]);
+  CHECK(pool.CountContenders() == 3);
+  waiter.CloseInput();
+  CHECK(waiter.Wait() == Exited(1));
+  CHECK(pool.CountContenders() == 3);
 }
 
 }  // namespace zklock::test

@@ -14,6 +14,7 @@
 #include "lock/acquire/semaphore.h"
 #include "lock/data/contender_data.h"
 #include "lock/reserve/make_reservations.h"
+#include "lock/several/acquire_any.h"
 #include "lock/several/acquire_set.h"
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
@@ -30,17 +31,22 @@ struct ReserveOptions {
   std::optional<std::chrono::milliseconds> lasts{};
   std::optional<std::size_t> max_queue{};
   std::optional<Duration> wait{};
+  bool any = false;  ///< one of `locks` is enough
 };
 
 inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
                                                const ReserveOptions& options) {
   std::vector<AcquireRequest> requests;
   for (const std::string& lock : options.locks) {
+    ContenderData data{.mode = options.mode, .host = "host", .reserve = id};
+    for (const std::string& other : options.locks) {
+      if (options.any && other != lock) data.any.push_back(other);
+    }
     AcquireRequest request{
         .lock = {lock, ""},
         .mode = options.mode,
         .host = "host",
-        .data = FormatContenderData({.mode = options.mode, .host = "host", .reserve = id}),
+        .data = FormatContenderData(data),
         .try_only = options.try_only,
         .wait = options.wait,
         .max_queue = options.max_queue,
@@ -62,8 +68,14 @@ struct Reserver {
       : world(its_world),
         id(std::move(its_id)),
         requests(RequestsFor(id, options)),
-        store(world.servers, world.clock),
-        set(std::make_unique<AcquireSet>(store, world.clock, requests, NextUuid, notes)) {}
+        is_any(options.any),
+        store(world.servers, world.clock) {
+    if (is_any) {
+      set = std::make_unique<AcquireAny>(store, world.clock, requests, NextUuid, notes);
+    } else {
+      set = std::make_unique<AcquireSet>(store, world.clock, requests, NextUuid, notes);
+    }
+  }
 
   /// Runs until nothing is left to do at this moment.
   void Run() {
@@ -78,13 +90,14 @@ struct Reserver {
     outcome = *set->outcome();
     found = set->reserved();
     tickets = set->tickets();
+    const auto passed = is_any ? set->passed() : std::vector<std::string>();
     set.reset();
     if (id.empty() || tickets.empty()) return;
     std::vector<HeldContender> held;
     for (const Ticket& ticket : tickets) held.push_back({ticket, requests.front().data});
     try {
       result = RunCalls(store, world.clock, [&](Calls& calls) {
-        return MakeReservations(calls, held, found, *requests.front().reserve);
+        return MakeReservations(calls, held, found, passed, *requests.front().reserve);
       });
     } catch (const ReservingFailed& failed) {
       failure = failed;
@@ -125,9 +138,10 @@ struct Reserver {
   World& world;
   const std::string id;
   const std::vector<AcquireRequest> requests;
+  const bool is_any;
   AcquireNotes notes;
   FakeStore store;
-  std::unique_ptr<AcquireSet> set;
+  std::unique_ptr<Acquisition> set;
   std::optional<std::variant<std::vector<ReservedLock>, NotReserved>> result;
   std::optional<ReservingFailed> failure;
   std::optional<AcquireOutcome> outcome;
