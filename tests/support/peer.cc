@@ -311,6 +311,7 @@ struct Proxy::State final : Listener {
     Stream requests;
     Stream replies;
     bool broken = false;
+    bool has_asked = false;  // the client, for a session
     std::optional<Editor> editor{};
   };
 
@@ -395,12 +396,25 @@ struct Proxy::State final : Listener {
     }
     std::string bytes(buffer.data(), static_cast<std::size_t>(size));
     stream.pieces->push_back(bytes);
+    const bool is_connect = &stream == &link.requests && !std::exchange(link.has_asked, true);
+    if (forgets_sessions && is_connect) ForgetSession(bytes);
     if (link.editor && &stream == &link.requests) link.editor->TakeRequests(bytes);
     if (link.editor && &stream == &link.replies) bytes = link.editor->EditReplies(bytes);
     if (loses_closes && EndsWithClose(bytes)) bytes.resize(bytes.size() - kCloseSize);
     stream.size += bytes.size();
     if (!bytes.empty()) stream.chunks.push_back({Clock::now() + delay, std::move(bytes)});
     return true;
+  }
+
+  // A connect request is a length, a version, a zxid, a timeout, the session's id, and its password
+  // of 16 bytes with a length.
+  static void ForgetSession(std::string& request) {
+    constexpr std::size_t kId = 20;
+    constexpr std::size_t kPassword = 32;
+    constexpr std::size_t kEnd = 48;
+    if (request.size() < kEnd) return;
+    request.replace(kId, 8, 8, '\0');
+    request.replace(kPassword, kEnd - kPassword, kEnd - kPassword, '\0');
   }
 
   // A close is a length, an xid and the type -11, with nothing after it.
@@ -434,6 +448,7 @@ struct Proxy::State final : Listener {
   bool passes_requests = true;
   bool passes_replies = true;
   bool loses_closes = false;
+  bool forgets_sessions = false;
   std::chrono::milliseconds delay{};
   Edit edit;
   std::vector<std::string> sent_by_clients;
@@ -456,6 +471,9 @@ const std::string& Proxy::address() const { return state_->address(); }
 int Proxy::connections() const { return state_->connections(); }
 void Proxy::WaitForConnections(int count) const { state_->WaitForConnections(count); }
 void Proxy::Freeze() { state_->SetPasses(false, false); }
+void Proxy::ForgetSessions() {
+  state_->Do([this] { state_->forgets_sessions = true; });
+}
 void Proxy::LoseCloses(bool lose) {
   state_->Do([this, lose] { state_->loses_closes = lose; });
 }

@@ -85,6 +85,9 @@ class Proxy {
   void Redirect(const std::string& server);
   /// Passes on everything except session closes, which are lost; with false, those too.
   void LoseCloses(bool lose);
+  /// From now on a client that reconnects gets a new session, and no error: its id and password do
+  /// not reach the server. ClickHouse Keeper answers so.
+  void ForgetSessions();
   /// Given the server's reply, returns the reply for the client: the same, another, or none, after
   /// which nothing more reaches that client. `request` is the request it answers, named as in
   /// Frame, or "connect".

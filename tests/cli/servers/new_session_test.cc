@@ -1,0 +1,69 @@
+// Servers that grant a client that reconnects a new session, and no error, as ClickHouse Keeper
+// does.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <string>
+
+#include "cli/messages/provocation.h"
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/process.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// `zklock exclusive MORE LOCK -- sh -c SCRIPT`, at a server that knows no session again.
+struct Forgetful {
+  Forgetful() { proxy.ForgetSessions(); }
+
+  [[nodiscard]] Child Start(const Words& more, const std::string& script) const {
+    const Words words = Words{"exclusive", "--session-timeout", "4s"} + more;
+    ChildOptions options = ZklockAt(proxy.address(), words + Words{lock, "--", "sh", "-c", script});
+    options.keep_stdin = true;
+    return Child::Start(std::move(options));
+  }
+
+  std::string lock = NewLock("forgetful");
+  Proxy proxy{TestServers()};
+};
+
+}  // namespace
+
+TEST_CASE("a new session instead of the old one is a lost lock, and the command ends") {
+  Forgetful server;
+  Child holder = server.Start({}, "echo begun; read line");
+  REQUIRE(holder.ReadLine() == "begun");
+  server.proxy.Cut();
+  CHECK(holder.Wait() == Exited(76));
+  CHECK_THAT(holder.err(), Catch::Contains("the servers ended the session"));
+  Tree().WaitForChildren(server.lock, 0);
+}
+
+TEST_CASE("a waiter that gets a new session queues again, and runs when its turn comes") {
+  Forgetful server;
+  Child holder = StartHolder(server.lock);
+  Child waiter = server.Start({"--verbose"}, "echo ran");
+  waiter.ReadErrUntil("waiting for");
+  server.proxy.Cut();
+  waiter.ReadErrUntil("waiting for");
+  CHECK(Finish(holder) == Exited(0));
+  CHECK(waiter.Wait() == Exited(0));
+  CHECK(waiter.out() == "ran\n");
+  Tree().WaitForChildren(server.lock, 0);
+}
+
+TEST_CASE("where sessions are not known again, a lock whose zklock was killed expires") {
+  Forgetful server;
+  Child holder = server.Start({}, "echo $$; read line");
+  const pid_t command = std::stoi(holder.ReadLine());
+  holder.Signal(SIGKILL);
+  CHECK(holder.Wait() == Killed(SIGKILL));
+  // The guard cannot close the session: the lock stays held until it expires.
+  server.proxy.WaitForConnections(2);
+  CHECK_FALSE(IsAlive(command));
+  Tree().WaitForChildren(server.lock, 0);
+}
+
+}  // namespace zklock::test
