@@ -102,6 +102,19 @@ TEST_CASE("nothing is left of a prepared command that is discarded") {
   CHECK_FALSE(ReadProcessStat(guard));
 }
 
+TEST_CASE("a command that is stopped as it is forked leaves nothing when it is discarded") {
+  const Signals signals;
+  const auto before = ChildrenOf(getpid());
+  // Some of these are stopped before they have asked for KILL at the end of their guard.
+  for (int i = 0; i < 200; ++i) {
+    const auto command = Supervisor::Prepare(Script("exit 0"), signals);
+    while (command->command_pid() == 0) {
+    }
+    kill(command->command_pid(), SIGSTOP);
+  }
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
 TEST_CASE("a command that is discarded before its guard has forked it leaves nothing alive") {
   const Signals signals;
   for (int i = 0; i < 200; ++i) {

@@ -554,6 +554,14 @@ TEST_CASE("A lease without an end stops nothing, and an endless grace period kil
   CHECK(KillTime(At(100s), kNever, Duration::max()) == kNever);
 }
 
+TEST_CASE("A span counts from before the host's start too, and one that overflows never ends") {
+  CHECK(After(TimePoint(-1h), 30s) == TimePoint(30s - 1h));
+  CHECK(After(TimePoint(-1h), 0s) == TimePoint(-1h));
+  CHECK(After(TimePoint(-1h), Duration::max()) == TimePoint(Duration::max() - 1h));
+  CHECK(After(TimePoint(1h), Duration::max()) == kNever);
+  CHECK(After(kNever, 30s) == kNever);
+}
+
 TEST_CASE("Nested guards are spared for 5 s, but only until KILL is due") {
   CHECK(NestedGuardsUntil(At(100s), kNever) == At(105s));
   CHECK(NestedGuardsUntil(At(100s), At(101s)) == At(100750ms));

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -55,6 +56,24 @@ TEST_CASE("A request to leave counts though another contender of ours was not as
   }
   CHECK(queue.asked().size() == 1);
   CHECK(hold.release_request().has_value() == !only_waiting);
+}
+
+TEST_CASE("Requests to leave for two contenders of ours are both known until each has left") {
+  test::FakeClock clock;
+  zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
+  EventBroadcaster broadcaster({});
+  QueueEvents queue(broadcaster, session, {}, false);
+  const std::string request =
+      lock::FormatContenderData({.release_request = lock::ReleaseRequest{}});
+  for (const char* const contender : {"/l/own", "/m/own", "/l/own"}) {
+    queue.OnOwnData(contender, request);
+  }
+  REQUIRE(queue.asked().size() == 2);
+  CHECK(queue.asked().front().contender == "/m/own");
+  CHECK(queue.asked().back().contender == "/l/own");
+  queue.Forget("/l/own");
+  REQUIRE(queue.asked().size() == 1);
+  CHECK(queue.asked().front().contender == "/m/own");
 }
 
 TEST_CASE("A short session timeout is warned of, an ordinary one is not") {
