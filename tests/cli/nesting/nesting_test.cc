@@ -36,6 +36,21 @@ TEST_CASE(
   CHECK(Tree().Children(lock).empty());
 }
 
+TEST_CASE("The same path below another chroot is another LOCK, for a nested run and for --hold") {
+  const std::string top = NewLock("nesting");
+  const auto at = [&](const std::string& chroot) {
+    return " -z " + TestServers() + top + chroot + " /l";
+  };
+  const std::string outer = "$Z exclusive" + at("/a") + " -- ";
+  Run(Script(top, outer + "$Z exclusive" + at("/a") + " -- true"), Exited(0));
+  const std::string is_held = "$Z inspect -q" + at("/b") + "; echo $?";
+  CHECK(Run(Script(top, outer + "$Z exclusive" + at("/b") + " -- sh -c '" + is_held + "'")).out ==
+        "75\n");
+  CHECK(Run(Script(top, outer + "sh -c '$Z exclusive --hold" + at("/b") + "; " + is_held +
+                            "; $Z release" + at("/b") + "'"))
+            .out == "75\n");
+}
+
 /// Prints the command's lock variables on one line, without shell quoting.
 const std::string kPrintVariables = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NODE, $ZKLOCK_TOKEN";
 

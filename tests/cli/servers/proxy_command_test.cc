@@ -1,12 +1,16 @@
 // --proxy-command: real helpers (socat, ssh through a real sshd) between zklock and a real server,
 // and helpers that fail at each step. None may be left when its zklock has ended.
 
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/mark.h"
@@ -15,6 +19,7 @@
 #include "process/tree/process_tree.h"
 #include "support/kept_port.h"
 #include "support/peer.h"
+#include "support/skip.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -216,6 +221,24 @@ TEST_CASE("after KILL of zklock the guard closes the session through a proxy com
   mark.WaitForEnd();
 }
 
+TEST_CASE("a guard that closes the session gives a proxy command the time that ssh needs") {
+  const Mark mark;
+  const TemporaryDirectory directory;
+  const std::string calls = directory.Path("calls");
+  // The second one, the guard's first, connects to nothing.
+  const std::string line = "date +%%s%%3N >>" + calls + "; [ $(wc -l <" + calls +
+                           ") != 2 ] || exec sleep 1000; " + kSocat;
+  const std::string lock = NewLock("proxy-guard");
+  Child holder = StartProxiedHolder(mark, line, lock);
+  Child next = StartWaiter(lock);
+  holder.Signal(SIGKILL);
+  CHECK(next.ReadLine() == "held");
+  const Words times = Lines(directory.Read("calls"));
+  REQUIRE(times.size() > 2);
+  CHECK(std::stoll(times[2]) - std::stoll(times[1]) > 500);
+  mark.WaitForEnd();
+}
+
 TEST_CASE("Ctrl-C and a hangup of the terminal do not cut the connection before the release") {
   const Mark mark;
   const std::string lock = NewLock("proxy-terminal");
@@ -234,6 +257,24 @@ TEST_CASE("helpers that ignore HUP or leave children are ended with zklock all t
   const Mark mark;
   const std::string line = "trap '' HUP TERM; sleep 1000 & socat - TCP:%h:%p; sleep 1000";
   Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"})), Exited(0));
+  mark.WaitForEnd();
+}
+
+TEST_CASE("what a proxy command has left is ended although its monitor runs only a second later") {
+  const Mark mark;
+  Child holder =
+      StartProxiedHolder(mark, "sleep 1000 & exec socat - TCP:%h:%p", NewLock("proxy-late"));
+  const pid_t monitor = mark.One("zklock-proxy");
+  // In a stop of ptrace(2) it is not continued by the CONT that zklock sends to it.
+  if (ptrace(PTRACE_SEIZE, monitor, nullptr, nullptr) != 0) return Skip("ptrace(2)");
+  REQUIRE(ptrace(PTRACE_INTERRUPT, monitor, nullptr, nullptr) == 0);
+  REQUIRE(waitpid(monitor, nullptr, __WALL) == monitor);
+  holder.CloseInput();
+  WaitUntil([&] { return mark.Processes("socat").empty(); });
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  CHECK_FALSE(holder.HasEnded());
+  CHECK(ptrace(PTRACE_DETACH, monitor, nullptr, nullptr) == 0);
+  CHECK(holder.Wait() == Exited(0));
   mark.WaitForEnd();
 }
 
