@@ -1,5 +1,7 @@
 #include "zookeeper/session.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -9,8 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <variant>
 #include <vector>
 
+#include "commands/session/session_driver.h"
 #include "server/client.h"
 #include "support/peer.h"
 #include "support/server.h"
@@ -699,6 +704,40 @@ TEST_CASE("a session that has not released everything waits for the close") {
   proxy.LoseCloses(false);
   client.RunUntil([&] { return client.session().IsClosed(); });
   CHECK(tree.Children(lock).empty());
+}
+
+/// Keeps the process from its other work, once, until the session has an answer and `until` is
+/// over.
+class Stall final : public EventSource {
+ public:
+  Stall(zookeeper::Session& session, TimePoint until) : session_(session), until_(until) {}
+  Interest GetInterest() override { return {.wake = has_been_ ? kNever : BootClock::now()}; }
+  void OnReady(short /*revents*/) override {
+    has_been_ = true;
+    pollfd answer{.fd = session_.GetInterest().fd, .events = POLLIN, .revents = 0};
+    poll(&answer, 1, int(std::chrono::milliseconds(kPatience).count()));
+    std::this_thread::sleep_until(until_);
+  }
+
+ private:
+  zookeeper::Session& session_;
+  const TimePoint until_;
+  bool has_been_ = false;
+};
+
+TEST_CASE("an answer to the close counts though the process ran too late to read it in time") {
+  Proxy proxy(TestServers());
+  const SystemClock clock;
+  process::EventLoop loop;
+  cli::ServerOptions options{.connect_timeout = kPatience, .session_timeout = 30s};
+  options.servers = std::get<zookeeper::ServerList>(zookeeper::ParseServerList(proxy.address()));
+  commands::SessionDriver driver(loop, options, clock);
+  RunUntil(loop, [&] { return driver.session().IsConnected(); });
+  proxy.Delay(100ms);  // so that the first round of the loop does not read it
+  Stall stall(driver.session(), BootClock::now() + 1s);  // longer than Close() waits
+  loop.Add(stall);
+  CHECK_FALSE(driver.Close());
+  loop.Remove(stall);
 }
 
 TEST_CASE("a close waits longer for the answer of a distant server") {
