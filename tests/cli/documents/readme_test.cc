@@ -4,10 +4,12 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cli/documents/documents.h"
 #include "cli/zklock.h"
@@ -329,6 +331,21 @@ std::string TestNames() {
   return std::regex_replace(names, std::regex("\"\n +\""), "");
 }
 
+struct Named {
+  std::string kind;  ///< "mutation", "model", …; empty for a test
+  std::string name;
+};
+
+/// What `text` names between backquotes.
+std::vector<Named> NamesIn(const std::string& text) {
+  static const std::regex pattern("(?:(mutation|model|fault|fuzzer) )?`([^`]+)`");
+  std::vector<Named> names;
+  for (std::sregex_iterator one(text.begin(), text.end(), pattern), end; one != end; ++one) {
+    names.push_back({.kind = one->str(1), .name = one->str(2)});
+  }
+  return names;
+}
+
 TEST_CASE("each attack of the threat model names tests that exist, or the page that describes it") {
   const std::string document = ReadSource("SECURITY.md");
   const std::string tests = TestNames();
@@ -339,16 +356,52 @@ TEST_CASE("each attack of the threat model names tests that exist, or the page t
     const std::string shown = line.substr(line.rfind('|', line.size() - 2));
     ++attacks;
     if (shown.find("CAVEATS") != std::string::npos) continue;
-    REQUIRE(shown.find('`') != std::string::npos);
-    for (std::size_t begin = 0; (begin = shown.find('`', begin)) != std::string::npos;) {
-      const std::size_t end = shown.find('`', begin + 1);
-      const std::string name = shown.substr(begin + 1, end - begin - 1);
-      CAPTURE(name);
-      CHECK(tests.find("\"" + name + "\"") != std::string::npos);
-      begin = end + 1;
+    const std::vector<Named> names = NamesIn(shown);
+    REQUIRE_FALSE(names.empty());
+    for (const Named& one : names) {
+      CAPTURE(one.name);
+      CHECK(tests.find("\"" + one.name + "\"") != std::string::npos);
     }
   }
   CHECK(attacks > 15);
+}
+
+TEST_CASE("each defect of the record names what finds it today, and that exists") {
+  const std::string tests = TestNames();
+  const std::map<std::string, std::string> sources = {
+      {"mutation", ReadSource("tests/simulation/mutations")},
+      {"model", ReadSource("scripts/model")},
+      {"fault", ReadSource("tests/faults/faults.py")}};
+  const auto text_of = [](const Named& one) {
+    if (one.kind == "mutation") return "\n# " + one.name + " | ";
+    if (one.kind == "model") return "\n" + one.name + " ";
+    return "def _do_" + one.name + "(";
+  };
+  const std::regex row("\\| [^|]+ \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\|");
+  int defects = 0;
+  for (const std::string& line : Lines(ReadSource("tests/faults/record.md"))) {
+    std::smatch cells;
+    if (!line.starts_with("| ") || line.starts_with("| ---") || line.starts_with("| defect |")) {
+      continue;
+    }
+    CAPTURE(line);
+    REQUIRE(std::regex_match(line, cells, row));
+    ++defects;
+    if (cells.str(1) == "**no test**") continue;
+    const std::vector<Named> names = NamesIn(cells.str(1));
+    REQUIRE_FALSE(names.empty());
+    for (const Named& one : names) {
+      CAPTURE(one.kind, one.name);
+      if (one.kind.empty()) {
+        CHECK(tests.find("\"" + one.name + "\"") != std::string::npos);
+      } else if (one.kind == "fuzzer") {
+        CHECK(fs::exists(SourcePath("tests/fuzz/" + one.name + "_fuzz.cc")));
+      } else {
+        CHECK(sources.at(one.kind).find(text_of(one)) != std::string::npos);
+      }
+    }
+  }
+  CHECK(defects > 100);
 }
 
 }  // namespace
