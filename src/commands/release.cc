@@ -412,12 +412,10 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
       status = std::max(status, exit.status());
     }
   }
-  if (options.any && status == kExitConflict) {
-    if (released.empty()) {
-      report.Say(message::kNoneReservedFor, fmt::join(options.locks, ", "), options.reserve);
-    } else {
-      status = kExitOk;
-    }
+  if (options.any && !released.empty()) {
+    status = kExitOk;
+  } else if (options.any && status == kExitConflict) {
+    report.Say(message::kNoneReservedFor, fmt::join(options.locks, ", "), options.reserve);
   }
   report_released(status == kExitOk);
   session.Close();

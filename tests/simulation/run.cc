@@ -209,6 +209,7 @@ class ZklockRun {
     tickets_ = acquire->tickets();
     reserved_ = acquire->reserved();
     passed_ = acquire->passed();
+    has_left_ = acquire->has_left();
     return *failure;
   }
 
@@ -469,7 +470,11 @@ class ZklockRun {
       lock::Calls calls(session_, clock_, patience, Serving(process_));
       std::vector<lock::ReservedLock> made;
       try {
-        if (IsReservedElsewhere(calls)) {
+        if (has_left_ && IsAfterAnother(calls)) {
+          Close(0);
+          return "after another with its ID";
+        }
+        if (has_left_ && IsReservedElsewhere(calls)) {
           Close(0);
           return "found a reservation elsewhere";
         }
@@ -500,12 +505,16 @@ class ZklockRun {
   }
 
   /// As commands/run/reserve, with --any.
+  bool IsAfterAnother(lock::Calls& calls) const {
+    return std::any_of(options_.locks.begin(), options_.locks.end(), [&](const std::string& path) {
+      return lock::HasEarlierPool(calls, {.path = path, .chroot = ""}, request_.reserve->id,
+                                  tickets_.front());
+    });
+  }
   bool IsReservedElsewhere(lock::Calls& calls) const {
-    return options_.any &&
-           std::any_of(options_.locks.begin(), options_.locks.end(), [&](const std::string& path) {
-             return lock::FindHeldReservation(calls, {.path = path, .chroot = ""},
-                                              request_.reserve->id);
-           });
+    return std::any_of(options_.locks.begin(), options_.locks.end(), [&](const std::string& path) {
+      return lock::FindHeldReservation(calls, {.path = path, .chroot = ""}, request_.reserve->id);
+    });
   }
 
   /// A forged reservation is one once nothing is before it any more.
@@ -632,6 +641,7 @@ class ZklockRun {
   zookeeper::Session session_;
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;
+  bool has_left_ = false;  ///< Acquisition::has_left()
   std::vector<lock::ReservedLock> reserved_;
   std::optional<lock::RunRecorder> recorder_;
 };
@@ -820,10 +830,9 @@ RunOptions DrawOptions(Life& life) {
       for (std::int64_t i = count; i < all; ++i) {
         options.locks.push_back(fmt::format("/l{}", (first + i) % all));
       }
-      return options;
     }
     const std::int64_t how = random.Below(8);
-    if (how == 0) request.try_only = true;
+    if (how == 0) request.try_only = !request.reserve;
     if (how == 1) request.wait = Duration(random.Around(10 * kSecond));
     if (how == 2) request.max_queue = static_cast<std::size_t>(random.Between(1, 4));
     if (how == 3) request.mode = protocol::Mode::kRead;

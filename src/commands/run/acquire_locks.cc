@@ -41,6 +41,7 @@ class LockAcquisition {
       }
       QueueWait wait(context_, *session_driver_, DisplayPath(), Hooks());
       const WaitOutcome outcome = wait.Run(Requests());
+      wait_end_ = std::min(wait_end_, wait.wait_end());
       if (const auto* taken = std::get_if<TakenLocks>(&outcome)) {
         if (context_.options.reserve.empty()) return Held(*taken);
         auto reserved = Reserve(context_, *session_driver_, *taken, task_.contender_data);
@@ -48,7 +49,6 @@ class LockAcquisition {
         LeaveSession();
         continue;
       }
-      wait_end_ = std::min(wait_end_, wait.wait_end());
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
         UseHoldOf(*found);
       } else if (const auto slow = NeedsLongerSession(outcome)) {

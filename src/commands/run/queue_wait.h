@@ -22,8 +22,9 @@ namespace zklock::commands {
 /// All LOCKs were acquired.
 struct TakenLocks {
   std::vector<lock::Ticket> tickets;
-  std::vector<std::string> passed;             ///< contenders in turnstiles, to be deleted
+  std::vector<std::string> passed;             ///< contenders that are not needed, to be deleted
   std::vector<lock::ReservedLock> reserved{};  ///< those that the ID of --reserve has already
+  bool has_left = false;                       ///< Acquisition::has_left()
 };
 /// A signal ended the wait.
 struct Interrupted {

@@ -67,9 +67,12 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
-    // Also after the wait: another run with our ID may have reserved a LOCK whose queue we have
-    // left.
-    if (context_.options.any && taken_.reserved.empty()) FindReserved();
+    // Before the wait; and after it, if we have left a queue. An earlier run with our ID leaves all
+    // queues when it makes a reservation, so they are read before the reservations.
+    if (context_.options.any && (taken_.tickets.empty() || taken_.has_left)) {
+      if (IsAfterAnother()) return std::nullopt;
+      if (taken_.reserved.empty()) FindReserved();
+    }
     if (taken_.reserved.empty() && taken_.tickets.empty()) return std::nullopt;
     // Other uses than the number of permits differ in the queue, too.
     if (context_.options.permits) {
@@ -112,6 +115,18 @@ class Reserver {
   }
 
  private:
+  /// --any: whether an earlier run with our ID is in one of the queues.
+  bool IsAfterAnother() {
+    if (taken_.tickets.empty()) return false;
+    const auto& wanted = context_.options.locks;
+    return std::any_of(wanted.begin(), wanted.end(), [&](const cli::WantedLock& one) {
+      const lock::LockName lock = context_.NameOf(one);
+      return Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
+        return lock::HasEarlierPool(calls, lock, context_.options.reserve, taken_.tickets.front());
+      });
+    });
+  }
+
   /// Finds the reservations for our ID: of each LOCK, or of the first that has one (--any). Ends
   /// the run with --resume if one that is needed is missing.
   void FindReserved() {
@@ -151,7 +166,8 @@ class Reserver {
   std::string MissingChroot() {
     const std::string& chroot = context_.options.server.servers.chroot;
     if (chroot.empty()) return "";
-    const bool is_missing = Ask(DisplayPathOf(taken_), Signals::kEnd, [&](lock::Calls& calls) {
+    const std::string locks = DisplayPaths(context_.options.locks);
+    const bool is_missing = Ask(locks, Signals::kEnd, [&](lock::Calls& calls) {
       return calls.Repeat([&] { return calls.Get(chroot).error == zookeeper::Error::kNoNode; });
     });
     return is_missing ? fmt::format(cli::message::kMissingChroot, cli::Printable(chroot)) : "";
@@ -196,8 +212,11 @@ class Reserver {
         context_.ServeUntil(source, kNever, is_over);
       }
       if (signal) {
+        const bool is_looking = !session_driver_.session().lease().newest_sent();
         const auto unconfirmed = CloseSession();
-        const auto end = cli::InterruptedEnd(locks, *signal, unconfirmed);
+        const auto end = is_looking
+                             ? cli::InterruptedLooking(locks, *signal, session_driver_.Tried())
+                             : cli::InterruptedEnd(locks, *signal, unconfirmed);
         throw Exit(context_.End(locks, end, unconfirmed));
       }
       if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});

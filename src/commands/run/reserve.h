@@ -21,9 +21,9 @@ namespace zklock::commands {
 
 /// Makes reservations of the locks that were taken, unless they are reserved already, and closes
 /// the session. With --for, renews those that are. Returns the reservations, by LOCK; none if one
-/// of those that were found is gone or has ended, so that the LOCKs have to be queued for again.
-/// Throws Exit. Signals are not looked at meanwhile: they cannot undo the reservations.
-/// `contender_data`: as for AcquireTask.
+/// of those that were found is gone or has ended, or if it is an earlier run's turn (--any), so
+/// that the LOCKs have to be queued for again. Throws Exit. Signals are not looked at while
+/// reservations are made: they cannot undo them. `contender_data`: as for AcquireTask.
 ///
 /// With --any, a reservation of our ID in any of the LOCKs is used instead of what was taken. If
 /// nothing was taken and there is none, returns none and leaves the session open.
@@ -32,7 +32,7 @@ namespace zklock::commands {
     const std::function<std::string(const cli::WantedLock&)>& contender_data);
 
 /// For --resume: finds the reservations of all LOCKs, and closes the session. Returns them by LOCK.
-/// Throws Exit if one of the LOCKs is not reserved.
+/// Throws Exit if one of the LOCKs is not reserved; with --any, if none is.
 [[nodiscard]] std::vector<lock::Ticket> Resume(RunContext& context, SessionDriver& session_driver);
 
 /// The command has ended: reports the reservations that ended before it. Nothing depends on the

@@ -53,6 +53,11 @@ bool Acquire::IsFarFromTurn() const {
 
 bool Acquire::HasDecided() const { return attempt_.IsOver() || attempt_.has_decided; }
 
+bool Acquire::HasRivalFor(const std::string& lock) const {
+  const auto& rivals = attempt_.rivals;
+  return !attempt_.IsOver() && std::find(rivals.begin(), rivals.end(), lock) != rivals.end();
+}
+
 const Ticket* Acquire::contender() const {
   const std::optional<Ticket>& ticket = attempt_.contender.ticket();
   return ticket ? &*ticket : nullptr;
@@ -65,6 +70,9 @@ void Acquire::OnConnected(bool fresh) {
     return attempt_.Finish(Unusable{Unusable::Why::kShortSessions});
   }
   fresh ? join_.Begin() : join_.Rejoin();
+  // It is proven again and does not wait, but may be asked to leave.
+  const auto& given = attempt_.request.given;
+  if (given && given->known && attempt_.contender.ticket()) proof_.WatchOwn();
 }
 
 void Acquire::OnDisconnected() {

@@ -59,8 +59,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   /// The queue has been judged, and the LOCK can be used; or it is over.
   [[nodiscard]] bool HasDecided() const;
   /// With --reserve: as far as the queue was read, another run with our ID that takes one of
-  /// several LOCKs is before us. It may reserve any of them.
-  [[nodiscard]] bool HasRival() const { return !attempt_.IsOver() && attempt_.has_rival; }
+  /// several LOCKs is before us. It may reserve `lock` or another.
+  [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
   /// Our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;
   /// When the wait is over; kNever before the queue has been joined, or without a `wait`.

@@ -86,7 +86,7 @@ bool Attempt::ExistsOrFinish(const zookeeper::Reply& reply) {
 }
 
 bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
-  has_rival = found.has_pool;
+  rivals = found.pooled;
   if (!found.IsInForce() || HasEnded(*found.reserved)) return false;
   // Other LOCKs may have to be waited for yet.
   if (const auto& ticket = contender.ticket()) {

@@ -66,11 +66,12 @@ void ReservationSearch::Take(Found one, const GetReply& reply, Found& found) {
     others_.insert(one.name);
     return;
   }
-  const bool has_pool = found.has_pool || (data && !data->any.empty());
+  std::vector<std::string> pooled = std::move(found.pooled);
+  if (data) pooled.insert(pooled.end(), data->any.begin(), data->any.end());
   if (found.name.empty() || (one.IsInForce() && !found.IsInForce())) {
     found = std::move(one);
   }
-  found.has_pool = has_pool;
+  found.pooled = std::move(pooled);
 }
 
 }  // namespace zklock::lock

@@ -27,8 +27,8 @@ class ReservationSearch {
     /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
     /// reservation further back.
     bool holds = false;
-    /// A contender with our ID waits here and in other LOCKs, of which it takes any (--any).
-    bool has_pool = false;
+    /// For each contender with our ID that takes any of several LOCKs (--any): the others.
+    std::vector<std::string> pooled{};
 
     [[nodiscard]] bool IsInForce() const { return reserved && holds; }
   };

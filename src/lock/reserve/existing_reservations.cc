@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lock/acquire/permit_number.h"
+#include "lock/data/contender_data.h"
 #include "lock/data/reserved.h"
 #include "lock/survey/holders.h"
 #include "protocol/lock_path.h"
@@ -76,6 +77,27 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
     if (!now) return std::nullopt;
     before = now;
   }
+}
+
+bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id, const Ticket& own) {
+  return calls.Repeat([&] {
+    const zookeeper::ListReply list = calls.List(lock.path);
+    if (list.error == Error::kNoNode) return false;
+    if (list.error != Error::kNone) {
+      throw OperationFailed(list.error, "list", lock.display_path(), "READ", lock.display_path());
+    }
+    std::vector<std::string> paths;
+    for (const protocol::ContenderNameView& one : protocol::Contenders(list.children)) {
+      if (one.reserves()) paths.push_back(protocol::ChildPath(lock.path, one.full));
+    }
+    const auto read = calls.GetAll(paths);
+    return std::any_of(read.begin(), read.end(), [&](const zookeeper::GetReply& one) {
+      const auto data = one.error == Error::kNone ? ParseContenderData(one.data) : std::nullopt;
+      return data && one.stat.ephemeral_owner != 0 && one.stat.created_zxid < own.token &&
+             data->reserve == id &&
+             std::find(data->any.begin(), data->any.end(), own.lock.path) != data->any.end();
+    });
+  });
 }
 
 std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,

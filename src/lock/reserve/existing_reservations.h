@@ -19,6 +19,11 @@ namespace zklock::lock {
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
+/// Whether a run with our `id` that takes `own`'s LOCK or another of several, and whose contenders
+/// are older, is in the queue of `lock`. Throws OperationFailed.
+[[nodiscard]] bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id,
+                                  const Ticket& own);
+
 /// Why a run in `mode`, with --permits if `permits`, cannot use that reservation: it was made for
 /// another use of the LOCK, whose users disagree then. None if it can. Throws OperationFailed.
 [[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,

@@ -296,14 +296,11 @@ bool AcquireAny::MayTake() const {
 /// hold none while we wait for it: a run that needs both would make that a deadlock. True if it is
 /// so, or not known yet.
 bool AcquireAny::YieldToRival(std::size_t granted) {
-  const auto rivals = [this] {
-    std::vector<std::size_t> found;
-    for (const std::size_t index : Open()) {
-      const auto& acquire = queues_[index].acquire;
-      if (acquire && acquire->HasRival()) found.push_back(index);
-    }
-    return found;
-  }();
+  std::vector<std::size_t> rivals = Open();
+  std::erase_if(rivals, [&](std::size_t index) {
+    const auto& acquire = queues_[index].acquire;
+    return !acquire || !acquire->HasRivalFor(requests_[granted].lock.path);
+  });
   if (rivals.empty()) return false;
   if (std::exchange(listed_for_, granted) == granted) {
     Leave(granted);

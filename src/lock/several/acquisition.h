@@ -34,6 +34,8 @@ class Acquisition : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] virtual std::vector<ReservedLock> reserved() const = 0;
   /// Contenders that are of no use any more, to be deleted.
   [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
+  /// --any: a queue has been left, and what happens there is not known.
+  [[nodiscard]] virtual bool has_left() const { return false; }
   /// When the wait is over; kNever before the first queue has been joined, or without one.
   [[nodiscard]] virtual TimePoint wait_end() const = 0;
   /// The LOCK that is being acquired, or was when it ended.

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "cli/messages/provocation.h"
 #include "cli/zklock.h"
@@ -14,12 +15,14 @@
 namespace zklock::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// `zklock exclusive MORE LOCK -- sh -c SCRIPT`, at a server that knows no session again.
 struct Forgetful {
   Forgetful() { proxy.ForgetSessions(); }
 
   [[nodiscard]] Child Start(const Words& more, const std::string& script) const {
-    const Words words = Words{"exclusive", "--session-timeout", "4s"} + more;
+    const Words words = Words{"exclusive", "--session-timeout", "6s"} + more;
     ChildOptions options = ZklockAt(proxy.address(), words + Words{lock, "--", "sh", "-c", script});
     options.keep_stdin = true;
     return Child::Start(std::move(options));
@@ -60,9 +63,11 @@ TEST_CASE("where sessions are not known again, a lock whose zklock was killed ex
   const pid_t command = std::stoi(holder.ReadLine());
   holder.Signal(SIGKILL);
   CHECK(holder.Wait() == Killed(SIGKILL));
-  // The guard cannot close the session: the lock stays held until it expires.
   server.proxy.WaitForConnections(2);
   CHECK_FALSE(IsAlive(command));
+  // The guard has closed another session within that time.
+  std::this_thread::sleep_for(1s);
+  CHECK(Tree().Children(server.lock).size() == 1);
   Tree().WaitForChildren(server.lock, 0);
 }
 

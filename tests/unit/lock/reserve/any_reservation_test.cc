@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lock/reserve/existing_reservations.h"
 #include "unit/lock/reserver.h"
 
 // --any --reserve: one of several LOCKs is reserved.
@@ -140,6 +141,36 @@ TEST_CASE("Any: a run that needs all its LOCKs is no rival of a pool with the sa
   REQUIRE(set.Waits());
   const JoinedReserver pool(world, "ci", kPool);
   CHECK(pool.HasReserved());
+}
+
+TEST_CASE("Any: a pool with the same ID that may not take the LOCK is no rival") {
+  PoolWorld world;
+  world.Occupy("/b");
+  world.Occupy("/c");
+  const JoinedReserver first(world, "ci", {.locks = {"/b", "/c"}, .any = true});
+  REQUIRE(first.Waits());
+  const JoinedReserver second(world, "ci", kPool);
+  REQUIRE(second.HasReserved());
+  CHECK(second.made().front().lock.path == "/a");
+}
+
+TEST_CASE("Any: an earlier pool in a queue that was left is found, and a later one is not") {
+  PoolWorld world;
+  for (const std::string& lock : kPool.locks) world.Occupy(lock);
+  JoinedReserver first(world, "ci", kPool);
+  JoinedReserver second(world, "ci", kPool);
+  const auto is_after_another = [&](JoinedReserver& one) {
+    Ticket own{.lock = {"/a", ""}};
+    for (const auto& [path, node] : world.servers.nodes) {
+      if (node.owner == one.store.session_id()) own.token = node.czxid;
+    }
+    one.set.reset();
+    return RunCalls(one.store, world.clock, [&](Calls& calls) {
+      return HasEarlierPool(calls, {"/b", ""}, "ci", own);
+    });
+  };
+  CHECK(is_after_another(second));
+  CHECK_FALSE(is_after_another(first));
 }
 
 TEST_CASE(
