@@ -1,13 +1,21 @@
 # Runs after a test program is linked: writes one add_test() for each of its cases to OUTPUT.
 # Catch2's own catch_discover_tests() splits a name at each ';', and properties that are lists too.
 #
-#   cmake -D PROGRAM=... -D SUITE=... -D PROPERTIES_FILE=... -D OUTPUT=... -P DiscoverTests.cmake
+#   cmake -D PROGRAM=... -D SUITE=... -D PROPERTIES_FILE=... -D OUTPUT=...
+#         -D LIST_OPTIONS=... -D RUN_OPTIONS=... -D EMULATOR=... -P DiscoverTests.cmake
+#
+# The options differ between Catch2's versions. EMULATOR runs a program for another processor, or is empty.
 
-# The exit status is the number of tests.
-execute_process(COMMAND ${PROGRAM} --list-test-names-only OUTPUT_VARIABLE names
+separate_arguments(list_options UNIX_COMMAND "${LIST_OPTIONS}")
+# The exit status is the number of tests, or 0.
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} ${list_options} OUTPUT_VARIABLE names
                 RESULT_VARIABLE count)
-if(NOT count MATCHES "^[0-9]+$" OR count EQUAL 0)
+if(NOT count MATCHES "^[0-9]+$" OR names STREQUAL "")
   message(FATAL_ERROR "${PROGRAM} does not list its tests: ${count}")
+endif()
+set(emulator "")
+if(EMULATOR)
+  string(REPLACE ";" "]==] [==[" emulator "[==[${EMULATOR}]==] ")
 endif()
 file(READ ${PROPERTIES_FILE} properties)
 
@@ -34,9 +42,8 @@ foreach(name IN LISTS names)
   string(REGEX REPLACE "^-" "\\\\-" filter "${filter}")
   string(REPLACE ${opening} "[" name "${name}")
   string(REPLACE ${closing} "]" name "${name}")
-  # NoTests: a name that matches no case fails instead of passing without a test.
-  string(APPEND script "add_test([==[${SUITE}:${name}]==] [==[${PROGRAM}]==] [==[${filter}]==]"
-         " -w NoTests)\n"
+  string(APPEND script "add_test([==[${SUITE}:${name}]==] ${emulator}[==[${PROGRAM}]==] [==[${filter}]==]"
+         " ${RUN_OPTIONS})\n"
          "set_tests_properties([==[${SUITE}:${name}]==] PROPERTIES ${properties})\n")
 endforeach()
 file(WRITE ${OUTPUT} "${script}")
