@@ -10,8 +10,9 @@ namespace detail {
 template FMT_API auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);
-template FMT_API void vformat_to(buffer<char>&, string_view,
-                                 basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+// fmt 9 and 10 name the type of the arguments differently.
+template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<format_context>,
+                                 locale_ref);
 
 }  // namespace detail
 FMT_END_NAMESPACE
