@@ -66,6 +66,12 @@ add_custom_command(OUTPUT ${compressed} DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/gene
 set_property(GLOBAL APPEND PROPERTY zklock_compressed ${compressed})
 install(FILES ${compressed} DESTINATION ${transport_doc} COMPONENT transport)
 
+foreach(package IN ITEMS zklock zklock-transport)
+  string(REPLACE zklock- "" component ${package})
+  install(FILES packaging/lintian/${package} COMPONENT ${component}
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides)
+endforeach()
+
 get_property(compressed GLOBAL PROPERTY zklock_compressed)
 add_custom_target(compressed ALL DEPENDS ${compressed})
 
@@ -73,6 +79,7 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_PACKAGE_VENDOR "The zklock authors")
 set(CPACK_PACKAGE_CONTACT "The zklock authors <zklock@users.noreply.github.com>")
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -105,4 +112,31 @@ releases the lock when the command has ended. If it can no longer prove that
 it holds the lock, the command is dead before the servers can give the lock
 away.")
 set(CPACK_STRIP_FILES OFF) # the linker strips it
+
+# An .rpm of zklock alone: systems with rpm(8) have another version of Cyrus SASL's library, for which
+# zklock-transport has to be built there. Reproducible, as the .deb is by itself.
+set(CPACK_RPM_COMPONENT_INSTALL ON)
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_ZKLOCK_PACKAGE_NAME zklock)
+set(CPACK_RPM_PACKAGE_RELEASE 1)
+set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
+set(CPACK_RPM_PACKAGE_SUMMARY "Run a command while it holds a lock in ZooKeeper")
+string(FIND "${CPACK_DEBIAN_ZKLOCK_DESCRIPTION}" "\n" summary_length)
+string(SUBSTRING "${CPACK_DEBIAN_ZKLOCK_DESCRIPTION}" ${summary_length} -1 CPACK_RPM_PACKAGE_DESCRIPTION)
+string(STRIP "${CPACK_RPM_PACKAGE_DESCRIPTION}" CPACK_RPM_PACKAGE_DESCRIPTION)
+set(CPACK_RPM_SPEC_MORE_DEFINE
+"%define _buildhost localhost
+%define use_source_date_epoch_as_buildtime 1
+%define clamp_mtime_to_source_date_epoch 1
+%define _build_id_links none
+%define __os_install_post %{nil}")
+set(directories bash-completion bash-completion/completions fish fish/vendor_completions.d
+    zsh zsh/site-functions doc man man/man1 man/man5 man/man7 man/man8)
+list(TRANSFORM directories PREPEND /usr/share/)
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION ${directories})
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/RpmFiles.cmake)
+if(CMAKE_CROSSCOMPILING)
+  string(REGEX REPLACE "-.*" "" CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_LIBRARY_ARCHITECTURE})
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${ZKLOCK_DEBIAN_ARCHITECTURE})
+endif()
 include(CPack)
