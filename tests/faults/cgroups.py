@@ -9,7 +9,7 @@ import time
 NOBODY = 65534
 
 
-def _own_directory():
+def own_directory():
     """The directory of this process's cgroup, or None."""
     with open("/proc/self/cgroup") as file:
         own = next((line[3:].rstrip("\n") for line in file if line.startswith("0::")), None)
@@ -30,7 +30,7 @@ class Cgroups:
         if os.geteuid() != 0:
             return
         try:
-            self._parent = _own_directory()
+            self._parent = own_directory()
             root = f"{self._parent}/torture-{time.time_ns()}"
             os.mkdir(root)
             os.setxattr(root, "user.delegate", b"1")

@@ -8,6 +8,7 @@ import random
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -39,10 +40,24 @@ class Reaper:
     def spawn(self, command, callback, **options):
         """Starts a process and returns its Popen; calls `callback(status)` once it has ended."""
         with self._lock:  # so that it is not reaped before it is known
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True,
-                                       **options)
+            process = subprocess.Popen(command, start_new_session=True,
+                                       **{"stdin": subprocess.DEVNULL, **options})
             self._callbacks[process.pid] = (process, callback)
             return process
+
+    def run(self, command, **options):
+        """Runs a process until it has ended. Returns its status and standard output. Where a reaper runs,
+        subprocess.run() would lose the status to it."""
+        statuses, ended = [], threading.Event()
+
+        def callback(status):
+            statuses.append(status)
+            ended.set()
+        with tempfile.TemporaryFile() as output:
+            self.spawn(command, callback, stdout=output, stderr=subprocess.DEVNULL, **options)
+            ended.wait()
+            output.seek(0)
+            return statuses[0], output.read().decode()
 
     def later(self, seconds, callback):
         with self._lock:
