@@ -27,3 +27,12 @@ add_test(NAME faults:checker
          WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
 set_tests_properties(faults:checker PROPERTIES LABELS faults ENVIRONMENT
                      ZKLOCK_RECORDER=$<TARGET_FILE:torture_recorder>)
+
+# What scripts/compare needs besides zklock.
+add_executable(compare_job tests/compare/job.c)
+target_link_libraries(compare_job PRIVATE zklock_flags)
+add_test(NAME faults:compare
+         COMMAND ${ZKLOCK_PYTHON} -B -m unittest discover -s tests/compare -p "*_test.py"
+         WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+set_tests_properties(faults:compare PROPERTIES LABELS faults ENVIRONMENT
+                     ZKLOCK_COMPARE_JOB=$<TARGET_FILE:compare_job>)
