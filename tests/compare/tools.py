@@ -175,7 +175,7 @@ class Sanlock(Tool):
     def span(self):
         # A host is dead when it has not renewed its lease for 8 times the I/O timeout, and its watchdog has
         # had 60 seconds to fire. The others see the last renewal late.
-        return 8 * self._io_timeout + 60 + 20
+        return 8 * self._io_timeout + 60 + 14
 
     def start(self):
         with open(self._leases, "wb") as file:
@@ -216,7 +216,7 @@ class Sanlock(Tool):
         os.makedirs(f"{self.directory}/{host}", exist_ok=True)
         command = self.site.on_host(host, [
             "setpriv", "--pdeathsig", "KILL", "sanlock", "daemon", "-D", "-w", "0", "-h", "0",
-            "-o", str(self._io_timeout), "-U", "root", "-G", "root", "-e", host])
+            "-U", "root", "-G", "root", "-e", host])
 
         def gone(_):
             if self._daemons.get(host) == process.pid:
@@ -238,7 +238,8 @@ class Sanlock(Tool):
 
     def _join(self, host):
         number = self.site.hosts.index(host) + 1
-        self._client(host, "add_lockspace", "-s", f"LS:{number}:{self._leases}:0")
+        self._client(host, "add_lockspace", "-s", f"LS:{number}:{self._leases}:0",
+                     "-o", str(self._io_timeout))
 
     def run(self, host, job):
         return ["sanlock", "client", "command", "-r", f"LS:R:{self._leases}:{1 << 20}", "-c", *job]
