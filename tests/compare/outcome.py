@@ -193,8 +193,9 @@ def picture(outcomes, seed):
                        f' fill="{colour}"/><text x="{x + _COLUMN // 2}" y="{y + 16}"'
                        f' text-anchor="middle"{weight}>'
                        f'{f"{overlapping} / {lost}" if made else "–"}</text>')
+    watchdog = " sanlock requires its watchdog." if any(one.word == "sanlock" for one in outcomes) else ""
     out.append(f'<text x="12" y="{height - 12}" fill="#555555">–: the fault does not exist for the tool,'
-               ' or cannot be made.</text>')
+               f' or cannot be made.{watchdog}</text>')
     return "\n".join([*out, "</svg>\n"])
 
 
