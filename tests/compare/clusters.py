@@ -9,7 +9,6 @@ import shutil
 import signal
 import time
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
@@ -123,22 +122,10 @@ class ZooKeeper:
         for server in self.servers:
             server.set_clock(days)
 
-    @contextlib.contextmanager
-    def _client(self, without):
-        """A client of the other servers."""
-        client = KazooClient(",".join(f"{one.address[0]}:{self.client_port}" for one in self.servers
-                                      if one is not without), timeout=10)
-        client.start(timeout=60)
-        try:
-            yield client
-        finally:
-            client.stop()
-            client.close()
-
     def _reconfigure(self, server, **changes):
         changes = {"joining": None, "leaving": None, "new_members": None, **changes}
         deadline = time.monotonic() + 90
-        with self._client(server) as client:
+        with self._ensemble.client(server) as client:
             while True:
                 try:
                     client.reconfig_async(**changes, from_config=-1).get(timeout=30)
@@ -164,7 +151,8 @@ class ZooKeeper:
 
     def use_up(self, server):
         """Writes until the server stops serving, or has needed more of its disk than it had reserved."""
-        with contextlib.suppress(KazooException, KazooTimeoutError), self._client(server) as client:
+        with (contextlib.suppress(KazooException, KazooTimeoutError),
+              self._ensemble.client(server) as client):
             path = client.create_async("/compare-filler-", sequence=True).get(timeout=5)
             for _ in range(_ENOUGH_FOR_ZOOKEEPER // _PIECE):
                 client.set_async(path, bytes(_PIECE)).get(timeout=5)

@@ -23,7 +23,7 @@ import histories
 import outcome
 import torture
 import updates
-from cgroups import own_directory
+from cgroups import own_directory, remove_tree
 from crowd import Reaper
 from injections import KINDS, Faults
 from network import Links
@@ -76,15 +76,7 @@ class _HostCgroups:
             file.write(str(int(frozen)))
 
     def remove(self):
-        with open(f"{self._root}/cgroup.kill", "w") as file:
-            file.write("1")
-        for path, _, _ in sorted(os.walk(self._root), reverse=True):
-            for _ in range(100):
-                try:
-                    os.rmdir(path)
-                    break
-                except OSError:
-                    time.sleep(0.02)
+        remove_tree(self._root)
 
 
 def _make_cgroups(hosts):

@@ -22,6 +22,20 @@ def own_directory():
     return None
 
 
+def remove_tree(root):
+    """Kills all processes in a cgroup and those below it, and removes them."""
+    with open(f"{root}/cgroup.kill", "w") as file:
+        file.write("1")
+    for path, _, _ in sorted(os.walk(root), reverse=True):
+        for _ in range(100):
+            try:
+                os.rmdir(path)
+                break
+            except OSError:
+                time.sleep(0.02)
+
+
+
 class Cgroups:
     def __init__(self, directory, recorder):
         """`directory`: for programs; everybody may enter it."""
@@ -78,12 +92,4 @@ class Cgroups:
         if self.root is None:
             return
         self._enter(self._parent)
-        with open(f"{self.root}/cgroup.kill", "w") as file:
-            file.write("1")
-        for path, _, _ in sorted(os.walk(self.root), reverse=True):
-            for _ in range(100):
-                try:
-                    os.rmdir(path)
-                    break
-                except OSError:
-                    time.sleep(0.02)
+        remove_tree(self.root)

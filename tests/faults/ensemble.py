@@ -203,10 +203,10 @@ class Ensemble:
         return True
 
     @contextlib.contextmanager
-    def client(self):
-        """A client of another program."""
+    def client(self, without=None):
+        """A client of another program, of all servers or of all but one."""
         hosts = ",".join(f"{address}:{port}" for address, port in
-                         (server.address for server in self.servers))
+                         (server.address for server in self.servers if server is not without))
         client = KazooClient(hosts=hosts, timeout=10)
         client.start(timeout=30)
         try:
