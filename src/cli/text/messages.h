@@ -128,7 +128,7 @@ inline constexpr char kNoReservationId[] =
 inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
 inline constexpr char kReserveDialect[] = "{} does not work with --dialect simple";
 inline constexpr char kReserveAnyWaits[] =
-    "--any with --reserve has to queue: use --wait instead of --nonblock";
+    "--any with --reserve has to queue: use --wait with a DURATION above 0";
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
 inline constexpr char kConflictUnseen[] =
     "--conflict-exit-code 0 needs a command: without one, only the status shows whether the lock "
