@@ -261,7 +261,7 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
   if (is_permit) command.permits = 2;
   const auto until =
       reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
-  reservations_[change.path] = {lock,  reserved->reservation.id, until, txn.session,
+  reservations_[change.path] = {lock,  reserved->reservation.id, until, txn.session, false,
                                 false, Begin(std::move(command))};
   world->Count("reservations made");
 }
@@ -295,6 +295,7 @@ void Checks::OnRenewed(const Change& change) {
   if (reserved->until->count() < *reservation.until_ms) {
     throw Violation(change.path + " is cut short");
   }
+  reservation.had_ended = reservation.had_ended || latest_ms_ >= *reservation.until_ms;
   reservation.until_ms = reserved->until->count();
   world->Count("reservations renewed");
 }

@@ -66,6 +66,8 @@ class Checks {
     std::optional<std::int64_t> until_ms;
     std::int64_t session;  ///< of its maker
     bool may_go = false;
+    /// It was renewed after its end: by a run that had asked for the time before, and was slow.
+    bool had_ended = false;
     std::shared_ptr<Command> held;
   };
   /// By path.
@@ -73,10 +75,10 @@ class Checks {
     return reservations_;
   }
   [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
-  /// It has an end, which is over by all servers' clocks.
+  /// It has an end, which is over by all servers' clocks, or was once.
   [[nodiscard]] bool MayHaveEnded(const std::string& path) const {
     const auto found = reservations_.find(path);
-    return found == reservations_.end() ||
+    return found == reservations_.end() || found->second.had_ended ||
            (found->second.until_ms && latest_ms_ >= *found->second.until_ms);
   }
   [[nodiscard]] bool HasEnded(const Reservation& reservation) const {
