@@ -173,7 +173,13 @@ class Client final : public zookeeper::StoreListener {
   void Sent(const zookeeper::NodeStat& stat) const {
     Sent(Big(static_cast<std::uint64_t>(stat.created_zxid), 8));
     Sent(Big(static_cast<std::uint64_t>(stat.ephemeral_owner), 8));
-    Sent(Big(static_cast<std::uint64_t>(stat.modified_ms), 8));
+    // A time that no server can mean is limited, so that two of them have a difference.
+    constexpr auto kLimit =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Duration::max()).count() / 2;
+    const std::int64_t modified = stat.modified_ms;
+    Require(modified >= -kLimit && modified <= kLimit, "any two times have a difference");
+    if (modified == -kLimit || modified == kLimit) return;
+    Sent(Big(static_cast<std::uint64_t>(modified), 8));
   }
 
   zookeeper::Store& store_;
