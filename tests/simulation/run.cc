@@ -209,7 +209,7 @@ class ZklockRun {
     tickets_ = acquire->tickets();
     reserved_ = acquire->reserved();
     passed_ = acquire->passed();
-    has_left_ = acquire->has_left();
+    may_be_reserved_ = acquire->MayBeReserved();
     return *failure;
   }
 
@@ -470,11 +470,11 @@ class ZklockRun {
       lock::Calls calls(session_, clock_, patience, Serving(process_));
       std::vector<lock::ReservedLock> made;
       try {
-        if (has_left_ && IsAfterAnother(calls)) {
+        if (may_be_reserved_ && IsAfterAnother(calls)) {
           Close(0);
           return "after another with its ID";
         }
-        if (has_left_ && IsReservedElsewhere(calls)) {
+        if (may_be_reserved_ && IsReservedElsewhere(calls)) {
           Close(0);
           return "found a reservation elsewhere";
         }
@@ -641,7 +641,7 @@ class ZklockRun {
   zookeeper::Session session_;
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;
-  bool has_left_ = false;  ///< Acquisition::has_left()
+  bool may_be_reserved_ = false;  ///< Acquisition::MayBeReserved()
   std::vector<lock::ReservedLock> reserved_;
   std::optional<lock::RunRecorder> recorder_;
 };

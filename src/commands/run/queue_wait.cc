@@ -177,7 +177,8 @@ WaitOutcome QueueWait::OutcomeOf(const lock::Acquisition& acquire) {
   const lock::AcquireOutcome& outcome = *acquire.outcome();
   if (std::holds_alternative<lock::Acquired>(outcome) ||
       std::holds_alternative<lock::ReservedLock>(outcome)) {
-    return TakenLocks{acquire.tickets(), acquire.passed(), acquire.reserved(), acquire.has_left()};
+    return TakenLocks{acquire.tickets(), acquire.passed(), acquire.reserved(),
+                      acquire.MayBeReserved()};
   }
   if (const auto* held = std::get_if<lock::HeldForUs>(&outcome)) {
     return KeeperFound{

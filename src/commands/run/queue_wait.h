@@ -24,7 +24,7 @@ struct TakenLocks {
   std::vector<lock::Ticket> tickets;
   std::vector<std::string> passed;             ///< contenders that are not needed, to be deleted
   std::vector<lock::ReservedLock> reserved{};  ///< those that the ID of --reserve has already
-  bool has_left = false;                       ///< Acquisition::has_left()
+  bool may_be_reserved = false;                ///< Acquisition::MayBeReserved()
 };
 /// A signal ended the wait.
 struct Interrupted {

@@ -67,9 +67,9 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
-    // Before the wait; and after it, if we have left a queue. An earlier run with our ID leaves all
-    // queues when it makes a reservation, so they are read before the reservations.
-    if (context_.options.any && (taken_.tickets.empty() || taken_.has_left)) {
+    // Before the wait; and after it, where that has not shown enough. An earlier run with our ID
+    // leaves all queues when it makes a reservation, so they are read before the reservations.
+    if (context_.options.any && (taken_.tickets.empty() || taken_.may_be_reserved)) {
       if (IsAfterAnother()) return std::nullopt;
       if (taken_.reserved.empty()) FindReserved();
     }

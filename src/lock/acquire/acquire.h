@@ -61,6 +61,10 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   /// With --reserve: as far as the queue was read, another run with our ID that takes one of
   /// several LOCKs is before us. It may reserve `lock` or another.
   [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
+  /// With --reserve: there is a reservation for our ID that was not used. It was read after the
+  /// list that shows another contender before it; or its end is over by the latest time that the
+  /// servers' clock may show.
+  [[nodiscard]] bool MayBeReserved() const { return attempt_.may_be_reserved; }
   /// Our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;
   /// When the wait is over; kNever before the queue has been joined, or without a `wait`.

@@ -87,7 +87,9 @@ bool Attempt::ExistsOrFinish(const zookeeper::Reply& reply) {
 
 bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
   rivals = found.pooled;
-  if (!found.IsInForce() || HasEnded(*found.reserved)) return false;
+  const bool is_usable = found.IsInForce() && !HasEnded(*found.reserved);
+  may_be_reserved = found.reserved && !is_usable;
+  if (!is_usable) return false;
   // Other LOCKs may have to be waited for yet.
   if (const auto& ticket = contender.ticket()) {
     store.Delete(ticket->path, zookeeper::kAnyVersion, [](const zookeeper::Reply&) {});

@@ -175,6 +175,7 @@ class Attempt {
   bool has_queued = false;                  ///< our contender has been in the queue
   bool has_decided = false;                 ///< by a list: LOCK can be used
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
+  bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
   bool is_first = false;                    ///< the observer knows that only the lease is missing
   std::optional<TimePoint> unserved_since;  ///< since when no server has done anything for us
   TimePoint answer_deadline = kNever;       ///< then the server is given up

@@ -67,6 +67,12 @@ std::vector<ReservedLock> AcquireAny::reserved() const {
   return found == nullptr ? std::vector<ReservedLock>() : std::vector<ReservedLock>{*found};
 }
 
+bool AcquireAny::MayBeReserved() const {
+  return std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
+    return queue.is_left || (queue.acquire && queue.acquire->MayBeReserved());
+  });
+}
+
 std::vector<std::string> AcquireAny::passed() const {
   std::vector<std::string> paths = left_;
   for (std::size_t i = 0; i < queues_.size(); ++i) {

@@ -48,7 +48,7 @@ class AcquireAny final : public Acquisition {
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override;
   [[nodiscard]] std::vector<std::string> passed() const override;
-  [[nodiscard]] bool has_left() const override { return Open().size() < queues_.size(); }
+  [[nodiscard]] bool MayBeReserved() const override;
   [[nodiscard]] TimePoint wait_end() const override;
   [[nodiscard]] const LockName& lock() const override { return requests_[decisive_].lock; }
   bool GiveUp(const std::string& contender) override;

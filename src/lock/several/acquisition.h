@@ -34,8 +34,9 @@ class Acquisition : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] virtual std::vector<ReservedLock> reserved() const = 0;
   /// Contenders that are of no use any more, to be deleted.
   [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
-  /// --any: a queue has been left, and what happens there is not known.
-  [[nodiscard]] virtual bool has_left() const { return false; }
+  /// --any --reserve: another of the LOCKs may be reserved for our ID, or be about to be: its queue
+  /// has been left, or it has a reservation that does not seem to hold, or seems to have ended.
+  [[nodiscard]] virtual bool MayBeReserved() const { return false; }
   /// When the wait is over; kNever before the first queue has been joined, or without one.
   [[nodiscard]] virtual TimePoint wait_end() const = 0;
   /// The LOCK that is being acquired, or was when it ended.

@@ -90,6 +90,7 @@ struct Reserver {
     outcome = *set->outcome();
     found = set->reserved();
     tickets = set->tickets();
+    may_be_reserved = set->MayBeReserved();
     const auto passed = is_any ? set->passed() : std::vector<std::string>();
     set.reset();
     if (id.empty() || tickets.empty()) return;
@@ -147,6 +148,7 @@ struct Reserver {
   std::optional<AcquireOutcome> outcome;
   std::vector<ReservedLock> found;
   std::vector<Ticket> tickets;
+  bool may_be_reserved = false;
 };
 
 /// One that has run until nothing was left to do.

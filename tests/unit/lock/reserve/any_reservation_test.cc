@@ -143,6 +143,20 @@ TEST_CASE("Any: a run that needs all its LOCKs is no rival of a pool with the sa
   CHECK(pool.HasReserved());
 }
 
+TEST_CASE("Any: a reservation that has ended by our clock alone is to be looked for again") {
+  PoolWorld world;
+  MakeReservation(world, "ci", {.locks = {"/c"}, .lasts = 2s});
+  const bool seems_over = GENERATE(false, true);
+  Reserver pool(world, "ci", kPool);
+  // The servers' clock may show as much as ours since the create was sent.
+  pool.store.Before("list /c", [&] {
+    if (seems_over) world.clock.Set(world.clock.Now() + 3s);
+  });
+  pool.Run();
+  CHECK(pool.HasFound() != seems_over);
+  CHECK(pool.may_be_reserved == seems_over);
+}
+
 TEST_CASE("Any: a pool with the same ID that may not take the LOCK is no rival") {
   PoolWorld world;
   world.Occupy("/b");
