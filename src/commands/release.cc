@@ -64,7 +64,11 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
       return false;
     case Target::kContender:
       // While it passes through a semaphore's turnstile it has two names.
-      return contender.name == options.contender || contender.turnstile_name == options.contender;
+      // With --take it has several for all its time.
+      return contender.name == options.contender || contender.turnstile_name == options.contender ||
+             std::any_of(contender.more.begin(), contender.more.end(), [&](const auto& path) {
+               return protocol::BaseOf(path) == options.contender;
+             });
     case Target::kPosition:
       return contender.position == options.position;
     case Target::kHost:

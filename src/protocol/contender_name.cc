@@ -211,6 +211,11 @@ bool ContenderNameView::reserves() const {
   return words.ends_with(kReserve) && program() == Program::kZklock;
 }
 
+std::string_view ContenderNameView::run() const {
+  const bool is_our_permit = mark == Mark::kPermit && program() == Program::kZklock;
+  return is_our_permit ? before_mark : full;
+}
+
 ContenderName ContenderNameView::ToName() const {
   return {std::string(full), number, mark, program(), supersedes(), reserves()};
 }

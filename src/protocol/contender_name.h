@@ -74,6 +74,8 @@ struct ContenderNameView {
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
   [[nodiscard]] bool reserves() const;
+  /// The same for all permits of one zklock run (--take), and for no other contender.
+  [[nodiscard]] std::string_view run() const;
   [[nodiscard]] ContenderName ToName() const;
 };
 

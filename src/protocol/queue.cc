@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -125,13 +126,42 @@ Decision Decide(const Contenders& contenders, std::string_view own_name) {
   return WaitFor{std::string(predecessor->full)};
 }
 
+Contenders RunsOf(const Contenders& permits) {
+  std::map<std::string_view, const ContenderNameView*> firsts;
+  for (const ContenderNameView& one : permits) {
+    const auto first = firsts.try_emplace(one.run(), &one).first;
+    if (IsBefore(one, *first->second)) first->second = &one;
+  }
+  std::vector<std::string_view> names;
+  for (const ContenderNameView& one : permits) {
+    if (firsts.at(one.run()) == &one) names.push_back(one.full);
+  }
+  return names;
+}
+
+std::vector<std::string> PermitsOfRun(const Contenders& permits, std::string_view one) {
+  const auto own = ViewContenderName(one);
+  std::vector<ContenderNameView> found;
+  for (const ContenderNameView& other : permits) {
+    if (own && other.run() == own->run()) found.push_back(other);
+  }
+  std::sort(found.begin(), found.end(), IsBefore);
+  std::vector<std::string> names;
+  names.reserve(found.size());
+  for (const ContenderNameView& other : found) names.emplace_back(other.full);
+  return names;
+}
+
 Decision DecidePermit(const Contenders& permits, std::string_view own_name, std::size_t limit) {
   const ContenderNameView* const own = permits.Find(own_name);
   if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
   if (permits.size() <= limit) return MayHold{};
-  const ContenderNameView* const first =
-      FirstOf(permits, [own](const ContenderNameView& other) { return &other != own; });
+  const ContenderNameView* first = FirstOf(
+      permits, [run = own->run()](const ContenderNameView& other) { return other.run() != run; });
+  if (first == nullptr) {  // the rest is from a create whose reply was lost
+    first = FirstOf(permits, [own](const ContenderNameView& other) { return &other != own; });
+  }
   return WaitFor{std::string(first->full)};
 }
 

@@ -77,9 +77,17 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
-/// The rule of a semaphore, for a contender that has created its permit: it holds if there are no
+/// The first of each run among `permits`, in the order of the list: a run may take several permits,
+/// which are created and deleted together (--take).
+[[nodiscard]] Contenders RunsOf(const Contenders& permits);
+/// Those of `permits` that belong to the run of `one`, in queue order: `one` alone if it is no
+/// permit of zklock.
+[[nodiscard]] std::vector<std::string> PermitsOfRun(const Contenders& permits,
+                                                    std::string_view one);
+
+/// The rule of a semaphore, for a contender that has created its permits: it holds if there are no
 /// more than `limit` permits, its own included. Otherwise it waits for the first of the others, but
-/// the end of any other will do. `limit` is at least one.
+/// the end of any other may do. `own_name` is its first. `limit` is at least one.
 [[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
                                     std::size_t limit);
 

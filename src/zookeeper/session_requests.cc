@@ -26,7 +26,7 @@ constexpr std::int32_t kMostSkipped = 500;
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
-// Of CreateAll(), for each contender.
+// Of CreateAll(), for each contender; one without a scratch znode.
 constexpr std::size_t kStepsOfCreate = 4;
 // The number in the name of a sequential znode, which may be negative, and the null character.
 constexpr std::size_t kNumberSpace = 12;
@@ -208,8 +208,9 @@ struct SessionRequests::Pending {
           request.results.begin(), request.results.end(),
           [](const auto& one) { return one.err != ZOK && one.err != ZRUNTIMEINCONSISTENCY; });
       const auto before = static_cast<std::size_t>(failed - request.results.begin());
-      reply.failed = std::min(before / kStepsOfCreate, request.created.size() - 1);
-      reply.may_not_delete = before % kStepsOfCreate == kStepsOfCreate - 1;
+      const std::size_t steps = request.operations.size() / request.created.size();
+      reply.failed = std::min(before / steps, request.created.size() - 1);
+      reply.may_not_delete = steps > 1 && before % steps == steps - 1;
     }
     Complete(data, result, std::move(reply));
   }
@@ -438,7 +439,7 @@ void SessionRequests::CreateAll(const std::vector<NewContender>& contenders,
     pending->created.emplace_back(pending->paths[pending->paths.size() - 2].size() + kNumberSpace,
                                   '\0');
   }
-  pending->SetOperations(contenders.size() * kStepsOfCreate);
+  pending->SetOperations(contenders.size() * (scratch.empty() ? 1 : kStepsOfCreate));
   zoo_op_t* operation = pending->operations.data();
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const char* const path = pending->paths[2 * i].c_str();
@@ -448,6 +449,7 @@ void SessionRequests::CreateAll(const std::vector<NewContender>& contenders,
     zoo_create_op_init(operation++, path, data.data(), static_cast<int>(data.size()),
                        ToAclVector(access_.acl), ZOO_EPHEMERAL_SEQUENTIAL, created.data(),
                        static_cast<int>(created.size()));
+    if (scratch.empty()) continue;
     // As in Stamp(). All znodes of one transaction have the same metadata.
     zoo_create_op_init(operation++, other, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, nullptr, 0);
     zoo_set_op_init(operation++, other, "", 0, -1, &pending->stat);
@@ -531,13 +533,18 @@ void SessionRequests::Write(const std::vector<DataWrite>& writes, Done<Reply> do
   Request(std::move(pending));
 }
 
-void SessionRequests::WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+void SessionRequests::WriteAndDelete(const std::vector<DataWrite>& writes,
+                                     const std::vector<std::string>& gone,
                                      std::int32_t gone_version, Done<Reply> done) {
   auto pending = std::make_unique<Pending>("WriteAndDelete", "", std::move(done));
-  pending->SetWrites(writes, 1);
+  pending->SetWrites(writes, gone.size());
   pending->releases = true;
-  pending->paths.push_back(gone);
-  zoo_delete_op_init(&pending->operations.back(), pending->paths.back().c_str(), gone_version);
+  pending->paths.insert(pending->paths.end(), gone.begin(), gone.end());
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    const std::size_t at = writes.size() + i;
+    zoo_delete_op_init(&pending->operations[at], pending->paths[at].c_str(),
+                       i == 0 ? gone_version : kAnyVersion);
+  }
   Request(std::move(pending));
 }
 

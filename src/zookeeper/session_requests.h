@@ -39,7 +39,7 @@ class SessionRequests : public Store {
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            Done<SetReply> done) override;
   void Write(const std::vector<DataWrite>& writes, Done<Reply> done) override;
-  void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+  void WriteAndDelete(const std::vector<DataWrite>& writes, const std::vector<std::string>& gone,
                       std::int32_t gone_version, Done<Reply> done) override;
   void MakePersistent(const std::vector<Conversion>& conversions,
                       const std::vector<std::string>& checked,

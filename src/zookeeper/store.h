@@ -185,9 +185,10 @@ class Store {
 
   virtual void Create(const std::string& path, const std::string& data, NodeKind kind,
                       Done<CreateReply> done) = 0;
-  /// One transaction, done as a whole or not at all: creates all `contenders`, whose parents
-  /// differ. Fails with kNoAuth unless all of them could be deleted as well. Each parent has a
-  /// znode `scratch` meanwhile, which nobody sees.
+  /// One transaction, done as a whole or not at all: creates all `contenders`. With `scratch`,
+  /// their parents differ, and it fails with kNoAuth unless all of them could be deleted as well:
+  /// each parent has a znode of this name meanwhile, which nobody sees. If it is empty, the answer
+  /// has no metadata.
   virtual void CreateAll(const std::vector<NewContender>& contenders, const std::string& scratch,
                          Done<CreateAllReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
@@ -204,11 +205,12 @@ class Store {
   /// One transaction, done as a whole or not at all: does all `writes`, if the data of each still
   /// has its version.
   virtual void Write(const std::vector<DataWrite>& writes, Done<Reply> done) = 0;
-  /// One transaction, done as a whole or not at all: does all `writes` and deletes the znode
-  /// `gone`, if the data of each still has its version. Sent together with the next request, the
-  /// close of the session.
-  virtual void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
-                              std::int32_t gone_version, Done<Reply> done) = 0;
+  /// One transaction, done as a whole or not at all: does all `writes` and deletes
+  /// the znodes `gone`, of which `gone_version` is the version of the first, if the data of each
+  /// still has its version. Sent together with the next request, the close of the session.
+  virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
+                              const std::vector<std::string>& gone, std::int32_t gone_version,
+                              Done<Reply> done) = 0;
   /// One transaction: replaces each of `conversions` by a persistent znode with the same path, if
   /// each still has its version and all znodes of `checked` exist, and deletes those of `deleted`.
   /// kNoNode if one of them is gone.

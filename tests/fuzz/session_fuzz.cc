@@ -147,7 +147,7 @@ class Client final : public zookeeper::StoreListener {
     store_.Set("/a", "data", 1, [this](const auto& reply) {
       if (Counts(reply)) Sent(reply.stat);
     });
-    store_.WriteAndDelete({{"/a", "data", 1}}, "/b", 2,
+    store_.WriteAndDelete({{"/a", "data", 1}}, {"/b"}, 2,
                           [this](const auto& reply) { Counts(reply); });
     store_.MakePersistent({{"/a", 1, "data"}}, {"/b"}, {"/c"},
                           [this](const auto& reply) { Counts(reply); });

@@ -77,7 +77,7 @@ TEST_CASE("a release is sent at once, in one segment with the close") {
   client.RunUntil([&] { return !contender.empty(); });
 
   const unsigned before = SegmentsOf(client.session());
-  client.session().WriteAndDelete({{lock, "released", 0}}, contender, zookeeper::kAnyVersion,
+  client.session().WriteAndDelete({{lock, "released", 0}}, {contender}, zookeeper::kAnyVersion,
                                   [](const Reply&) {});
   client.session().BeginClose(1);
   CHECK(SegmentsOf(client.session()) == before + 1);  // corked data would wait for 200 ms

@@ -662,7 +662,7 @@ TEST_CASE("a session that has released everything does not wait for the close") 
   Create(client, lock + "/x");
   proxy.LoseCloses(true);
   client.session().Sync(lock, [](const Reply&) {});
-  client.session().WriteAndDelete({{lock, "record", 0}}, lock + "/x", zookeeper::kAnyVersion,
+  client.session().WriteAndDelete({{lock, "record", 0}}, {lock + "/x"}, zookeeper::kAnyVersion,
                                   [](const Reply&) {});
   client.session().BeginClose(1);
   client.RunUntil([&] { return client.session().IsClosed(); });
@@ -678,7 +678,7 @@ TEST_CASE("a session that has not released everything waits for the close") {
   Create(client, lock + "/y");
   proxy.LoseCloses(true);
   const auto release = [&](std::int32_t version, const std::string& gone) {
-    client.session().WriteAndDelete({{lock, "record", version}}, gone, zookeeper::kAnyVersion,
+    client.session().WriteAndDelete({{lock, "record", version}}, {gone}, zookeeper::kAnyVersion,
                                     [](const Reply&) {});
   };
   SECTION("if the record was refused, and the delete with it") {

@@ -269,15 +269,15 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
 }
 
 void FakeStore::CreateAll(const std::vector<zookeeper::NewContender>& contenders,
-                          const std::string& /*scratch*/,
+                          const std::string& scratch,
                           zookeeper::Done<zookeeper::CreateAllReply> done) {
   std::string text = "create all";
   for (const auto& one : contenders) text += " " + one.parent;
   Send<zookeeper::CreateAllReply>(
       text, true, std::move(done), [=, this](zookeeper::CreateAllReply& reply) {
         for (const auto& one : contenders) {
-          reply.may_not_delete = !may_delete;
-          const Error refusal = may_delete ? RefusalToCreate(one.parent) : Error::kNoAuth;
+          reply.may_not_delete = !may_delete && !scratch.empty();
+          const Error refusal = reply.may_not_delete ? Error::kNoAuth : RefusalToCreate(one.parent);
           if (refusal != Error::kNone) return refusal;
           ++reply.failed;
         }
@@ -287,7 +287,7 @@ void FakeStore::CreateAll(const std::vector<zookeeper::NewContender>& contenders
               servers_.Put(one.parent + "/" + one.prefix, session_, true, one.data));
           servers_.nodes.at(reply.paths.back()).czxid = zxid;
         }
-        reply.stat = StatOf(servers_.nodes.at(reply.paths.back()));
+        if (!scratch.empty()) reply.stat = StatOf(servers_.nodes.at(reply.paths.back()));
         return Error::kNone;
       });
 }
@@ -388,18 +388,23 @@ void FakeStore::Write(const std::vector<zookeeper::DataWrite>& writes,
 }
 
 void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
-                               const std::string& gone, std::int32_t gone_version,
+                               const std::vector<std::string>& gone, std::int32_t gone_version,
                                zookeeper::Done<Reply> done) {
   std::string text;
   for (const auto& one : writes) text += "write " + one.path + ", ";
-  Send<Reply>(text + "delete " + gone, false, std::move(done), [=, this](Reply&) {
+  text += "delete";
+  for (const std::string& path : gone) text += " " + path;
+  Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
     if (const Error error = Refusal(writes); error != Error::kNone) return error;
-    if (!servers_.Has(gone)) return Error::kNoNode;
-    if (!may_delete) return Error::kNoAuth;
-    if (!servers_.HasVersion(gone, gone_version)) return Error::kBadVersion;
-    if (!servers_.Children(gone).empty()) return Error::kNotEmpty;
+    for (const std::string& path : gone) {
+      if (!servers_.Has(path)) return Error::kNoNode;
+      if (!may_delete) return Error::kNoAuth;
+      const bool is_first = &path == &gone.front();
+      if (is_first && !servers_.HasVersion(path, gone_version)) return Error::kBadVersion;
+      if (!servers_.Children(path).empty()) return Error::kNotEmpty;
+    }
     for (const auto& one : writes) servers_.Write(one.path, one.data);
-    servers_.Remove(gone);
+    for (const std::string& path : gone) servers_.Remove(path);
     return Error::kNone;
   });
 }

@@ -184,8 +184,9 @@ class FakeStore final : public zookeeper::Store {
            zookeeper::Done<zookeeper::SetReply> done) override;
   void Write(const std::vector<zookeeper::DataWrite>& writes,
              zookeeper::Done<zookeeper::Reply> done) override;
-  void WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes, const std::string& gone,
-                      std::int32_t gone_version, zookeeper::Done<zookeeper::Reply> done) override;
+  void WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
+                      const std::vector<std::string>& gone, std::int32_t gone_version,
+                      zookeeper::Done<zookeeper::Reply> done) override;
   void MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
                       const std::vector<std::string>& checked,
                       const std::vector<std::string>& deleted,

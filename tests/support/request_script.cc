@@ -204,7 +204,7 @@ class Script {
     }
     if (what == "release") {  // PATH DATA VERSION GONE VERSION
       return Error(Ask<zookeeper::Reply>([&](auto done) {
-        session.WriteAndDelete({{path, arguments_.at(1), Number(2)}}, root_ + arguments_.at(3),
+        session.WriteAndDelete({{path, arguments_.at(1), Number(2)}}, {root_ + arguments_.at(3)},
                                Number(4), done);
       }));
     }

@@ -17,6 +17,7 @@
 #include "cli/options/option_values.h"
 #include "cli/text/duration.h"
 #include "cli/text/messages.h"
+#include "lock/data/contender_data.h"
 #include "lock/data/run_history.h"
 #include "protocol/lock_path.h"
 #include "protocol/reservation.h"
@@ -564,6 +565,9 @@ constexpr OptionSpec kTable[] = {
     {.name = "permits", .metavar = "N", .help = "a semaphore: at most N holders together",
      .section = Section::kSharing, .is_common = true,
      .subcommands = kExclusive | kTry, .in_file = true, .store = Number<&RunOptions::permits, 1>},
+    {.name = "take", .metavar = "W", .fallback = "1", .help = "with --permits: take W of them at once",
+     .section = Section::kSharing,
+     .subcommands = kExclusive | kTry, .store = Number<&RunOptions::take, 1, lock::kMostTake>},
     {.name = "reserve", .metavar = "ID", .help = "keep the lock for ID after this run",
      .section = Section::kReservations, .is_common = true,
      .subcommands = kRuns, .store = Reserve},
@@ -787,6 +791,7 @@ constexpr OptionRule kRules[] = {
     {kExclusive | kTry, "--any", kExcludes, "--permits"},
     {kExclusive | kWrite | kTry, "--any", kExcludes, "--min-interval --once-per"},
     {kExclusive, "--permits", kExcludes, "--supersede"},
+    {kExclusive | kTry, "--take", kRequires, "--permits"},
     {kExclusive | kTry, "--permits", kExcludes, "--min-interval --once-per"},
 
     {kInspect, "--json", kExcludes, "--dot"},

@@ -91,6 +91,7 @@ struct RunOptions {
   std::optional<Duration> once_per;      ///< since the start of the last run with --once-per
   std::size_t history = 0;               ///< how many runs to keep in last-run; 0: none
   std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
+  std::size_t take = 1;                  ///< of `permits`
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
   bool resumes = false;                  ///< it is only to be found
   Preempt preempt = Preempt::kNobody;

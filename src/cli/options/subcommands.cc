@@ -211,6 +211,9 @@ void CheckPermits(const OptionReader& reader, const RunOptions& options) {
       : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
                                                                  : "";
   if (!wrong.empty()) reader.Reject("--permits", wrong);
+  if (options.take > *options.permits) {
+    reader.Reject("--take", fmt::format(message::kTakesTooMany, options.take, *options.permits));
+  }
 }
 
 /// The LOCKs, absolute and checked, in the order of their paths.

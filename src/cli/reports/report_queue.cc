@@ -53,8 +53,8 @@ std::string InterruptedBy(int signal_number) {
 
 std::string DescribeTarget(const std::string& lock, const ContenderView& contender) {
   const std::string name = Printable(contender.name);
-  const std::string what(contender.for_permit ? message::kPermit
-                                              : protocol::ModeName(contender.mode));
+  const std::string what =
+      contender.for_permit && contender.take == 1 ? message::kPermit : ModeText(contender);
   if (contender.reserved) {
     return fmt::format(message::kReserver, name, lock, contender.reserved->reservation.id, what,
                        Who(contender));

@@ -211,6 +211,8 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kOtherPermits, lock, unusable.permits);
     case kUnknownPermits:
       return fmt::format(message::kUnknownPermits, lock, lock);
+    case kReservedWithOtherTake:
+      return fmt::format(message::kReservedWithOtherTake, lock, unusable.permits);
     case kReservedInOtherMode:
       return fmt::format(message::kReservedInOtherMode, lock,
                          protocol::ModeName(unusable.reserved_mode), Printable(unusable.child));

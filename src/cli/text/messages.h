@@ -120,6 +120,7 @@ inline constexpr char kPermitsOneLock[] =
     "--permits takes one LOCK; use another run for the others";
 inline constexpr char kPermitsShared[] =
     "--permits has neither readers nor writers: use exclusive or try";
+inline constexpr char kTakesTooMany[] = "cannot take {} of --permits {}";
 inline constexpr char kPermitsDialect[] = "--permits works only with --dialect curator";
 inline constexpr char kNotForReaders[] = "{} is not for readers: use exclusive, write or try";
 inline constexpr char kHistorySimple[] = "--history does not work with --dialect simple";
@@ -190,6 +191,9 @@ inline constexpr char kHeldElsewhere[] =
     "cannot be verified: {} might wait for itself forever; call it in that namespace, or give "
     "--no-nest and --wait";
 
+inline constexpr char kTooFewLeftAbove[] =
+    "{}: outer zklocks hold {} of --permits {}: exclusive --take {} would wait for itself forever; "
+    "take fewer, or give --wait";
 inline constexpr char kPermitsHeldAbove[] =
     "{}: outer zklocks hold all permits that --permits {} allows: exclusive would wait for itself "
     "forever; allow more, or give --wait";

@@ -99,6 +99,8 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     return view;
   }
   view.data = ReadData(entry);
+  view.more = entry.more;
+  view.take = entry.in_turnstile ? view.data.take : 1 + entry.more.size();
   if (entry.readable) {
     view.since_ms = entry.stat.created_ms;
     view.token = entry.stat.created_zxid;
@@ -136,10 +138,15 @@ std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock) {
   return queue;
 }
 
+std::string ModeText(const ContenderView& contender) {
+  return contender.take > 1 ? fmt::format("{} permits", contender.take)
+                            : std::string(protocol::ModeName(contender.mode));
+}
+
 std::string PermitsInUse(const lock::LockSurvey& lock) {
   const std::string of = lock.permit_limit ? fmt::format(" of {}", *lock.permit_limit) : "";
-  const bool is_one = lock.permit_limit.value_or(lock.held) == 1;
-  return fmt::format("{}{} permit{} used", lock.held, of, is_one ? "" : "s");
+  const bool is_one = lock.permit_limit.value_or(lock.used) == 1;
+  return fmt::format("{}{} permit{} used", lock.used, of, is_one ? "" : "s");
 }
 
 std::string_view ProgramName(const ContenderView& contender) {

@@ -31,8 +31,10 @@ struct ContenderView {
   protocol::Mode mode = protocol::Mode::kExclusive;  ///< what its name asks for
   protocol::Program program = protocol::Program::kUnknown;
   bool readable = true;
-  bool for_permit = false;     ///< the LOCK is a semaphore
-  std::string turnstile_name;  ///< as in lock::QueueEntry
+  bool for_permit = false;          ///< the LOCK is a semaphore
+  std::string turnstile_name;       ///< as in lock::QueueEntry
+  std::vector<std::string> more{};  ///< likewise
+  std::size_t take = 1;  ///< how many permits it has; of one in the turnstile, by its data
   /// What it wrote about itself; never trusted. For other programs, as far as their format is
   /// known.
   lock::ContenderData data;
@@ -74,6 +76,8 @@ class QueueDescriber {
 /// The queue in order, with the holders first, followed by stray znodes.
 [[nodiscard]] std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock);
 
+/// "exclusive"; "8 permits" with --take.
+[[nodiscard]] std::string ModeText(const ContenderView& contender);
 /// "2 of 3 permits used", of a semaphore; "2 permits used" if its limit is unknown.
 [[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 

@@ -103,6 +103,8 @@ inline constexpr char kOtherPermits[] =
 inline constexpr char kUnknownPermits[] =
     "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
     "many permits there are; wait until that zklock has ended, or write the number there";
+inline constexpr char kReservedWithOtherTake[] =
+    "{} is reserved with this ID and --take {}; use the same number, or another ID";
 inline constexpr char kReservedInOtherMode[] =
     "{} is reserved with this ID as {}, in its child '{}'; use that mode, or another ID";
 inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";

@@ -171,7 +171,9 @@ std::string HeldAboveText(const std::string& lock) {
   return fmt::format("{}: held for this run by an outer zklock\n", Printable(lock));
 }
 
-DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits) {
+DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
+                  std::size_t take) {
+  if (take > 1) return {"mode", fmt::format("{} permits of {}", take, *permits)};
   return {"mode", permits ? fmt::format("a permit of {}", *permits)
                           : std::string(protocol::ModeName(mode))};
 }

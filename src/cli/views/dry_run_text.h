@@ -51,7 +51,8 @@ struct DryRunRow {
 /// A LOCK that an outer zklock holds already for this run.
 [[nodiscard]] std::string HeldAboveText(const std::string& lock);
 /// What the run asks for.
-[[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits);
+[[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
+                                std::size_t take);
 /// A line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it that
 /// exists. `may_queue`: the servers would let the caller join.
 [[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,

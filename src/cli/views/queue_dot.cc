@@ -101,9 +101,8 @@ void QueueDot::OnEnd() {
         "  subgraph cluster_{} {{\n    label={};\n    fontcolor=black;\n", i, Quoted(locks_[i]));
     for (; node < nodes_.size() && nodes_[node].lock == i; ++node) {
       const ContenderView& contender = nodes_[node].contender;
-      const std::string place =
-          fmt::format("{} {} {}", contender.position.value_or(0), StateName(contender.state),
-                      protocol::ModeName(contender.mode));
+      const std::string place = fmt::format("{} {} {}", contender.position.value_or(0),
+                                            StateName(contender.state), ModeText(contender));
       text += fmt::format("    n{} [label={}{}{}];\n", node, Label(place, contender),
                           contender.Holds() ? ", style=bold" : "",
                           cycles[node] != 0 ? ", color=red" : "");

@@ -116,6 +116,7 @@ ordered_json ContenderJson(const ContenderView& view, const std::string& chroot)
   contender["position"] = OrNull(view.position);
   contender["state"] = StateName(view.state);
   contender["mode"] = protocol::ModeName(view.mode);
+  contender["take"] = view.for_permit ? ordered_json(view.take) : ordered_json(nullptr);
   contender["host"] = OrNull(view.data.host);
   contender["user"] = OrNull(view.data.user);
   contender["pid"] = OrNull(view.data.pid);
@@ -143,7 +144,7 @@ std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
   ordered_json end;
   end["held"] = lock.held > reservations;
   end["reserved"] = reservations != 0;
-  end["used"] = lock.IsSemaphore() ? ordered_json(lock.held) : ordered_json(nullptr);
+  end["used"] = lock.IsSemaphore() ? ordered_json(lock.used) : ordered_json(nullptr);
   end["free"] = OrNull(lock.FreePermits());
   end["exists"] = OrNull(exists);
   return "]," + Dump(end).substr(1);

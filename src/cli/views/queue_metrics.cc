@@ -15,10 +15,12 @@ struct Definition {
 };
 
 /// In the order of QueueMetrics::Metric.
-constexpr std::array<Definition, 15> kDefinitions = {{
+constexpr std::array<Definition, 17> kDefinitions = {{
     {"zklock_held", "Whether contenders hold the lock, without reservations."},
     {"zklock_holders", "How many contenders hold the lock, without reservations."},
     {"zklock_waiting", "How many contenders wait for the lock."},
+    {"zklock_permits", "How many permits the semaphore has."},
+    {"zklock_permits_used", "How many permits of the semaphore are used; a run may take several."},
     {"zklock_held_seconds", "For how long the oldest holder has held the lock, at most."},
     {"zklock_oldest_wait_seconds", "For how long the oldest waiter has waited."},
     {"zklock_last_run_end_timestamp_seconds", "When the last recorded run under the lock ended."},
@@ -88,6 +90,8 @@ void QueueMetrics::OnLockEnd(const lock::LockSurvey& lock) {
   Add(kHeld, holders != 0 ? "1" : "0");
   Add(kHolders, std::to_string(holders));
   Add(kWaiting, std::to_string(lock.waiting));
+  if (lock.permit_limit) Add(kPermits, std::to_string(*lock.permit_limit));
+  if (lock.IsSemaphore()) Add(kPermitsUsed, std::to_string(lock.used));
   const auto add_time = [this](Metric metric, const QueueTimes::Oldest& oldest) {
     if (!oldest.since_ms && oldest.is_unknown) return;
     Add(metric, SecondsText(oldest.since_ms ? MillisecondsSince(*oldest.since_ms, now_ms_) : 0));

@@ -34,6 +34,8 @@ class QueueMetrics final : public lock::SurveySink {
     kHeld,
     kHolders,
     kWaiting,
+    kPermits,
+    kPermitsUsed,
     kHeldSeconds,
     kOldestWait,
     kLastRunEnd,

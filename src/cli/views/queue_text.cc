@@ -354,7 +354,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   std::vector<Cell> cells{
       OrDash(contender.position),
       {std::string(are_permits_ ? kNotKnown : StateName(contender.state)), tone},
-      std::string(counts ? protocol::ModeName(contender.mode) : kNotKnown),
+      counts ? ModeText(contender) : std::string(kNotKnown),
       OrDash(contender.data.host),
       {For(contender), since},
       OrDash(contender.data.label),

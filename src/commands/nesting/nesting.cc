@@ -166,7 +166,13 @@ void RequireFreePermit(RunContext& context, const lock::LockName& lock) {
       if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
     }
   }
-  if (permits.size() < *options.permits || !AreHeld(context, lock, permits)) return;
+  const bool suffice = permits.size() + options.take <= *options.permits;
+  if (permits.empty() || suffice || !AreHeld(context, lock, permits)) return;
+  if (permits.size() < *options.permits) {
+    throw UsageErrorOf(Mode::kExclusive,
+                       fmt::format(cli::message::kTooFewLeftAbove, lock.display_path(),
+                                   permits.size(), *options.permits, options.take));
+  }
   throw UsageErrorOf(Mode::kExclusive, fmt::format(cli::message::kPermitsHeldAbove,
                                                    lock.display_path(), *options.permits));
 }
@@ -182,7 +188,7 @@ void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock,
     return (parent != lock.path && parent != protocol::PermitsPath(lock.path)) ||
            MayQueueBehind(one.mode, options, mode);
   });
-  if (reserved.size() < options.permits.value_or(1)) return;
+  if (reserved.size() + options.take <= options.permits.value_or(1)) return;
   ShortSession session(options.server, context.signals, context.report);
   const auto holders =
       session.Ask([&](lock::Calls& calls) { return lock::ReadHolders(calls, lock); });
@@ -195,9 +201,9 @@ void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock,
                                           [&](const auto& one) { return one.node == holder.path; });
     if (!found || !is_ancestors || found->reservation.id == options.reserve) continue;
     id = found->reservation.id;
-    ++in_the_way;
+    in_the_way += 1 + holder.more.size();
   }
-  if (in_the_way < options.permits.value_or(1)) return;
+  if (in_the_way + options.take <= options.permits.value_or(1)) return;
   throw UsageErrorOf(mode, fmt::format(cli::message::kReservedAbove, lock.display_path(), id,
                                        protocol::ModeName(mode), id));
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -15,10 +16,14 @@
 namespace zklock::commands {
 namespace {
 
-/// For the graph of who waits for whom: the contenders that hold for us already.
+/// For the graph of who waits for whom: the contenders that hold for us already, each by its first
+/// permit.
 std::vector<std::string> InheritedContenders() {
   std::vector<std::string> paths;
-  for (const protocol::HeldLock& held : AncestorHolds(getpid())) paths.push_back(held.node);
+  std::int64_t last_token = 0;
+  for (const protocol::HeldLock& held : AncestorHolds(getpid())) {
+    if (std::exchange(last_token, held.token) != held.token) paths.push_back(held.node);
+  }
   return paths;
 }
 
@@ -45,6 +50,7 @@ lock::ContenderData DataFor(const cli::RunOptions& options, const cli::WantedLoc
           .label = options.label,
           .pid_namespace = self.pid_namespace,
           .preempts = options.preempt != cli::Preempt::kNobody,
+          .take = options.take,
           .under = InheritedContenders(),
           .any = AlternativesTo(wanted, options)};
 }
@@ -86,8 +92,10 @@ std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                         const process::Identity& self, const std::string& socket) {
   auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
   for (const lock::Ticket& ticket : own) {
-    held.push_back({ticket.mode, self.pid, self.pid_namespace, self.start_time, ticket.token,
-                    socket, ticket.path});
+    for (const std::string& path : ticket.paths()) {
+      held.push_back(
+          {ticket.mode, self.pid, self.pid_namespace, self.start_time, ticket.token, socket, path});
+    }
   }
   std::vector<lock::Ticket> tickets = own;
   tickets.insert(tickets.end(), inherited.begin(), inherited.end());

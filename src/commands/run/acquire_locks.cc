@@ -123,6 +123,7 @@ class LockAcquisition {
           .max_queue = options.max_queue,
           .supersede = options.supersede,
           .permits = options.permits,
+          .take = options.take,
           .reserve = ReservationRequestOf(options),
           .preempt = PreemptFor(context_, task_.beneficiary),
           .holds_for_us = HoldsFor(context_, task_.beneficiary, wanted.mode, disproven_),

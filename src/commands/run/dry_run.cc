@@ -155,7 +155,7 @@ class LockExamination {
   [[nodiscard]] Finding FreeFor(const lock::QueueEntry& ours) {
     const auto unusable = session_.Ask([&](lock::Calls& calls) {
       return lock::FindOtherUse(calls, {lock_, ours.path, *ours.reserved}, wanted_.mode,
-                                context_.options.permits);
+                                context_.options.permits, context_.options.take);
     });
     if (unusable) Fail(*unusable);
     Finding free = Free();
@@ -167,7 +167,8 @@ class LockExamination {
     lock::AcquireRequest request{.lock = lock_,
                                  .mode = wanted_.mode,
                                  .dialect = context_.options.dialect,
-                                 .permits = context_.options.permits};
+                                 .permits = context_.options.permits,
+                                 .take = context_.options.take};
     if (context_.options.permits) return lock::RequestsForPermit(std::move(request));
     return {std::move(request)};
   }
@@ -187,7 +188,7 @@ class LockExamination {
     view.OnLockEnd(found_);
     view.OnEnd();
     Print(text + "\n", context_.signals, context_.report);
-    PrintRows(context_, {cli::ModeRow(wanted_.mode, options.permits)});
+    PrintRows(context_, {cli::ModeRow(wanted_.mode, options.permits, options.take)});
   }
 
   /// Shows who has which rights. Throws Exit if we may not queue.
@@ -292,7 +293,9 @@ class LockExamination {
   [[nodiscard]] const lock::QueueEntry* FirstConflict(
       const std::vector<const lock::QueueEntry*>& contenders) const {
     const auto& permits = context_.options.permits;
-    if (permits && contenders.size() < *permits) return nullptr;
+    std::size_t taken = 0;
+    for (const auto* one : contenders) taken += 1 + one->more.size();
+    if (permits && taken + context_.options.take <= *permits) return nullptr;
     const auto found = std::find_if(contenders.begin(), contenders.end(),
                                     [this](const auto* one) { return Conflicts(*one); });
     return found != contenders.end() ? *found : nullptr;

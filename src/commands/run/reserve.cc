@@ -52,6 +52,7 @@ lock::Ticket TicketOf(const lock::ReservedLock& one) {
   return {.lock = one.lock,
           .mode = one.reserved.mode,
           .path = one.path,
+          .more = one.more,
           .token = one.reserved.reservation.token,
           .created = one.reserved.since};
 }
@@ -155,7 +156,7 @@ class Reserver {
   void RequireSameUse(const lock::ReservedLock& one, protocol::Mode mode) {
     const std::string path = one.lock.display_path();
     const auto unusable = Ask(path, Signals::kEnd, [&](lock::Calls& calls) {
-      return lock::FindOtherUse(calls, one, mode, context_.options.permits);
+      return lock::FindOtherUse(calls, one, mode, context_.options.permits, context_.options.take);
     });
     if (!unusable) return;
     const FailureEnd end(session_driver_, context_.options.server.connect_timeout, path);

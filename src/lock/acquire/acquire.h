@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/event_source.h"
@@ -81,8 +82,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
 
  private:
   void Join() override { join_.Join(); }
-  void AdoptOrJoin(const std::string& name, const zookeeper::GetReply& reply) override {
-    join_.AdoptOrJoin(name, reply);
+  void AdoptOrJoin(const std::vector<std::string>& names,
+                   const zookeeper::GetReply& reply) override {
+    join_.AdoptOrJoin(names, reply);
   }
   void LookIfFree() override { wait_->LookIfFree(); }
   void ListAgain() override { decide_.ListAgain(); }

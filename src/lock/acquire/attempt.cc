@@ -91,12 +91,14 @@ bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
   may_be_reserved = found.reserved && !is_usable;
   if (!is_usable) return false;
   // Other LOCKs may have to be waited for yet.
-  if (const auto& ticket = contender.ticket()) {
-    store.Delete(ticket->path, zookeeper::kAnyVersion, [](const zookeeper::Reply&) {});
-  }
+  contender.Delete();
   if (found.reserved->mode == request.mode) {
-    Finish(ReservedLock{request.lock, protocol::ChildPath(request.ReservationsPath(), found.name),
-                        *found.reserved});
+    const auto path = [this](std::string_view name) {
+      return protocol::ChildPath(request.ReservationsPath(), name);
+    };
+    ReservedLock lock{request.lock, path(found.name), *found.reserved};
+    for (const std::string& name : found.more) lock.more.push_back(path(name));
+    Finish(lock);
   } else {
     Finish(Unusable{.why = Unusable::Why::kReservedInOtherMode,
                     .child = found.name,

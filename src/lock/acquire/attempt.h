@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "lock/acquire/compatibility_check.h"
@@ -69,9 +70,10 @@ class AcquireSteps {
   virtual ~AcquireSteps() = default;
   /// Creates our contender and lists the queue with it.
   virtual void Join() = 0;
-  /// Takes the child `name`, which was read, as our contender if it belongs to our session; else
-  /// joins.
-  virtual void AdoptOrJoin(const std::string& name, const zookeeper::GetReply& reply) = 0;
+  /// Takes the children `names`, the first of which was read, as our contender if they belong to
+  /// our session; else joins.
+  virtual void AdoptOrJoin(const std::vector<std::string>& names,
+                           const zookeeper::GetReply& reply) = 0;
   /// `try`: joins if the lock is free, else leaves. Nothing has been created yet.
   virtual void LookIfFree() = 0;
   /// Lists the queue and decides.

@@ -76,6 +76,7 @@ void JoinPart::OnCreated(const CreateReply& reply) {
   switch (reply.error) {
     case Error::kNone:
       creation_.OnUsed();
+      if (!attempt_.contender.ticket()) return ReadCreated(attempt_.contender.created());
       attempt_.has_queued = true;
       return attempt_.observer.OnQueued(*attempt_.contender.ticket());
     case Error::kNoNode:
@@ -133,18 +134,24 @@ void JoinPart::FindLostCreate() {
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return Join();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
-    const std::string name = attempt_.contender.FindCreated(reply.children);
+    const std::vector<std::string> names = attempt_.contender.FindCreated(reply.children);
     // Not created. It may appear later if this server leads, and has proposed it for the one we
     // left: a leader answers a sync at once. The next create keeps the UUID, so DeleteStrays()
     // finds the first one.
-    if (name.empty()) return Join();
-    attempt_.store.Get(
-        attempt_.ChildPath(name), Watch::kNo,
-        attempt_.InState([this, name](const GetReply& got) { AdoptOrJoin(name, got); }));
+    if (names.empty()) return Join();
+    // All were created or none: one that is missing was deleted since.
+    if (names.size() < attempt_.request.znodes()) return attempt_.FinishBusy(Busy::Why::kRemoved);
+    ReadCreated(names);
   }));
 }
 
-void JoinPart::AdoptOrJoin(const std::string& name, const GetReply& reply) {
+void JoinPart::ReadCreated(const std::vector<std::string>& names) {
+  attempt_.store.Get(
+      attempt_.ChildPath(names.front()), Watch::kNo,
+      attempt_.InState([this, names](const GetReply& reply) { AdoptOrJoin(names, reply); }));
+}
+
+void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply& reply) {
   if (reply.error == Error::kNoNode) {
     // A name with our UUID was ours. The one znode may have been anybody's.
     return attempt_.request.is_simple() ? Join() : attempt_.FinishBusy(Busy::Why::kRemoved);
@@ -152,9 +159,11 @@ void JoinPart::AdoptOrJoin(const std::string& name, const GetReply& reply) {
   if (reply.error != Error::kNone) {
     return attempt_.OnUnexpected("read our own contender in", reply.error);
   }
-  if (!attempt_.contender.Adopt(name, reply)) return Join();
+  if (!attempt_.contender.Adopt(names, reply)) return Join();
   attempt_.has_queued = true;
   attempt_.observer.OnQueued(*attempt_.contender.ticket());
+  // Several permits are proven in any case, once there are few enough of them.
+  if (names.size() > 1) return attempt_.next.ListAgain();
   attempt_.next.CheckOwn();  // a read proves nothing: a committed answer does
 }
 

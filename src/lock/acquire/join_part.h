@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lock/acquire/attempt.h"
 #include "lock/acquire/lock_creation.h"
@@ -21,7 +22,7 @@ class JoinPart final : public AcquirePart {
   void Rejoin();
   // As those of AcquireSteps.
   void Join();
-  void AdoptOrJoin(const std::string& name, const zookeeper::GetReply& reply);
+  void AdoptOrJoin(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
 
   /// The create of our contender is under way.
   [[nodiscard]] bool IsCreating() const { return is_creating_ && attempt_.contender.may_exist(); }
@@ -37,6 +38,7 @@ class JoinPart final : public AcquirePart {
   void OnOtherZnode();
   void CreateLock();
   void FindLostCreate();
+  void ReadCreated(const std::vector<std::string>& names);
 
   Attempt& attempt_;
   LockCreation creation_;

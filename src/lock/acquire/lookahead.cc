@@ -147,14 +147,23 @@ void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_
 void Lookahead::FindReserving(const Contenders& contenders, bool reads_predecessor) {
   const std::string_view own_name = attempt_.contender.name();
   std::vector<ContenderNameView> found =
-      ReservingBefore(is_ordered() ? contenders.Find(own_name) : nullptr, contenders);
+      is_ordered() ? ReservingBefore(contenders.Find(own_name), contenders)
+                   : ReservingBefore(nullptr, protocol::RunsOf(contenders));
   if (is_ordered()) state_->has_more = KeepFirst(found);
   for (const ContenderNameView& one : found) {
     if (one.full == own_name) continue;
-    if (const Reserving* const known = Find(one.full)) {
-      if (known->reserved) continue;
+    std::vector<std::string> more;
+    if (!is_ordered()) more = protocol::PermitsOfRun(contenders, one.full);
+    std::erase(more, one.full);
+    if (Reserving* const known = Find(one.full)) {
+      known->more = std::move(more);
+      if (known->reserved) {
+        EndIfIncomplete(*known->reserved, 1 + known->more.size());
+        continue;
+      }
     } else {
-      Reserving& added = state_->reserving.emplace_back(Reserving{.name = std::string(one.full)});
+      Reserving& added = state_->reserving.emplace_back(
+          Reserving{.name = std::string(one.full), .more = std::move(more)});
       if (is_ordered()) {
         added.between = CountZklocks(contenders, &one, own_name);
         added.was_first = contenders.First()->full == one.full;
@@ -165,6 +174,16 @@ void Lookahead::FindReserving(const Contenders& contenders, bool reads_predecess
     } else if (!std::exchange(state_->reads_predecessor, true)) {
       Expect();
     }
+  }
+  if (state_->unread == 0) PlanExpiries();
+}
+
+void Lookahead::RecountPermits(const Contenders& permits) {
+  for (Reserving& one : state_->reserving) {
+    one.more = protocol::PermitsOfRun(permits, one.name);
+    if (one.more.empty()) continue;  // it is gone
+    if (one.reserved) EndIfIncomplete(*one.reserved, one.more.size());
+    std::erase(one.more, one.name);
   }
   if (state_->unread == 0) PlanExpiries();
 }
@@ -187,7 +206,10 @@ void Lookahead::TakePredecessor(const GetReply& reply, const std::optional<Reser
 }
 
 void Lookahead::TakeReserving(const std::string& name, const std::optional<Reserved>& reserved) {
-  if (Reserving* const found = Find(name)) found->reserved = reserved;
+  if (Reserving* const found = Find(name)) {
+    found->reserved = reserved;
+    if (reserved) EndIfIncomplete(*found->reserved, 1 + found->more.size());
+  }
   if (state_->unread == 0) PlanExpiries();
 }
 
@@ -275,7 +297,7 @@ void Lookahead::OnExpiryDue() {
   if (one.lists_first) return ReadBeforeList(one);
   listed_again_.erase(one.name);
   expiry_ = std::make_unique<ReservationExpiry>(attempt_.store, attempt_.request.ReservationsPath(),
-                                                one.name, *one.reserved, one.was_first,
+                                                one.name, one.more, *one.reserved, one.was_first,
                                                 *attempt_.contender.ticket());
   attempt_.ExpectAnswer();
   expiry_->Run(scope_.Wrap([this](const ReservationExpiry::Result& result) { OnExpiry(result); }));

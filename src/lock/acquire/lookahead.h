@@ -59,6 +59,9 @@ class Lookahead {
   /// In a turnstile: zklock's contenders before our own may delete an overdue permit before us.
   void CountZklocksBefore(const protocol::Contenders& contenders);
 
+  /// The permits have changed: a reservation that has lost one of several has ended.
+  void RecountPermits(const protocol::Contenders& permits);
+
   /// Another answer belongs to it: Take() is called with it.
   void Expect() { ++state_->unread; }
   void Take();
@@ -81,6 +84,7 @@ class Lookahead {
     std::string name;
     std::size_t between = 0;             ///< zklock's names between it and our contender
     bool was_first = false;              ///< in the list
+    std::vector<std::string> more{};     ///< its other permits
     std::optional<Reserved> reserved{};  ///< none: it was no reservation when it was read
     std::size_t position = 0;            ///< of our contender among those that may delete it
     /// When to delete it, or to list the queue before that; kNever while it is being deleted.

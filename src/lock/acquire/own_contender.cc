@@ -44,6 +44,7 @@ std::string_view OwnContender::name() const {
 
 void OwnContender::Create(zookeeper::Done<CreateReply> done) {
   if (!std::exchange(create_sent_, true)) create_sent_at_ = clock_.Now();
+  if (request_.znodes() > 1) return CreateAll(std::move(done));
   store_.Create(ChildPath(ContenderPrefix(request_, uuid_)), request_.data,
                 request_.is_simple() ? NodeKind::kEphemeral : NodeKind::kEphemeralSequential,
                 scope_.Wrap([this, done = std::move(done)](const CreateReply& reply) {
@@ -54,22 +55,43 @@ void OwnContender::Create(zookeeper::Done<CreateReply> done) {
                 }));
 }
 
-std::string OwnContender::FindCreated(const protocol::Children& children) const {
-  for (const std::string_view child : children) {
-    if (request_.is_simple() ? child == protocol::kSimpleName : HasOurUuid(child)) {
-      return std::string(child);
-    }
-  }
-  return "";
+void OwnContender::CreateAll(zookeeper::Done<CreateReply> done) {
+  const zookeeper::NewContender permit{request_.QueuePath(), ContenderPrefix(request_, uuid_),
+                                       request_.data};
+  store_.CreateAll({request_.znodes(), permit}, "",
+                   scope_.Wrap([this, done = std::move(done)](const auto& reply) {
+                     if (reply.error == Error::kNoNode) create_sent_ = false;
+                     created_.clear();
+                     for (const std::string& path : reply.paths) {
+                       created_.emplace_back(protocol::BaseOf(path));
+                     }
+                     done(CreateReply{{reply.error, reply.sent}});
+                   }));
 }
 
-bool OwnContender::Adopt(std::string_view name, const GetReply& reply) {
+std::vector<std::string> OwnContender::FindCreated(const protocol::Children& children) const {
+  std::vector<std::string> names;
+  for (const std::string_view child : children) {
+    if (request_.is_simple() ? child == protocol::kSimpleName : HasOurUuid(child)) {
+      names.emplace_back(child);
+    }
+  }
+  // All differ in the number only. Those of a second create with this UUID are strays.
+  std::sort(names.begin(), names.end());
+  names.resize(std::min(names.size(), request_.znodes()));
+  return names;
+}
+
+bool OwnContender::Adopt(const std::vector<std::string>& names, const GetReply& reply) {
   if (reply.stat.ephemeral_owner != store_.session_id()) {
     uuid_ = make_uuid_();
     create_sent_ = false;
     return false;
   }
-  Take(ChildPath(name), reply.stat);
+  Take(ChildPath(names.front()), reply.stat);
+  for (auto name = names.begin() + 1; name != names.end(); ++name) {
+    ticket_->more.push_back(ChildPath(*name));
+  }
   return true;
 }
 
@@ -85,10 +107,21 @@ void OwnContender::Take(const std::string& path, const zookeeper::NodeStat& stat
 }
 
 void OwnContender::DeleteStrays(const protocol::Children& children) {
+  std::vector<std::string> strays;
   for (const std::string_view child : children) {
-    if (child == name() || !HasOurUuid(child)) continue;
-    store_.Delete(ChildPath(child), zookeeper::kAnyVersion, [](const Reply&) {});
+    if (HasOurUuid(child) && !IsOneOfAll(ChildPath(child))) strays.push_back(ChildPath(child));
   }
+  if (strays.size() == request_.znodes()) return DeleteTogether(strays);
+  for (const std::string& path : strays) DeleteTogether({path});
+}
+
+void OwnContender::DeleteTogether(const std::vector<std::string>& paths) {
+  if (paths.size() > 1) return store_.DeleteAll(paths, [](const Reply&) {});
+  store_.Delete(paths.front(), zookeeper::kAnyVersion, [](const Reply&) {});
+}
+
+void OwnContender::Delete() {
+  if (ticket_) DeleteTogether(ticket_->paths());
 }
 
 void OwnContender::OnExpired() {
@@ -99,7 +132,9 @@ void OwnContender::OnExpired() {
 
 std::vector<ContenderId> OwnContender::All() const {
   std::vector<ContenderId> all = request_.held;
-  if (ticket_) all.push_back(ticket_->id());
+  if (!ticket_) return all;
+  const std::vector<ContenderId> own = ticket_->ids();
+  all.insert(all.end(), own.begin(), own.end());
   return all;
 }
 

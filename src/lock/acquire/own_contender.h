@@ -46,28 +46,35 @@ class OwnContender {
     ticket_->lock_version_is_guess = true;
   }
 
-  /// Creates it. There is a ticket when `done` is called with Error::kNone.
+  /// Creates it. When `done` is called with Error::kNone there is a ticket, or if it takes several
+  /// permits, created() for Adopt(): their metadata has to be read.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
-  /// The child that our create made although its reply was lost; empty if none of `children` has
-  /// our UUID.
-  [[nodiscard]] std::string FindCreated(const protocol::Children& children) const;
-  /// `reply` is the child `name`: takes it as our contender if this session owns it. If not, false,
-  /// and the next create has a new UUID: the child is deleted with its own session, and nobody
-  /// holds a ticket for it (CURATOR-498, -604).
-  bool Adopt(std::string_view name, const zookeeper::GetReply& reply);
+  [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
+  /// The children that our create made although its reply was lost, in queue order; empty if none
+  /// of `children` has our UUID. If there are fewer than AcquireRequest::znodes(), the others were
+  /// deleted since.
+  [[nodiscard]] std::vector<std::string> FindCreated(const protocol::Children& children) const;
+  /// `reply` is the first of the children `names`: takes them as our contender if this session owns
+  /// them. If not, false, and the next create has a new UUID: the children are deleted with their
+  /// own session, and nobody holds a ticket for them (CURATOR-498, -604).
+  bool Adopt(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
   /// Deletes children with our UUID that are not our contender, so that they block nobody: a create
   /// whose reply was lost succeeded after all.
   void DeleteStrays(const protocol::Children& children);
+  /// Leaves the queue, although the session stays.
+  void Delete();
   /// The session expired, and the contender with it.
   void OnExpired();
 
-  /// This contender, and those that the session holds in other LOCKs.
+  /// This contender with all its permits, and those that the session holds in other LOCKs.
   [[nodiscard]] std::vector<ContenderId> All() const;
   [[nodiscard]] bool IsOneOfAll(const std::string& path) const;
   /// As CheckContenders, for All().
   void Check(zookeeper::Done<zookeeper::Reply> done);
 
  private:
+  void CreateAll(zookeeper::Done<zookeeper::CreateReply> done);
+  void DeleteTogether(const std::vector<std::string>& paths);
   void Take(const std::string& path, const zookeeper::NodeStat& stat);
   [[nodiscard]] std::string ChildPath(std::string_view child) const;
   [[nodiscard]] bool HasOurUuid(std::string_view child) const;
@@ -80,6 +87,7 @@ class OwnContender {
   std::string uuid_;
   bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
   TimePoint create_sent_at_{};  ///< the first of these creates: it may have been done
+  std::vector<std::string> created_;
   std::optional<Ticket> ticket_;
   CallbackScope scope_;
 };

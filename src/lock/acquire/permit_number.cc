@@ -26,9 +26,10 @@ PermitNumber::Agreement PermitNumber::Compare(const protocol::Contenders& permit
                                               std::string_view own_name) const {
   if (!data_) return Agreement::kUnread;
   if (data_->number == request_.permits) return Agreement::kAgreed;
-  if (data_->number && permits.size() > 1) return Agreement::kOtherNumber;
+  if (data_->number && protocol::RunsOf(permits).size() > 1) return Agreement::kOtherNumber;
+  const auto own = protocol::ViewContenderName(own_name);
   const bool is_used_by_zklock = std::any_of(permits.begin(), permits.end(), [&](const auto& one) {
-    return one.full != own_name && one.program() == protocol::Program::kZklock;
+    return one.run() != own->run() && one.program() == protocol::Program::kZklock;
   });
   return is_used_by_zklock ? Agreement::kUnknownNumber : Agreement::kOpen;
 }

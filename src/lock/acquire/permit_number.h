@@ -57,9 +57,10 @@ class PermitNumber {
 };
 
 /// For a contender that would have to wait for a permit: why it is refused instead, or none.
-/// `reply`: the data of `leases`, read after a list of the permits. `holders`: how many of these
-/// permits had left the turnstile. Only those show that the number is in use: the first contender
-/// in the turnstile may have created its permit, and still be about to replace the number.
+/// `reply`: the data of `leases`, read after a list of the permits. `holders`: how many of the
+/// runs that have these permits had left the turnstile. Only those show that the number is in use:
+/// the first contender in the turnstile may have created its permit, and still be about to replace
+/// the number.
 [[nodiscard]] std::optional<Unusable> FindOtherNumber(const zookeeper::GetReply& reply,
                                                       std::size_t holders, std::size_t own_number);
 

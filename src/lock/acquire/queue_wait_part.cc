@@ -13,6 +13,7 @@ namespace zklock::lock {
 namespace {
 
 using protocol::Contenders;
+using protocol::RunsOf;
 using zookeeper::Change;
 using zookeeper::Error;
 using zookeeper::GetReply;
@@ -22,7 +23,7 @@ using zookeeper::Watch;
 
 /// The first contender that `request` would have to wait for; empty if the lock is free.
 std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
-  if (request.permits && list.contenders.size() < *request.permits) return "";
+  if (request.permits && list.contenders.size() + request.take <= *request.permits) return "";
   const auto* const blocker = protocol::FirstConflict(list.contenders, request.mode);
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
@@ -92,7 +93,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
     // We have passed the turnstile, as the holders of these permits have.
     attempt_.store.Get(
         request.QueuePath(), Watch::kNo,
-        attempt_.InState([this, holders = list.contenders.size()](const GetReply& reply) {
+        attempt_.InState([this, holders = RunsOf(list.contenders).size()](const GetReply& reply) {
           const auto other = FindOtherNumber(reply, holders, *attempt_.request.permits);
           if (other) attempt_.Finish(*other);
         }));
@@ -151,6 +152,7 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   if (!request.preempt || preempted_ || preemption_) return;
   const protocol::ContenderNameView* const own = list.contenders.Find(attempt_.contender.name());
   const auto holding = protocol::HoldersIn(list.children);
+  const Contenders runs = RunsOf(list.contenders);
   const auto holds = [&](const protocol::ContenderNameView& one) {
     // In a turnstile nobody holds; all others that have a permit do.
     if (request.is_for_turnstile()) return false;
@@ -159,8 +161,8 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
            });
   };
   std::vector<protocol::ContenderNameView> before;
-  for (const protocol::ContenderNameView& one : list.contenders) {
-    const bool is_before = request.permits ? &one != own : protocol::IsBefore(one, *own);
+  for (const protocol::ContenderNameView& one : runs) {
+    const bool is_before = request.permits ? one.full != own->full : protocol::IsBefore(one, *own);
     if (is_before && (request.preempt->holders || !holds(one))) before.push_back(one);
   }
   std::sort(before.begin(), before.end(), protocol::IsBefore);
@@ -254,6 +256,7 @@ void QueueWaitPart::WatchChildren() {
     const bool is_unchanged = predecessor_.is_rival ||
                               decision == protocol::Decision(protocol::WaitFor{predecessor_.name});
     if (!is_unchanged) return attempt_.next.Decide(reply.children);
+    if (attempt_.request.permits) lookahead_.RecountPermits(contenders);
     if (attempt_.request.reserve) FindReservationIn(contenders);
   }));
 }
@@ -296,7 +299,9 @@ void QueueWaitPart::OnLockData(const GetReply& reply) {
 
 void QueueWaitPart::OnWatch(const std::string& path, Change change) {
   const AcquireRequest& request = attempt_.request;
-  if (request.is_for_turnstile() && path == request.ReservationsPath()) return ListPermits();
+  if (request.is_for_turnstile() && path == request.ReservationsPath()) {
+    return request.permit_limit ? CountPermits(ahead_) : ListPermits();
+  }
   if (path != attempt_.ChildPath(predecessor_.name)) return attempt_.next.ListAgain();
   change == Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
 }
@@ -339,7 +344,7 @@ void QueueWaitPart::ListPermits() {
                           return attempt_.OnUnexpected("list", reply.error);
                         }
                         const Contenders permits(reply.children);
-                        *taken = permits.size();
+                        *taken = RunsOf(permits).size();
                         lookahead_.Take();
                         if (attempt_.request.reserve) FindReservationIn(permits);
                         if (attempt_.IsOver()) return;
@@ -360,19 +365,23 @@ void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
 /// In the turnstile of a `try`, with `ahead` contenders before our own in its last list: leaves if
 /// they take all permits.
 void QueueWaitPart::CountPermits(std::size_t ahead) {
+  ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
   // Contenders before our own only leave. If the list after that of the permits has as many as the
   // one before, they are the same ones, and none of them has left with a permit in between: the
   // three lists show one moment.
   const auto taken = std::make_shared<std::size_t>(0);
-  attempt_.store.List(protocol::PermitsPath(request.lock.path), Watch::kNo,
-                      attempt_.InState([this, taken](const ListReply& reply) {
+  const auto runs = std::make_shared<std::size_t>(0);
+  // With a watch: those ahead may take more than one each, and wait.
+  attempt_.store.List(request.ReservationsPath(), Watch::kYes,
+                      attempt_.InState([this, taken, runs](const ListReply& reply) {
                         if (reply.error != Error::kNone) return;
                         const Contenders permits(reply.children);
                         *taken = permits.size();
+                        *runs = RunsOf(permits).size();
                         lookahead_.FindReserving(permits, false);
                       }));
-  ReadPermitNumber(taken);
+  ReadPermitNumber(runs);
   attempt_.store.List(request.QueuePath(), Watch::kNo,
                       attempt_.InState([this, ahead, taken](const ListReply& reply) {
                         if (reply.error != Error::kNone) return;
@@ -383,10 +392,11 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
                         if (still_ahead == 0) return;
                         if (still_ahead != ahead) return CountPermits(still_ahead);
                         // The first of them may have created its permit. If it has not, one permit
-                        // more will be taken than is counted here. That still leaves one for each
-                        // of them: they leave at once, and the list of permits then says that none
-                        // is left for us.
-                        if (*taken + still_ahead - 1 >= *attempt_.request.permit_limit) {
+                        // more will be taken than is counted here. If that still leaves one for
+                        // each of them, they leave at once, and the list of permits then says that
+                        // none is left for us. If they take more, that list shows it sooner.
+                        const AcquireRequest& asked = attempt_.request;
+                        if (*taken + still_ahead - 1 + asked.take > *asked.permit_limit) {
                           permits_are_taken_ = true;
                           LeaveAfterLookahead();
                         }

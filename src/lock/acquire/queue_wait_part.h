@@ -89,6 +89,7 @@ class QueueWaitPart final : public WaitPart {
   // In a turnstile: the permits do not show yet whether another number of them is in use.
   bool watches_permits_ = false;
 
+  std::size_t ahead_ = 0;           // in the turnstile of a `try`, by its last list
   bool permits_are_taken_ = false;  // of a `try` in the turnstile, which leaves
   // The reservation for our ID for which the queue was listed again. If it is still in the way, it
   // does not hold.

@@ -28,6 +28,7 @@ std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
       .wait = permit.try_only ? std::optional<Duration>(kTurnstileTime) : permit.wait,
       .max_queue = permit.try_only ? std::nullopt : permit.max_queue,
       .below = std::string(protocol::kTurnstileChild),
+      .take = permit.take,
       .permit_limit = permit.try_only ? permit.permits : std::nullopt,
       .most_permits = permit.most_permits,
       .reserve = permit.reserve,

@@ -63,7 +63,7 @@ void ZnodeWaitPart::OnRead(const GetReply& reply) {
       }
       // Our own create, whose reply was lost: a wait for it would never end.
       if (reply.stat.ephemeral_owner == attempt_.store.session_id()) {
-        return attempt_.next.AdoptOrJoin(std::string(kZnode), reply);
+        return attempt_.next.AdoptOrJoin({std::string(kZnode)}, reply);
       }
       // Anyone may have written a megabyte there.
       data_ = reply.data.substr(0, kMostContenderData);

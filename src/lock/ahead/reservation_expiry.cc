@@ -46,7 +46,7 @@ void ReservationExpiry::Delete() {
     }
     store_.WriteAndDelete(
         {{queue_, protocol::FormatLockData({RecordOf(name_, reserved_)}), read.stat.version}},
-        protocol::ChildPath(queue_, name_), reserved_.version,
+        {protocol::ChildPath(queue_, name_)}, reserved_.version,
         scope_.Wrap([this](const Reply& reply) {
           if (IsLost(reply.error)) return;
           const bool may_not_write = IsRefusal(reply.error) || reply.error == Error::kQuotaExceeded;
@@ -56,10 +56,13 @@ void ReservationExpiry::Delete() {
 }
 
 void ReservationExpiry::DeleteWithoutRecord() {
-  store_.Delete(protocol::ChildPath(queue_, name_), reserved_.version,
-                scope_.Wrap([this](const Reply& reply) {
-                  if (!IsLost(reply.error)) OnDeleted(reply);
-                }));
+  const auto done = scope_.Wrap([this](const Reply& reply) {
+    if (!IsLost(reply.error)) OnDeleted(reply);
+  });
+  std::vector<std::string> paths{protocol::ChildPath(queue_, name_)};
+  if (more_.empty()) return store_.Delete(paths.front(), reserved_.version, done);
+  for (const std::string& name : more_) paths.push_back(protocol::ChildPath(queue_, name));
+  store_.WriteAndDelete({}, paths, reserved_.version, done);
 }
 
 void ReservationExpiry::OnDeleted(const Reply& reply) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lock/data/callback_scope.h"
 #include "lock/data/reserved.h"
@@ -28,14 +29,16 @@ struct ServersTime {
 /// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
 class ReservationExpiry {
  public:
-  /// `queue`: the parent of the reservation's znode `name`. `was_first`: a list shows that it was
-  /// before all other contenders; otherwise it may never have held the lock, and leaves no record.
-  /// `own`: our contender in LOCK. `store` outlives this.
-  ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name, Reserved reserved,
-                    bool was_first, Ticket own)
+  /// `queue`: the parent of the reservation's znode `name`, and of those of its other permits,
+  /// `more`. `was_first`: a list shows that it was before all other contenders; otherwise it may
+  /// never have held the lock, and leaves no record. `own`: our contender in LOCK. `store` outlives
+  /// this.
+  ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name,
+                    std::vector<std::string> more, Reserved reserved, bool was_first, Ticket own)
       : store_(store),
         queue_(std::move(queue)),
         name_(std::move(name)),
+        more_(std::move(more)),
         reserved_(std::move(reserved)),
         was_first_(was_first),
         own_(std::move(own)) {}
@@ -66,6 +69,7 @@ class ReservationExpiry {
   zookeeper::Store& store_;
   const std::string queue_;
   const std::string name_;
+  const std::vector<std::string> more_;
   const Reserved reserved_;
   const bool was_first_;
   const Ticket own_;

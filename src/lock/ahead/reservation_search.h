@@ -23,6 +23,7 @@ class ReservationSearch {
   /// What has our ID.
   struct Found {
     std::string name{};                  ///< the contender; empty if there is none
+    std::vector<std::string> more{};     ///< its other permits
     std::optional<Reserved> reserved{};  ///< none: it is no reservation yet
     /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
     /// reservation further back.

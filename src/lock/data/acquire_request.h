@@ -73,7 +73,10 @@ struct AcquireRequest {
   std::string below{};
   /// For the permits: how many there may be.
   std::optional<std::size_t> permits{};
-  /// For the turnstile of a `try`: the number of permits, one of which must be left for us. Being
+  /// For the permits, and for the turnstile before them: how many permits to take. All are created
+  /// and deleted together.
+  std::size_t take = 1;
+  /// For the turnstile of a `try`: the number of permits, `take` of which must be left. Being
   /// in the turnstile is not a wait; it leaves when the contenders before it take all permits.
   std::optional<std::size_t> permit_limit{};
   /// Of a semaphore, for the permits and for the turnstile: how many permits there may be.
@@ -92,6 +95,8 @@ struct AcquireRequest {
   [[nodiscard]] std::string QueuePath() const {
     return below.empty() ? lock.path : protocol::ChildPath(lock.path, below);
   }
+  /// How many znodes our contender consists of.
+  [[nodiscard]] std::size_t znodes() const { return permits ? take : 1; }
   [[nodiscard]] bool is_for_turnstile() const { return below == protocol::kTurnstileChild; }
   /// The parent of the contenders that can become reservations.
   [[nodiscard]] std::string ReservationsPath() const {

@@ -68,6 +68,7 @@ std::string Format(const ContenderData& data, std::size_t most_text, bool with_a
                        {"socket", data.owner->socket}};
   }
   if (data.preempts) object["preempts"] = true;
+  if (data.take > 1) object["take"] = data.take;
   if (!data.reserve.empty()) {
     object["reserve"] = data.reserve;
     Put(object, "reason", std::optional(data.reserve_reason), std::min(most_text, kMostReason));
@@ -194,6 +195,8 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.owner = ReadOwner(object);
   data.release_request = ReadReleaseRequest(object);
   data.preempts = Boolean(object, "preempts").value_or(false);
+  data.take =
+      static_cast<std::size_t>(NumberField(object, "take", 1, std::int64_t{kMostTake}).value_or(1));
   data.reserve = ReadReservationId(object, "reserve");
   if (!data.reserve.empty()) data.reserve_reason = TextField(object, "reason").value_or("");
   data.reservation = ReadReservation(object);

@@ -21,6 +21,9 @@ inline constexpr std::size_t kMostReason = 400;
 /// How many other LOCKs `any` names at most.
 inline constexpr std::size_t kMostAny = 63;
 
+/// How many permits a run takes at most: as many contenders, with their data, fit in one request.
+inline constexpr std::size_t kMostTake = 100;
+
 /// The process that owns a --hold, on the contender's host.
 struct OwnerData {
   std::int64_t pid = 0;
@@ -60,6 +63,7 @@ struct ContenderData {
   std::optional<bool> contained{};               ///< the command gets a cgroup of its own
   std::optional<ReleaseRequest> release_request{};
   bool preempts = false;  ///< with --preempt
+  std::size_t take = 1;   ///< how many permits the run takes, or waits for
   std::string reserve{};  ///< the ID of the reservation that it is to become; empty without one
   std::string reserve_reason{};                        ///< with `reserve`; may be empty
   std::optional<protocol::Reservation> reservation{};  ///< see FindReservation()

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "lock/data/reserved.h"
 #include "lock/data/ticket.h"
@@ -57,6 +58,7 @@ struct ReservedLock {
   LockName lock;
   std::string path;  ///< of the reservation's znode, chroot included
   Reserved reserved;
+  std::vector<std::string> more{};  ///< the paths of its other permits
 };
 
 /// No server gave us a session in time.
@@ -96,6 +98,9 @@ struct Unusable {
     kOtherPermits,      ///< it is a semaphore of `permits`, and we asked for another number
     kUnknownPermits,    ///< a zklock holds a permit, but the number of permits is not written
     kIncompatible,      ///< `incompatible` cannot see our contender
+    /// --reserve: the reservation with our ID has `permits` permits, but we asked to take another
+    /// number
+    kReservedWithOtherTake,
     /// --reserve: `child` is the reservation with our ID, but for `reserved_mode`
     kReservedInOtherMode,
   };

@@ -20,6 +20,7 @@ std::optional<Reserved> FindReservation(std::string_view name, const std::string
   if (reservation.token >= stat.created_zxid) return std::nullopt;
   Reserved reserved{.reservation = reservation,
                     .mode = contender->mode(),
+                    .take = parsed->take,
                     .host = parsed->host.value_or(""),
                     .user = parsed->user.value_or(""),
                     .label = parsed->label.value_or(""),
@@ -31,6 +32,10 @@ std::optional<Reserved> FindReservation(std::string_view name, const std::string
   if (is_kazoos && parsed->mode == protocol::Mode::kWrite) reserved.mode = *parsed->mode;
   if (reservation.lasts) reserved.until = reserved.since + *reservation.lasts;
   return reserved;
+}
+
+void EndIfIncomplete(Reserved& reserved, std::size_t found) {
+  if (found < reserved.take) reserved.until = reserved.since;
 }
 
 bool HadEnded(const Reserved& reserved, const Ticket& own) {

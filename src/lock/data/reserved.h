@@ -20,8 +20,9 @@ namespace zklock::lock {
 struct Reserved {
   protocol::Reservation reservation;
   protocol::Mode mode = protocol::Mode::kExclusive;
-  std::string host{};  ///< on which it was made; may be empty
-  std::string user{};  ///< likewise, who made it
+  std::size_t take = 1;  ///< how many permits it has, by its data
+  std::string host{};    ///< on which it was made; may be empty
+  std::string user{};    ///< likewise, who made it
   std::string label{};
   /// When it was made and when it ends, by the servers' clock, since 1970. Without an end, until it
   /// is released.
@@ -37,6 +38,10 @@ struct Reserved {
 [[nodiscard]] std::optional<Reserved> FindReservation(std::string_view name,
                                                       const std::string& data,
                                                       const zookeeper::NodeStat& stat);
+
+/// A reservation with fewer permits than it was made with, `found`, has ended: somebody has deleted
+/// one of them.
+void EndIfIncomplete(Reserved& reserved, std::size_t found);
 
 /// Whether the creation of `own` shows that it has ended. That of a contender from before the
 /// reservation does not: the servers' clock may have been set back in between.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "protocol/contender_name.h"
@@ -48,6 +49,9 @@ struct Ticket {
   LockName lock;
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< the contender's znode, chroot included
+  /// With --take: the znodes of its other permits, after `path` in the queue. They have been
+  /// created in the same transaction, and only all of them together hold.
+  std::vector<std::string> more{};
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: grows from each holder to the next conflicting one
   /// When the contender was created by the servers' clock, and the times on our clock between which
@@ -64,6 +68,18 @@ struct Ticket {
 
   [[nodiscard]] std::string display_path() const { return lock.DisplayPath(path); }
   [[nodiscard]] ContenderId id() const { return {path, token}; }
+  /// All znodes: `path` first.
+  [[nodiscard]] std::vector<std::string> paths() const {
+    std::vector<std::string> all{path};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  /// Likewise: `id()` first.
+  [[nodiscard]] std::vector<ContenderId> ids() const {
+    std::vector<ContenderId> all;
+    for (const std::string& one : paths()) all.push_back({one, token});
+    return all;
+  }
   /// What the servers' clock shows at `moment` of our clock: at most, and at least. The two differ
   /// by the time that the create and its answer took.
   [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment) const {

@@ -69,8 +69,9 @@ void Hold::SendHeartbeat() {
   answer_deadline_ =
       now + protocol::AnswerTimeout(lease.timeout(), stop_time_ - now, lease.commits_take());
   std::vector<ContenderId> contenders;
-  contenders.reserve(tickets_.size());
-  for (const Ticket& ticket : tickets_) contenders.push_back(ticket.id());
+  for (const Ticket& ticket : tickets_) {
+    for (ContenderId& one : ticket.ids()) contenders.push_back(std::move(one));
+  }
   CheckContenders(store_, contenders,
                   scope_.Wrap([this](const zookeeper::Reply& reply) { OnHeartbeat(reply); }));
 }
@@ -133,7 +134,7 @@ std::size_t Hold::Release(const FinishedRun& run) {
       store_.Set(record.path, record.data, record.version, ignore_reply);
       all = false;
     } else {
-      store_.WriteAndDelete(writes, ticket.path, zookeeper::kAnyVersion, ignore_reply);
+      store_.WriteAndDelete(writes, ticket.paths(), zookeeper::kAnyVersion, ignore_reply);
     }
   }
   return all ? tickets_.size() : 0;
@@ -152,7 +153,7 @@ void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& p
   std::vector<zookeeper::DataWrite> writes = WritesFor(*ticket, run);
   writes.push_back(history);
   store_.WriteAndDelete(
-      writes, path, zookeeper::kAnyVersion,
+      writes, ticket->paths(), zookeeper::kAnyVersion,
       scope_.Wrap([this, path, done = std::move(done)](const zookeeper::Reply& reply) {
         if (reply.error == Error::kNone) {
           std::erase_if(tickets_, [&](const Ticket& one) { return one.path == path; });
@@ -185,7 +186,7 @@ void Hold::DeletePassedSingly() {
 void Hold::WatchTickets() {
   watched_ = true;
   for (Ticket& ticket : tickets_) {
-    WatchTicket(ticket);
+    for (const ContenderId& one : ticket.ids()) WatchContender(one);
     if (ticket.lock_version_is_guess) ReadLockVersion(ticket);
   }
 }
@@ -201,11 +202,11 @@ void Hold::ReadLockVersion(Ticket& ticket) {
              }));
 }
 
-void Hold::WatchTicket(const Ticket& ticket) {
+void Hold::WatchContender(const ContenderId& contender) {
   // To notice at once if the contender is deleted by force (the heartbeat decides what that means)
   // or written to.
-  store_.Get(ticket.path, zookeeper::Watch::kYes,
-             scope_.Wrap([this, id = ticket.id()](const zookeeper::GetReply& reply) {
+  store_.Get(contender.path, zookeeper::Watch::kYes,
+             scope_.Wrap([this, id = contender](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
                if (IsGone(id, reply)) {  // deleted before it was watched
                  if (state_ == State::kProven) SendHeartbeat();
@@ -286,12 +287,14 @@ void Hold::OnRefused(Error /*why*/) {
 
 void Hold::OnWatch(const std::string& path, zookeeper::Change change) {
   // Watches from the time of waiting may still fire.
-  const auto own = std::find_if(tickets_.begin(), tickets_.end(),
-                                [&](const Ticket& ticket) { return ticket.path == path; });
+  const auto own = std::find_if(tickets_.begin(), tickets_.end(), [&](const Ticket& ticket) {
+    const std::vector<std::string> paths = ticket.paths();
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+  });
   if (own == tickets_.end() || state_ == State::kLost) return;
   // Data is read before anything else: a request may precede the deletion by little.
   if (state_ == State::kProven && change != zookeeper::Change::kData) SendHeartbeat();
-  WatchTicket(*own);
+  WatchContender({path, own->token});
 }
 
 }  // namespace zklock::lock

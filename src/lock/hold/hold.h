@@ -110,7 +110,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void WatchTickets();
   void DeletePassed();
   void DeletePassedSingly();
-  void WatchTicket(const Ticket& ticket);
+  void WatchContender(const ContenderId& contender);
   void ReadLockVersion(Ticket& ticket);
   [[nodiscard]] std::vector<zookeeper::DataWrite> WritesFor(const Ticket& ticket,
                                                             const FinishedRun& run) const;

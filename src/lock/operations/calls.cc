@@ -100,8 +100,8 @@ Error Calls::Write(const std::vector<zookeeper::DataWrite>& writes) {
 }
 
 Error Calls::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
-                            const std::string& gone, std::int32_t version) {
-  if (writes.empty()) return Delete(gone, version);
+                            const std::vector<std::string>& gone, std::int32_t version) {
+  if (writes.empty() && gone.size() == 1) return Delete(gone.front(), version);
   return Ask<Reply>(
              [&](auto done) { store().WriteAndDelete(writes, gone, version, std::move(done)); })
       .error;

@@ -76,7 +76,8 @@ class Calls final : public ServerOperation {
   [[nodiscard]] zookeeper::Error Delete(const std::string& path, std::int32_t version);
   [[nodiscard]] zookeeper::Error Write(const std::vector<zookeeper::DataWrite>& writes);
   [[nodiscard]] zookeeper::Error WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
-                                                const std::string& gone, std::int32_t version);
+                                                const std::vector<std::string>& gone,
+                                                std::int32_t version);
   [[nodiscard]] zookeeper::Error MakePersistent(
       const std::vector<zookeeper::Conversion>& conversions,
       const std::vector<std::string>& checked, const std::vector<std::string>& deleted);

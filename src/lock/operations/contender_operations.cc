@@ -6,6 +6,7 @@
 #include "lock/data/contender_check.h"
 #include "lock/data/run_history.h"
 #include "protocol/lock_path.h"
+#include "protocol/queue.h"
 #include "protocol/run_records.h"
 
 namespace zklock::lock {
@@ -30,6 +31,18 @@ OperationFailed CannotWrite(Error error, const LockName& lock, const std::string
 
 }  // namespace
 
+std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path) {
+  const auto name = protocol::ViewContenderName(protocol::BaseOf(path));
+  if (!name || name->run() == name->full) return {path};
+  const std::string queue = protocol::ParentOf(path);
+  std::vector<std::string> paths;
+  for (const std::string& one : protocol::PermitsOfRun(calls.List(queue).children, name->full)) {
+    paths.push_back(protocol::ChildPath(queue, one));
+  }
+  if (paths.empty()) paths.push_back(path);
+  return paths;
+}
+
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender) {
   bool may_be_done = false;  // a delete was sent over a connection that was lost
   return calls.Repeat([&] {
@@ -41,10 +54,12 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
         RequireRead(read, lock, contender);
         version = read.stat.version;
       }
+      const std::vector<std::string> paths = PathsOfRun(calls, contender.path);
       const bool may_have_been_done = std::exchange(may_be_done, true);
-      const Error error = calls.Delete(contender.path, version);
+      const Error error = calls.WriteAndDelete({}, paths, version);
       if (error == Error::kNone) return true;
       may_be_done = may_have_been_done;
+      if (error == Error::kNoNode && paths.size() > 1) continue;  // one of them: list again
       if (error == Error::kNoNode) return may_be_done;
       if (error != Error::kBadVersion) throw CannotDelete(error, lock);
     }

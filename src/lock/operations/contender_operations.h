@@ -15,7 +15,12 @@ namespace zklock::lock {
 // Operations on contenders of other processes, which are children of `lock`. They throw
 // OperationFailed.
 
-/// Deletes a contender. Returns false if it was already gone.
+/// The znodes of the run that the contender at `path` belongs to: of a permit all that the run has
+/// taken, as far as they are there, else `path`.
+[[nodiscard]] std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path);
+
+/// Deletes a contender, and in the same transaction the other permits of its run. Returns false if
+/// it was already gone.
 ///
 /// Most names are used once, so a second delete after a lost reply does no harm. The name of
 /// Dialect::kSimple is used again: its znode is read first, and deleted only if it is the right

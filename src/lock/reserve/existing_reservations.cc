@@ -38,6 +38,12 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
                         lock.DisplayPath(path));
 }
 
+bool IsOneGone(Calls& calls, const std::vector<std::string>& paths) {
+  const auto read = calls.GetAll(paths);
+  return std::any_of(read.begin(), read.end(),
+                     [](const auto& reply) { return reply.error == Error::kNoNode; });
+}
+
 /// Replaces the texts that were given. Whether that changes any.
 bool Reword(Reserved& reserved, const Renewal& renewal) {
   const auto replace = [](std::string& text, const std::string& given) {
@@ -61,8 +67,9 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
     std::optional<milliseconds> now;
     // Only of a holder: anyone who may create znodes can forge a reservation further back.
     for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
-      const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
+      auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
       if (!reserved) continue;
+      if (1 + holder.more.size() < reserved->take) continue;
       if (reserved->reservation.id != id) {
         if (other != nullptr) *other = reserved;
         continue;
@@ -72,7 +79,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
         now = calls.Repeat([&] { return AskServersTime(calls, lock); });
         if (*now >= *reserved->until) continue;
       }
-      return ReservedLock{lock, holder.path, *reserved};
+      return ReservedLock{lock, holder.path, *reserved, holder.more};
     }
     if (!now) return std::nullopt;
     before = now;
@@ -101,7 +108,8 @@ bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id, c
 }
 
 std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
-                                     protocol::Mode mode, std::optional<std::size_t> permits) {
+                                     protocol::Mode mode, std::optional<std::size_t> permits,
+                                     std::size_t take) {
   using enum Unusable::Why;
   const LockName& lock = reserved.lock;
   const std::string queue = protocol::ParentOf(reserved.path);
@@ -113,6 +121,9 @@ std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
                     .reserved_mode = reserved.reserved.mode};
   }
   if (!permits) return std::nullopt;
+  if (reserved.reserved.take != take) {
+    return Unusable{.why = kReservedWithOtherTake, .permits = reserved.reserved.take};
+  }
   const auto read = calls.Repeat([&] { return calls.Get(queue); });
   if (read.error != Error::kNone && read.error != Error::kNoNode) {
     throw OperationFailed(read.error, "read the number of permits of", lock.display_path(), "READ",
@@ -127,6 +138,9 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
   std::vector<std::string> paths;
   paths.reserve(reserved.size());
   for (const ReservedLock& one : reserved) paths.push_back(one.path);
+  std::vector<std::string> more;
+  for (const ReservedLock& one : reserved)
+    more.insert(more.end(), one.more.begin(), one.more.end());
   return calls.Repeat([&]() -> std::optional<std::vector<ReservedLock>> {
     std::optional<milliseconds> before;
     for (;;) {
@@ -155,8 +169,13 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         }
         if (!is_changed) continue;
         ++one.reserved.version;
-        writes.push_back({one.path, Rewritten(read[i].data, one.reserved), read[i].stat.version});
+        const std::string data = Rewritten(read[i].data, one.reserved);
+        writes.push_back({one.path, data, read[i].stat.version});
+        for (const std::string& path : one.more) {
+          writes.push_back({path, data, zookeeper::kAnyVersion});
+        }
       }
+      if (IsOneGone(calls, more)) return std::nullopt;
       before = now;
       if (may_have_ended) continue;
       if (writes.empty()) return renewed;
@@ -186,7 +205,8 @@ std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& rese
       for (std::size_t i = 0; i < read.size(); ++i) {
         const LockName& lock = reserved[i].lock;
         const auto found = ReservationIn(read[i], lock, paths[i]);
-        if (!found || found->reservation.token != reserved[i].token) {
+        if (!found || found->reservation.token != reserved[i].token ||
+            IsOneGone(calls, reserved[i].more)) {
           outlived.push_back({lock});
         } else if (found->until) {
           has_end = true;

@@ -24,11 +24,13 @@ namespace zklock::lock {
 [[nodiscard]] bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id,
                                   const Ticket& own);
 
-/// Why a run in `mode`, with --permits if `permits`, cannot use that reservation: it was made for
-/// another use of the LOCK, whose users disagree then. None if it can. Throws OperationFailed.
+/// Why a run in `mode`, with --permits if `permits`, of which it takes `take`, cannot use that
+/// reservation: it was made for another use of the LOCK, whose users disagree then. None if it can.
+/// Throws OperationFailed.
 [[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
                                                    protocol::Mode mode,
-                                                   std::optional<std::size_t> permits);
+                                                   std::optional<std::size_t> permits,
+                                                   std::size_t take);
 
 struct Renewal {
   std::chrono::milliseconds lasts{};  ///< from now

@@ -20,7 +20,11 @@ class Maker {
  public:
   Maker(Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
         const std::vector<std::string>& passed, const protocol::ReservationRequest& request)
-      : calls_(calls), held_(held), also_(also), passed_(passed), request_(request) {}
+      : calls_(calls), held_(held), also_(also), passed_(passed), request_(request) {
+    for (const HeldContender& one : held_) {
+      for (std::string& path : one.ticket.paths()) znodes_.push_back({&one, std::move(path)});
+    }
+  }
 
   [[nodiscard]] bool may_be_made() const { return may_be_made_; }
 
@@ -38,14 +42,20 @@ class Maker {
   }
 
  private:
+  /// One of a contender: of a permit there may be several.
+  struct Znode {
+    const HeldContender* held;
+    std::string path;
+  };
+
   /// Reads all contenders: which are converted, and the version of the others. A request to leave
   /// that was written to one of them must not be lost with it.
   void Read() {
     std::vector<const LockName*> locks;
     std::vector<std::string> paths;
-    for (const HeldContender& one : held_) {
-      locks.push_back(&one.ticket.lock);
-      paths.push_back(one.ticket.path);
+    for (const Znode& one : znodes_) {
+      locks.push_back(&one.held->ticket.lock);
+      paths.push_back(one.path);
     }
     for (const ReservedLock& one : also_) {
       locks.push_back(&one.lock);
@@ -67,17 +77,17 @@ class Maker {
     std::vector<ReservedLock> made;
     std::size_t gone = 0;
     std::optional<NotReserved> obstacle;
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-      const Ticket& ticket = held_[i].ticket;
+    for (std::size_t i = 0; i < znodes_.size(); ++i) {
+      const Ticket& ticket = znodes_[i].held->ticket;
+      const std::string& path = znodes_[i].path;
       const GetReply& reply = read_[i];
       const bool is_gone = reply.error == Error::kNoNode;
       if (is_gone) ++gone;
       const auto reserved =
-          is_gone ? std::nullopt
-                  : FindReservation(protocol::BaseOf(ticket.path), reply.data, reply.stat);
+          is_gone ? std::nullopt : FindReservation(protocol::BaseOf(path), reply.data, reply.stat);
       const auto asked = is_gone ? std::nullopt : FindReleaseRequest(reply.data);
       if (reserved) {
-        made.push_back({ticket.lock, ticket.path, *reserved});
+        made.push_back({ticket.lock, path, *reserved});
       } else if (asked && !obstacle) {
         obstacle = {NotReserved::Why::kAskedToLeave, *asked};
       } else if (reply.stat.ephemeral_owner != calls_.session_id() && !obstacle) {
@@ -85,19 +95,32 @@ class Maker {
         obstacle = {has_expired ? NotReserved::Why::kExpired : NotReserved::Why::kRemoved};
       }
     }
-    if (made.size() == held_.size()) return made;
-    if (was_sent_ && !made.empty() && made.size() + gone == held_.size()) {
+    if (made.size() == znodes_.size()) return OfContenders(std::move(made));
+    if (was_sent_ && !made.empty() && made.size() + gone == znodes_.size()) {
       ReleaseRest(made);
       return std::nullopt;
     }
     if (obstacle) return *obstacle;
-    const auto others = std::span(read_).subspan(held_.size(), also_.size());
+    const auto others = std::span(read_).subspan(znodes_.size(), also_.size());
     const bool is_another_gone = std::any_of(others.begin(), others.end(), [](const auto& reply) {
       return reply.error == Error::kNoNode;
     });
     if (!made.empty() || is_another_gone) return NotReserved{};
     Convert();
     return std::nullopt;
+  }
+
+  /// One for each contender, of those of all `znodes_`.
+  [[nodiscard]] std::vector<ReservedLock> OfContenders(std::vector<ReservedLock> made) const {
+    std::vector<ReservedLock> reservations;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (made[i].path == znodes_[i].held->ticket.path) {
+        reservations.push_back(std::move(made[i]));
+      } else {
+        reservations.back().more.push_back(std::move(made[i].path));
+      }
+    }
+    return reservations;
   }
 
   /// All of them were made, and one has been released since: all or none.
@@ -114,16 +137,16 @@ class Maker {
   void Convert() {
     std::vector<zookeeper::Conversion> conversions;
     std::vector<std::string> checked;
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-      const Ticket& ticket = held_[i].ticket;
-      conversions.push_back({.path = ticket.path,
+    for (std::size_t i = 0; i < znodes_.size(); ++i) {
+      const HeldContender& held = *znodes_[i].held;
+      conversions.push_back({.path = znodes_[i].path,
                              .version = read_[i].stat.version,
-                             .data = FormatReservation(held_[i].data, request_, ticket.token)});
+                             .data = FormatReservation(held.data, request_, held.ticket.token)});
     }
     for (const ReservedLock& one : also_) checked.push_back(one.path);
     std::vector<std::string> deleted;
     for (std::size_t i = 0; i < passed_.size(); ++i) {
-      const bool is_gone = read_[held_.size() + also_.size() + i].error == Error::kNoNode;
+      const bool is_gone = read_[znodes_.size() + also_.size() + i].error == Error::kNoNode;
       if (!is_gone) deleted.push_back(passed_[i]);
     }
     may_be_made_ = true;
@@ -140,7 +163,8 @@ class Maker {
   const std::vector<ReservedLock>& also_;
   const std::vector<std::string>& passed_;
   const protocol::ReservationRequest& request_;
-  std::vector<GetReply> read_;  ///< of each of `held`, `also` and `passed`
+  std::vector<Znode> znodes_;
+  std::vector<GetReply> read_;  ///< of each of `znodes_`, `also` and `passed`
   bool was_sent_ = false;       ///< the conversion, at least once
   bool may_be_made_ = false;
 };

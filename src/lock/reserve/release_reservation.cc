@@ -6,6 +6,7 @@
 
 #include "lock/data/reserved.h"
 #include "lock/data/run_history.h"
+#include "lock/operations/contender_operations.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "protocol/release_record.h"
@@ -97,8 +98,14 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
           history.reset();
         }
       }
+      std::vector<std::string> paths{path};
+      if (reserved->take > 1) {
+        for (const std::string& one : PathsOfRun(calls, path)) {
+          if (one != path) paths.push_back(one);
+        }
+      }
       const bool may_have_been_done = std::exchange(may_be_done, true);
-      const Error error = calls.WriteAndDelete(writes, path, reserved->version);
+      const Error error = calls.WriteAndDelete(writes, paths, reserved->version);
       is_entering = false;
       if (error == Error::kNone) return {true, unkept};
       may_be_done = may_have_been_done;

@@ -14,10 +14,11 @@ struct ReservationRelease {
   std::optional<zookeeper::Error> unkept{};  ///< why its end is missing in the history
 };
 
-/// Releases the reservation for `id`, whose znode is `path`, chroot included: deletes the znode
-/// and, in the same transaction, writes the record of the release, where zklock keeps one in LOCK's
-/// data, and the end of the reservation in LOCK's history, where its beginning was entered. A
-/// reservation is released without what cannot be written. Throws OperationFailed.
+/// Releases the reservation for `id`, whose znode is `path`, chroot included: deletes the znode,
+/// with all its permits, and, in the same transaction, writes the record of the release, where
+/// zklock keeps one in LOCK's data, and the end of the reservation in LOCK's history, where its
+/// beginning was entered. A reservation is released without what cannot be written. Throws
+/// OperationFailed.
 ///
 /// The znode is read first, and left alone if it is no longer a reservation for this ID. A second
 /// delete after a lost reply does no harm, since each name is used once.

@@ -125,7 +125,7 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
   if (request.permits) {
     const bool has_reservation = std::any_of(contenders.begin(), contenders.end(),
                                              [](const auto& one) { return one.reserves(); });
-    return contenders.size() >= *request.permits && !has_reservation;
+    return contenders.size() + request.take > *request.permits && !has_reservation;
   }
   const auto* const blocker = protocol::FirstConflict(contenders, request.mode);
   return blocker != nullptr && !blocker->reserves();
@@ -135,7 +135,7 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
 /// question of time.
 void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& children) {
   const AcquireRequest& request = requests_[index];
-  const auto holders = std::make_shared<std::size_t>(protocol::Contenders(children).size());
+  const auto holders = std::make_shared<std::size_t>(protocol::RunsOf(children).size());
   store_.List(protocol::TurnstilePath(request.lock.path), Watch::kNo,
               [holders](const zookeeper::ListReply& reply) {
                 const bool is_empty =

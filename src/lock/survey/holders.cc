@@ -21,7 +21,7 @@ class HolderSink final : public SurveySink {
   explicit HolderSink(std::vector<Holder>& holders) : holders_(holders) {}
   void OnEntry(const QueueEntry& entry) override {
     if (!entry.readable || entry.Waits()) return;
-    holders_.push_back({entry.name, entry.path, entry.stat, entry.data});
+    holders_.push_back({entry.name, entry.path, entry.more, entry.stat, entry.data});
   }
 
  private:

@@ -14,7 +14,8 @@ namespace zklock::lock {
 /// One holder of a LOCK.
 struct Holder {
   protocol::ContenderName name;
-  std::string path{};  ///< on the servers
+  std::string path{};               ///< on the servers
+  std::vector<std::string> more{};  ///< the paths of its other permits (--take)
   zookeeper::NodeStat stat{};
   std::string data{};  ///< cut; of another program, any bytes
 };

@@ -23,10 +23,12 @@ struct Predecessor {
 };
 
 /// One child of a LOCK whose name counts in its queue, or the znode `lock` of Dialect::kSimple. Of
-/// a semaphore, a permit or a child of the turnstile.
+/// a semaphore, the permits of one run or a child of the turnstile.
 struct QueueEntry {
   protocol::ContenderName name;
-  std::string path{};         ///< on the servers
+  std::string path{};  ///< on the servers
+  /// The paths of the other permits of its run (--take), after `path` in the queue.
+  std::vector<std::string> more{};
   bool in_turnstile = false;  ///< of a semaphore: a child of the turnstile
   bool readable = false;      ///< false: we may not read it, and the rest is unknown
   zookeeper::NodeStat stat{};
@@ -79,6 +81,7 @@ struct LockSurvey {
   std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
   std::size_t held = 0;               ///< how many contenders hold, including those not read
   std::size_t waiting = 0;
+  std::size_t used = 0;                         ///< of a semaphore: the permits of those that hold
   std::optional<LockKind> kind{};               ///< none if nothing shows it
   std::optional<std::size_t> permit_limit{};    ///< of a semaphore, if known
   std::vector<std::string> ignored_children{};  ///< children whose names do not count, sorted
@@ -89,7 +92,7 @@ struct LockSurvey {
   /// How many permits are free. (More than the limit may be taken by a program with another limit.)
   [[nodiscard]] std::optional<std::size_t> FreePermits() const {
     if (!permit_limit) return std::nullopt;
-    return *permit_limit - std::min(held, *permit_limit);
+    return *permit_limit - std::min(used, *permit_limit);
   }
 };
 

@@ -60,7 +60,7 @@ void FindQueuePosition::OnSemaphore() {
     return End(false);
   }
   const SemaphoreChildren& semaphore = *children_->semaphore();
-  const protocol::Contenders permits(semaphore.permits);
+  const protocol::Contenders permits = protocol::RunsOf(semaphore.permits);
   const auto in_turnstile = RankIn(protocol::Contenders(semaphore.turnstile));
   if (const auto in_permits = RankIn(permits)) {
     position_.ahead = position_.holders = in_permits->ahead;

@@ -1,6 +1,8 @@
 #include "lock/survey/survey_queue.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "lock/data/run_history.h"
@@ -63,7 +65,7 @@ void SurveyQueue::AddSemaphore(const std::string& lock, const SemaphoreChildren&
   const std::string turnstile(protocol::kTurnstileChild);
   lock_.kind = LockKind::kSemaphore;
   lock_.permit_limit = semaphore.permit_limit;
-  Add(protocol::PermitsPath(lock), semaphore.permits, false);
+  AddPermits(protocol::PermitsPath(lock), semaphore.permits);
   turnstile_ = entries_.size();
   Add(protocol::TurnstilePath(lock), semaphore.turnstile, true);
   std::erase(lock_.ignored_children, permits);
@@ -82,6 +84,25 @@ void SurveyQueue::Add(const std::string& parent, const protocol::Children& child
     entries_.push_back(
         {.name = std::move(name), .path = std::move(path), .in_turnstile = in_turnstile});
   }
+}
+
+/// One entry for each run.
+void SurveyQueue::AddPermits(const std::string& parent, const protocol::Children& children) {
+  const protocol::Contenders permits(children);
+  Add(parent, children, false);
+  if (protocol::RunsOf(permits).size() == permits.size()) return;
+  std::vector<QueueEntry> runs;
+  std::map<std::string, std::size_t, std::less<>> known;
+  for (QueueEntry& entry : entries_) {
+    const auto view = protocol::ViewContenderName(entry.name.full);
+    const auto [run, is_new] = known.try_emplace(std::string(view->run()), runs.size());
+    if (is_new) {
+      runs.push_back(std::move(entry));
+    } else {
+      runs[run->second].more.push_back(std::move(entry.path));
+    }
+  }
+  entries_ = std::move(runs);
 }
 
 void SurveyQueue::Ignore(const std::string& above, const protocol::Children& children) {
@@ -115,7 +136,9 @@ std::optional<std::size_t> SurveyQueue::FirstInTurnstile() const {
 
 std::size_t SurveyQueue::CountPermits() const {
   std::size_t count = 0;
-  for (std::size_t index = 0; index < turnstile_; ++index) count += IsOut(index) ? 0U : 1U;
+  for (std::size_t index = 0; index < turnstile_; ++index) {
+    count += IsOut(index) ? 0U : 1 + entries_[index].more.size();
+  }
   return count;
 }
 
@@ -256,6 +279,7 @@ bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply)
       entry.stat = reply.stat;
       entry.data = reply.data.substr(0, reads_.most_data);
       entry.reserved = FindReservation(entry.name.full, reply.data, reply.stat);
+      if (entry.reserved) EndIfIncomplete(*entry.reserved, 1 + entry.more.size());
       break;
     case Error::kNoNode:
       state = State::kGone;
@@ -383,9 +407,15 @@ void SurveyQueue::FindRunning() {
 /// Counts by what is known now.
 void SurveyQueue::Count() {
   if (lock_.IsSemaphore()) {
-    const std::size_t waiting_permits = LastPermitWaits() ? 1 : 0;
-    lock_.held = CountPermits() - waiting_permits;
-    lock_.waiting = waiting_permits;
+    const bool one_waits = LastPermitWaits();
+    lock_.held = lock_.waiting = 0;
+    lock_.used = CountPermits();
+    for (std::size_t i = 0; i < turnstile_; ++i) lock_.held += IsOut(i) ? 0U : 1U;
+    if (one_waits) {
+      --lock_.held;
+      ++lock_.waiting;
+      lock_.used -= 1 + entries_[*LastPermit()].more.size();
+    }
     for (std::size_t i = turnstile_; i < entries_.size(); ++i) lock_.waiting += IsOut(i) ? 0U : 1U;
     return;
   }

@@ -83,6 +83,7 @@ class SurveyQueue {
   void AddQueue(const std::string& lock, const protocol::Children& children);
   void AddSemaphore(const std::string& lock, const SemaphoreChildren& semaphore);
   void Add(const std::string& parent, const protocol::Children& children, bool in_turnstile);
+  void AddPermits(const std::string& parent, const protocol::Children& children);
   void Ignore(const std::string& above, const protocol::Children& children);
   [[nodiscard]] bool IsOut(std::size_t index) const;
   [[nodiscard]] std::optional<std::size_t> NextEntry();

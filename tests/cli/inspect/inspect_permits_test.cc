@@ -99,6 +99,45 @@ TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
                         !Catch::Contains("red"));
 }
 
+TEST_CASE("a run with several permits is one holder, and all of its permits are used") {
+  const std::string lock = NewLock("permits");
+  const auto taking = [](const std::string& take) {
+    return Words{"exclusive", "--progress", "none", "--permits", "24", "--take", take};
+  };
+  Child first = StartHolder(taking("12"), lock);
+  Child second = StartHolder(taking("8"), lock);
+  Child third = Child::Start(HolderOptions(taking("8"), lock));
+  Tree().WaitForChildren(lock + "/leases", 28);
+  Child fourth = Child::Start(HolderOptions(taking("2"), lock));
+  Tree().WaitForChildren(lock + "/locks", 2);
+  const std::string text = Inspect({lock});
+  CHECK_THAT(text, Catch::StartsWith(lock + ": 20 of 24 permits used, 4 free, 2 waiting\n"));
+  const Words lines = Lines(text);
+  REQUIRE(lines.size() >= 7);
+  CHECK_THAT(lines[3], Catch::Contains("held") && Catch::Contains("12 permits"));
+  CHECK_THAT(lines[4], Catch::Contains("held") && Catch::Contains(" 8 permits"));
+  CHECK_THAT(lines[5], Catch::Contains("waiting") && Catch::Contains(" 8 permits"));
+  CHECK_THAT(lines[6], Catch::Contains("waiting") && Catch::Contains(" 2 permits"));
+  const json found = OneAsJson(lock);
+  CHECK(found["used"] == 20);
+  CHECK(found["free"] == 4);
+  REQUIRE(found["contenders"].size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(found["contenders"][i]["take"] == std::vector{12, 8, 8, 2}[i]);
+  }
+  const std::string metrics = Inspect({"--prometheus", lock});
+  for (const std::string& sample :
+       {"zklock_holders{lock=\"" + lock + "\"} 2\n", "zklock_permits{lock=\"" + lock + "\"} 24\n",
+        "zklock_permits_used{lock=\"" + lock + "\"} 20\n",
+        "zklock_waiting{lock=\"" + lock + "\"} 2\n"}) {
+    CHECK_THAT(metrics, Catch::Contains(sample));
+  }
+  const Finished shown = RunZklock({"release", "--dry-run", "--contender",
+                                    InQueueOrder(Tree().Children(lock + "/leases")).at(13), lock},
+                                   Exited(0));
+  CHECK_THAT(shown.out, Catch::Contains("8 permits"));
+}
+
 TEST_CASE("an unused semaphore is free and shows how many permits it has") {
   const std::string lock = NewLock("permits");
   Tree tree;

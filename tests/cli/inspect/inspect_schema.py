@@ -87,8 +87,8 @@ def check_lock(lock, schema, where):
         if lock[state] != (state in states):
             wrong.append(f"{where}.{state} is {lock[state]}")
     if lock["kind"] == "semaphore":
-        free = None if lock["permits"] is None else max(lock["permits"] - len(holders), 0)
-        used = len(holders)
+        used = sum(holder["take"] for holder in holders)
+        free = None if lock["permits"] is None else max(lock["permits"] - used, 0)
     else:
         free = used = None
         if lock["permits"] is not None or bool(holders) != bool(names):

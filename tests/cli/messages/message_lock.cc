@@ -96,6 +96,13 @@ Provocations LockProvocations() {
          return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive", "--permits", "3"});
        }},
       {{"kUnknownPermits"}, MeetsUnknownPermits},
+      {{"kReservedWithOtherTake"},
+       [] {
+         const std::string lock = NewLock("said");
+         RunZklock({"exclusive", "--permits", "4", "--take", "3", "--reserve", "ci", lock},
+                   Exited(0));
+         return SaidBy({"exclusive", "--permits", "4", "--reserve", "ci", lock}, 78);
+       }},
       {{"kReservedInOtherMode"},
        [] {
          const std::string lock = NewLock("said");

@@ -109,6 +109,7 @@ std::vector<Case> WrongWords() {
        64,
        {"exclusive", "--any", "--nonblock", "--reserve", "ci", "/m", "RUN"}},
       {"kPermitsOneLock", 64, {"exclusive", "--permits", "2", "/m", "RUN"}},
+      {"kTakesTooMany", 64, {"exclusive", "--permits", "2", "--take", "3", "RUN"}},
       {"kPermitsShared", 64, {"try", "--read", "--permits", "2", "RUN"}},
       {"kPermitsDialect", 64, {"exclusive", "--permits", "2", "--dialect", "kazoo", "RUN"}},
       {"kNotForReaders", 64, {"try", "--read", "--min-interval", "1h", "RUN"}},
@@ -198,8 +199,14 @@ std::vector<Case> Nested() {
   permits.push_back(Binary());
   permits.insert(permits.end(), permit.begin(), permit.end());
   permits.push_back("true");
+  const Words two = {"exclusive", "--permits", "3", "--take", "2", NewLock("message"), "--"};
+  Words too_few = two;
+  too_few.push_back(Binary());
+  too_few.insert(too_few.end(), two.begin(), two.end());
+  too_few.push_back("true");
   return {{"kWaitsForItself", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
           {"kPermitsHeldAbove", 64, permits},
+          {"kTooFewLeftAbove", 64, too_few},
           {"kIntervalHeldAbove",
            64,
            {"exclusive", lock, "--", Binary(), "try", "--min-interval", "1h", lock, "--", "true"}},

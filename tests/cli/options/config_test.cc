@@ -489,7 +489,7 @@ TEST_CASE("a file can set every option except those for a single run") {
   }
   for (const char* single_run : {"help", "config", "nonblock", "no-nest", "any", "also-read",
                                  "also-write", "hold", "owner-pid", "on-lost-signal", "reserve",
-                                 "resume", "for", "reason", "preempt", "dry-run"}) {
+                                 "resume", "for", "reason", "preempt", "dry-run", "take"}) {
     CAPTURE(single_run);
     CHECK(options.erase(single_run) == 1);
   }

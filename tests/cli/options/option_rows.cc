@@ -107,6 +107,15 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
                     {"--permits", "2"},
                     Without(But(usual, {{kBusy, {0, "ran\n"}}}), {kFreed}),
                     {"--permits", "2"}});
+    rows.push_back({"--take",
+                    {"--permits", "2", "--take", "2"},
+                    But(Without(usual, {kHeldByShell}), {{kNested, endless}}),
+                    {"--permits", "2", "--take", "2"}});
+    rows.push_back({"--take",
+                    tries ? Words{"--permits", "2", "--take", "2"}
+                          : Words{"--permits", "2", "--take", "2", "--wait", "1s"},
+                    {{kHeldByShell, {kConflict}}},
+                    {"--permits", "2", "--take", "2"}});
   }
   if (reads) return rows;
   rows.push_back({"--history", {"--history", "8"}, usual});

@@ -1,5 +1,6 @@
 // --permits: never more than N holders, N of them at once, in the order of the queue.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -210,6 +211,143 @@ TEST_CASE("of many contenders for three permits never more than three run") {
   for (const std::string& seen : Lines(directory.Read("seen")))
     most = std::max(most, std::stoi(seen));
   CHECK(most == 3);
+}
+
+namespace {
+
+Words Taking(const std::string& take, const std::string& subcommand = "exclusive") {
+  return {subcommand, "--permits", "6", "--take", take};
+}
+
+/// The permits in order.
+Words PermitsOf(const std::string& lock) { return InQueueOrder(Tree().Children(lock + "/leases")); }
+
+}  // namespace
+
+TEST_CASE("a run takes its permits together, and its node is the first of them") {
+  const std::string lock = NewLock("permits");
+  const std::string look =
+      "echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN; " + Binary() + " inspect --mine && exec cat";
+  ChildOptions options = Zklock(Taking("4") + Words{lock, "--", "sh", "-c", look});
+  options.keep_stdin = true;
+  Child holder = Child::Start(std::move(options));
+  const std::string node = holder.ReadLine();
+  const std::string token = holder.ReadLine();
+  const Words permits = PermitsOf(lock);
+  REQUIRE(permits.size() == 4);
+  CHECK(node == lock + "/leases/" + permits.front());
+  for (const std::string& permit : permits) {
+    const Znode znode = Tree().Get(lock + "/leases/" + permit).value();
+    CHECK(std::to_string(znode.created_zxid) == token);
+    CHECK(permit.substr(0, permit.size() - 10) == node.substr(lock.size() + 8, permit.size() - 10));
+  }
+  CHECK(RunZklock(Taking("3", "try") + Words{lock, "--", "true"}).exit == Exited(75));
+  RunZklock(Taking("2", "try") + Words{lock, "--", "true"}, Exited(0));
+  CHECK(PermitsOf(lock).size() == 4);
+  CHECK(Finish(holder) == Exited(0));
+  CHECK(PermitsOf(lock).empty());
+}
+
+TEST_CASE("a big request at the head is not overtaken by a small one") {
+  const std::string lock = NewLock("permits");
+  Child four = StartHolder(Taking("4"), lock);
+  Child five = Child::Start(HolderOptions(Taking("5"), lock));
+  Tree tree;
+  tree.WaitForChildren(lock + "/leases", 9);
+  Child one = Child::Start(HolderOptions(Taking("1"), lock));
+  tree.WaitForChildren(lock + "/locks", 2);
+  // One permit would be free for it, but not for both.
+  CHECK(RunZklock(Taking("1", "try") + Words{lock, "--", "true"}).exit == Exited(75));
+  CHECK_FALSE(one.HasEnded());
+  CHECK(Finish(four) == Exited(0));
+  CHECK(five.ReadLine() == "held");
+  CHECK(one.ReadLine() == "held");
+  CHECK(PermitsOf(lock).size() == 6);
+}
+
+TEST_CASE("whoever takes one permit from a run takes all, by force or not") {
+  const std::string lock = NewLock("permits");
+  Child other = StartHolder(Taking("1"), lock);
+  Child holder = StartHolder(Taking("4"), lock);
+  Child waiter = Child::Start(HolderOptions(Taking("5"), lock));
+  Tree tree;
+  tree.WaitForChildren(lock + "/leases", 10);
+  const std::string permit = PermitsOf(lock).at(GENERATE(1U, 4U));
+  SECTION("by force") {
+    RunZklock({"release", "--force", "--contender", permit, "--yes", lock}, Exited(0));
+    CHECK(PermitsOf(lock).size() == 6);
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("on request") {
+    RunZklock({"release", "--contender", permit, "--yes", lock}, Exited(0));
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("by a client that deletes one") {
+    tree.Delete(lock + "/leases/" + permit);
+    CHECK(holder.Wait() == Exited(76));
+  }
+  CHECK(waiter.ReadLine() == "held");
+  CHECK(PermitsOf(lock).size() == 6);
+  CHECK_FALSE(other.HasEnded());
+}
+
+TEST_CASE("permits are reserved, resumed and released together") {
+  const std::string lock = NewLock("permits");
+  const Words reserve = Taking("4") + Words{"--reserve", "ci", lock};
+  RunZklock(reserve, Exited(0));
+  CHECK(PermitsOf(lock).size() == 4);
+  RunZklock(reserve, Exited(0));
+  CHECK(PermitsOf(lock).size() == 4);
+  RunZklock(Taking("4") + Words{"--resume", "ci", lock, "--", "true"}, Exited(0));
+  CHECK(RunZklock(Taking("3") + Words{"--resume", "ci", lock, "--", "true"}).exit == Exited(78));
+  CHECK(RunZklock(Taking("3", "try") + Words{lock, "--", "true"}).exit == Exited(75));
+  SECTION("released") { RunZklock({"release", "--reserve", "ci", lock}, Exited(0)); }
+  SECTION("by force") {
+    const std::string permit = PermitsOf(lock).back();
+    RunZklock({"release", "--force", "--contender", permit, "--yes", lock}, Exited(0));
+  }
+  SECTION("incomplete: the next run deletes the rest") {
+    Tree().Delete(lock + "/leases/" + PermitsOf(lock).front());
+    CHECK(RunZklock(Taking("4") + Words{"--resume", "ci", lock, "--", "true"}).exit == Exited(75));
+    RunZklock(Taking("4", "try") + Words{lock, "--", "true"}, Exited(0));
+  }
+  CHECK(PermitsOf(lock).empty());
+}
+
+TEST_CASE("the history enters a run with several permits once, and its release deletes them") {
+  const std::string lock = NewLock("permits");
+  RunZklock(Taking("4") + Words{"--history", "3", lock, "--", "true"}, Exited(0));
+  CHECK(PermitsOf(lock).empty());
+  const Finished history = RunZklock({"inspect", "--history", lock}, Exited(0));
+  CHECK_THAT(history.out, !Catch::Contains("lost"));
+  CHECK(std::count(history.out.begin(), history.out.end(), '\n') > 1);
+}
+
+TEST_CASE("a killed run gives all its permits back") {
+  const std::string lock = NewLock("permits");
+  Child holder = StartHolder(Taking("6"), lock);
+  holder.Signal(SIGKILL);
+  RunZklock(Taking("6") + Words{"--wait", "20s", lock, "--", "true"}, Exited(0));
+}
+
+TEST_CASE("a nested run takes permits beside those of the runs above it, if enough are left") {
+  const std::string lock = NewLock("permits");
+  const auto nested = [&](const std::string& take) {
+    return Taking("4") + Words{lock, "--", Binary()} + Taking(take) + Words{lock, "--", "true"};
+  };
+  RunZklock(nested("2"), Exited(0));
+  CHECK_THAT(RunZklock(nested("3"), Exited(64)).err, Catch::Contains("hold 4 of --permits 6"));
+}
+
+TEST_CASE("--take is refused without --permits, and for more than there are") {
+  for (Words words : {Words{"exclusive", "--take", "2", "/t/x"},
+                      Words{"exclusive", "--permits", "2", "--take", "3", "/t/x"},
+                      Words{"try", "--permits", "2", "--take", "0", "/t/x"},
+                      Words{"try", "--permits", "200", "--take", "101", "/t/x"}}) {
+    CAPTURE(words);
+    words.insert(words.end(), {"--", "true"});
+    RunZklock(words, Exited(64));
+  }
 }
 
 TEST_CASE("invalid numbers of permits, and options that exclude --permits, are refused") {

@@ -564,7 +564,10 @@ TEST_CASE("a reservation is released however many others hold") {
   const std::string lock = NewLock("reserve");
   Tree tree;
   const auto reserve = [&](const std::string& id, int number) {
-    tree.Create(Numbered(lock + "/leases/web1-" + kUuid + "-reserve-lease-", number),
+    // Each is another run's.
+    std::string uuid = kUuid;
+    uuid.replace(0, 8, std::to_string(10'000'000 + number));
+    tree.Create(Numbered(lock + "/leases/web1-" + uuid + "-reserve-lease-", number),
                 ZnodeKind::kPersistent,
                 R"({"version":1,"reservation":{"id":")" + id + R"(","token":1}})");
   };

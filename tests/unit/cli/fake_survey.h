@@ -82,12 +82,14 @@ inline lock::LockSurvey Found(lock::LockSurvey lock) {
 inline lock::LockSurvey FoundPermits(lock::LockSurvey lock, std::size_t holders) {
   lock.kind = lock::LockKind::kSemaphore;
   lock.held = holders;
+  lock.used = 0;
   lock.waiting = lock.entries.size() - holders;
   for (std::size_t i = 0; i < lock.entries.size(); ++i) {
     lock::QueueEntry& entry = lock.entries[i];
     entry.in_turnstile = i > holders;
     entry.path = lock.path + (entry.in_turnstile ? "/locks/" : "/leases/") + entry.name.full;
     entry.position = i + 1;
+    if (i < holders) lock.used += 1 + entry.more.size();
     if (i < holders) continue;
     const lock::QueueEntry& before = lock.entries[i == holders ? 0 : i - 1];
     entry.waits_for = {i == holders ? 1 : i, before.name.full, before.path, i == holders};

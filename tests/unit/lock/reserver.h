@@ -28,6 +28,7 @@ struct ReserveOptions {
   Mode mode = Mode::kExclusive;
   bool try_only = false;
   std::optional<std::size_t> permits{};
+  std::size_t take = 1;
   std::optional<std::chrono::milliseconds> lasts{};
   std::optional<std::size_t> max_queue{};
   std::optional<Duration> wait{};
@@ -38,7 +39,7 @@ inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
                                                const ReserveOptions& options) {
   std::vector<AcquireRequest> requests;
   for (const std::string& lock : options.locks) {
-    ContenderData data{.mode = options.mode, .host = "host", .reserve = id};
+    ContenderData data{.mode = options.mode, .host = "host", .take = options.take, .reserve = id};
     for (const std::string& other : options.locks) {
       if (options.any && other != lock) data.any.push_back(other);
     }
@@ -51,6 +52,7 @@ inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
         .wait = options.wait,
         .max_queue = options.max_queue,
         .permits = options.permits,
+        .take = options.take,
         .reserve = protocol::ReservationRequest{.id = id, .reason = "why", .lasts = options.lasts}};
     if (id.empty()) request.reserve.reset();
     if (options.permits) {

@@ -39,7 +39,7 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
       "[\n"
       R"({"lock":"/l","kind":"mutex","permits":null,"lastRun":null,"lastStart":null,"contenders":[)"
       R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
-      R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
+      R"("mode":"exclusive","take":null,"host":null,"user":null,"pid":null,)"
       R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
       R"("contained":null,)"
       R"("token":"1","session":"0x10000001","waitsFor":null,"any":null,"reservation":null,)"

@@ -518,7 +518,7 @@ TEST_CASE("The headline fits a free semaphore, a single permit and an unknown li
   lock.entries[0].in_turnstile = true;
   lock = test::FoundPermits(lock, 1);
   lock.entries[0].in_turnstile = true;
-  lock.held = 0;
+  lock.held = lock.used = 0;
   lock.waiting = 1;
   CHECK(first_line(lock) == "/s: 0 of 1 permit used, 1 free, 1 waiting");
   lock.in_tree = true;

@@ -80,6 +80,35 @@ const std::string kPlace = "locks/_c_x-lock-000000000";
 
 }  // namespace
 
+TEST_CASE("The permits of one run are one contender, and all of them are used") {
+  Bench bench;
+  const auto take = [&](int session, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      bench.servers.Put(
+          "/s/leases/host-00000000-0000-4000-8000-0000000000" + std::to_string(session) + "-lease-",
+          session, true);
+    }
+  };
+  take(11, 2);
+  bench.Permit(12);
+  bench.servers.Write("/s/leases", "4");
+  LockSurvey lock = bench.Only();
+  CHECK(lock.held == 2);
+  CHECK(lock.used == 3);
+  CHECK(lock.FreePermits() == 1U);
+  CHECK(lock.entries.front().more.size() == 1);
+  // Three more do not fit: their contender is still in the turnstile.
+  bench.InTurnstile(13);
+  take(13, 3);
+  lock = bench.Only();
+  CHECK(lock.held == 2);
+  CHECK(lock.used == 3);
+  CHECK(lock.waiting == 1);
+  REQUIRE(lock.entries.size() == 3);
+  CHECK(lock.entries.back().more.size() == 2);
+  CHECK(lock.entries.back().waits_for);
+}
+
 TEST_CASE(
     "A semaphore is one queue: its holders, the waiter for a permit, the rest of the turnstile") {
   Bench bench;
