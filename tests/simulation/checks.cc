@@ -1,6 +1,7 @@
 #include "simulation/checks.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "lock/data/contender_data.h"
@@ -64,10 +65,12 @@ std::shared_ptr<Command> Checks::Begin(Command its_values) {
   const auto command = std::make_shared<Command>(std::move(its_values));
   std::erase_if(commands_, [](const auto& one) { return one->is_over; });
   for (const lock::Ticket& ticket : command->tickets) {
-    if (excused_.contains(ticket.path)) command->is_excused = true;
-    const auto noticed = noticed_by_.find({ticket.path, ticket.token});
-    if (noticed != noticed_by_.end() && world->now() > noticed->second) {
-      throw Violation(command->name + " starts long after " + ticket.path + " was deleted");
+    for (const std::string& path : ticket.paths()) {
+      if (excused_.contains(path)) command->is_excused = true;
+      const auto noticed = noticed_by_.find({path, ticket.token});
+      if (noticed != noticed_by_.end() && world->now() > noticed->second) {
+        throw Violation(command->name + " starts long after " + path + " was deleted");
+      }
     }
   }
   commands_.push_back(command);
@@ -96,13 +99,13 @@ void Checks::CheckOverlap(const Command& command, const lock::Ticket& ticket) co
     for (const lock::Ticket& held : other->tickets) {
       if (held.lock.path != ticket.lock.path) continue;
       if (command.is_nested && held.path == ticket.path) continue;
-      ++others;
+      others += 1 + held.more.size();
       if (command.permits || (Reads(held) && Reads(ticket))) continue;
       throw Violation("overlap: " + command.name + " starts under " + ticket.path + " while " +
                       other->name + " runs under " + held.path);
     }
   }
-  if (command.permits && others >= *command.permits) {
+  if (command.permits && others + 1 + ticket.more.size() > *command.permits) {
     throw Violation("too many permits of " + ticket.lock.path);
   }
 }
@@ -111,9 +114,10 @@ void Checks::CheckOverlap(const Command& command, const lock::Ticket& ticket) co
 /// is found without waiting for one.
 void Checks::CheckQueue(const Command& command, const lock::Ticket& ticket) const {
   const Tree& tree = servers_.truth();
-  const Znode* const own = tree.Find(ticket.path);
-  if (own == nullptr || own->czxid != ticket.token) {
-    throw Violation(command.name + " starts without its contender " + ticket.path);
+  for (const std::string& path : ticket.paths()) {
+    const Znode* const own = tree.Find(path);
+    if (own != nullptr && own->czxid == ticket.token) continue;
+    throw Violation(command.name + " starts without its contender " + path);
   }
   if (command.permits || ticket.id().has_reused_name()) return;
   const auto name = protocol::ParseContenderName(protocol::BaseOf(ticket.path));
@@ -151,7 +155,8 @@ void Checks::Excuse(const std::string& path, bool only_asked) {
   excused_.insert(path);
   for (const auto& one : commands_) {
     for (const lock::Ticket& ticket : one->tickets) {
-      if (ticket.path == path) one->is_excused = true;
+      const auto paths = ticket.paths();
+      if (std::find(paths.begin(), paths.end(), path) != paths.end()) one->is_excused = true;
     }
   }
 }
@@ -163,6 +168,7 @@ void Checks::Allow(const std::string& path) {
 
 void Checks::BeforeCommit(const Txn& txn) {
   latest_ms_ = std::max(latest_ms_, txn.ms);
+  CheckPermits(txn);
   for (std::size_t i = 0; i < txn.changes.size(); ++i) {
     const Change& change = txn.changes[i];
     if (change.kind == Change::Kind::kDelete) {
@@ -178,6 +184,47 @@ void Checks::BeforeCommit(const Txn& txn) {
       OnStart(change, txn);
     } else if (change.kind == Change::Kind::kSet && change.path.ends_with("/last-run")) {
       OnHistory(change);
+    }
+  }
+}
+
+/// All permits of a run are created in one transaction, and deleted in one, unless somebody else
+/// has deleted one of them by force.
+void Checks::CheckPermits(const Txn& txn) const {
+  std::map<std::string, std::pair<std::size_t, std::size_t>> created;  // how many, of how many
+  // By czxid too: what a lost create has left has the same UUID.
+  std::map<std::pair<std::string, std::int64_t>, std::vector<std::string>> deleted;
+  for (const Change& change : txn.changes) {
+    const std::string parent = protocol::ParentOf(change.path);
+    const auto name = protocol::ViewContenderName(protocol::BaseOf(change.path));
+    if (!name || name->mark != protocol::Mark::kPermit) continue;
+    const std::string run = protocol::ChildPath(parent, name->run());
+    const auto data = lock::ParseContenderData(change.data);
+    if (change.kind == Change::Kind::kCreate && data) {
+      created[run] = {created[run].first + 1, data->take};
+    }
+    const Znode* const existing = servers_.truth().Find(change.path);
+    if (change.kind == Change::Kind::kDelete && existing != nullptr) {
+      deleted[{run, existing->czxid}].push_back(change.path);
+    }
+  }
+  for (const auto& [run, counts] : created) {
+    if (counts.first != counts.second) throw Violation("some permits are created: " + run);
+  }
+  for (const auto& [which, paths] : deleted) {
+    const auto& [run, czxid] = which;
+    std::size_t existing = 0;
+    const std::string parent = protocol::ParentOf(paths.front());
+    for (const std::string& child : servers_.truth().Find(parent)->children) {
+      const std::string path = protocol::ChildPath(parent, child);
+      const auto name = protocol::ViewContenderName(child);
+      const bool is_same = name && protocol::ChildPath(parent, name->run()) == run;
+      if (is_same && servers_.truth().Find(path)->czxid == czxid) ++existing;
+    }
+    const bool is_forced = std::any_of(paths.begin(), paths.end(),
+                                       [&](const auto& path) { return excused_.contains(path); });
+    if (existing != paths.size() && !is_forced) {
+      throw Violation("some permits are deleted: " + run);
     }
   }
 }
@@ -198,7 +245,9 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   for (const auto& one : commands_) {
     if (one->is_over || one->process == nullptr) continue;
     for (const lock::Ticket& ticket : one->tickets) {
-      if (ticket.path != path || node->czxid != ticket.token) continue;
+      const auto paths = ticket.paths();
+      const bool is_own = std::find(paths.begin(), paths.end(), path) != paths.end();
+      if (!is_own || node->czxid != ticket.token) continue;
       if (one->is_foreign) {
         one->is_over = true;
         one->process->Wake();
@@ -258,7 +307,7 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
                                .token = servers_.truth().Find(change.path)->czxid}},
                   .own_end = kForever,
                   .lease_end = kForever};
-  if (is_permit) command.permits = 2;
+  if (is_permit) command.permits = kPermits;
   const auto until =
       reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
   reservations_[change.path] = {lock,  reserved->reservation.id, until, txn.session, false,

@@ -18,6 +18,9 @@ namespace zklock::simulation {
 /// The DURATION of every --once-per.
 inline constexpr std::chrono::milliseconds kOncePer{4'000};
 
+/// The number of every --permits.
+inline constexpr std::size_t kPermits = 4;
+
 /// A command that runs under locks: from its start to its own end or, at the latest, to the end of
 /// the lease that its zklock has announced last. The guard is assumed to use up all of that time.
 struct Command {
@@ -102,6 +105,7 @@ class Checks {
   void CheckQueue(const Command& command, const lock::Ticket& ticket) const;
   void CheckStart(const Command& command, const lock::Ticket& ticket) const;
   void CheckToken(const lock::Ticket& ticket, bool is_permit);
+  void CheckPermits(const Txn& txn) const;
 
   Ensemble& servers_;
   std::vector<std::shared_ptr<Command>> commands_;

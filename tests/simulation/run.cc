@@ -88,7 +88,7 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
   explicit Observer(const std::string& name) : name_(name) {}
   void OnConnected() override { proofs = 0; }
   void OnQueued(const lock::Ticket& ticket) override {
-    paths.push_back(ticket.path);
+    for (const std::string& path : ticket.paths()) paths.push_back(path);
     places[ticket.lock.path] = ticket.path;
     world->Trace("{}: queued as {}", name_, ticket.path);
   }
@@ -158,6 +158,7 @@ class ZklockRun {
     }
     if (request_.reserve) data.reserve = request_.reserve->id;
     data.preempts = request_.preempt.has_value();
+    data.take = request_.take;
     return lock::FormatContenderData(data);
   }
 
@@ -857,7 +858,8 @@ RunOptions DrawOptions(Life& life) {
   }
   if (ability == "permits") {
     options.locks = {"/s"};
-    request.permits = 2;
+    request.permits = kPermits;
+    if (random.Chance(0.5)) request.take = static_cast<std::size_t>(random.Between(2, kPermits));
     request.try_only = random.Chance(0.3);
   }
   if (ability == "history" || random.Chance(0.1)) options.history = 3;
@@ -889,7 +891,7 @@ RunOptions DrawOptions(Life& life) {
     }
     if (random.Chance(0.3)) request.mode = protocol::Mode::kRead;
     if (ability == "reserve" && random.Chance(0.2)) options.locks = {"/c"};
-    if (ability == "reserve" && random.Chance(0.2)) request.permits = 2;
+    if (ability == "reserve" && random.Chance(0.2)) request.permits = kPermits;
     if (request.permits) options.locks = {"/s"};
     if (request.permits) request.mode = protocol::Mode::kExclusive;
     request.try_only = random.Chance(0.2);
