@@ -113,7 +113,7 @@ struct SessionRequests::Pending {
   SessionRequests* session = nullptr;
   TimePoint sent{};
   bool commits = false;   // success means that a quorum has committed it
-  bool releases = false;  // a WriteAndDelete()
+  bool releases = false;  // a WriteAndDelete() with a write
   bool is_write = false;  // not to be done twice
   std::string_view operation;
   std::string fields;  // of the answer
@@ -538,7 +538,7 @@ void SessionRequests::WriteAndDelete(const std::vector<DataWrite>& writes,
                                      std::int32_t gone_version, Done<Reply> done) {
   auto pending = std::make_unique<Pending>("WriteAndDelete", "", std::move(done));
   pending->SetWrites(writes, gone.size());
-  pending->releases = true;
+  pending->releases = !writes.empty();
   pending->paths.insert(pending->paths.end(), gone.begin(), gone.end());
   for (std::size_t i = 0; i < gone.size(); ++i) {
     const std::size_t at = writes.size() + i;

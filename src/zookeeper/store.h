@@ -207,7 +207,8 @@ class Store {
   virtual void Write(const std::vector<DataWrite>& writes, Done<Reply> done) = 0;
   /// One transaction, done as a whole or not at all: does all `writes` and deletes
   /// the znodes `gone`, of which `gone_version` is the version of the first, if the data of each
-  /// still has its version. Sent together with the next request, the close of the session.
+  /// still has its version. With a write, it is a release: sent together with the next request, the
+  /// close of the session.
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
                               const std::vector<std::string>& gone, std::int32_t gone_version,
                               Done<Reply> done) = 0;

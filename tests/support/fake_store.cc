@@ -431,10 +431,12 @@ void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& convers
       if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
       if (!servers_.nodes.at(ParentOf(one.path)).writable) return Error::kNoAuth;
     }
+    const std::int64_t zxid = servers_.zxid + 1;
     for (const auto& one : conversions) {
       servers_.Remove(one.path);
       servers_.Put(one.path, 0, false, one.data);
       servers_.nodes.at(one.path).version = one.version + 1;
+      servers_.nodes.at(one.path).czxid = zxid;
     }
     for (const std::string& path : deleted) servers_.Remove(path);
     return Error::kNone;

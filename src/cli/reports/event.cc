@@ -43,15 +43,18 @@ constexpr char kIncompatibleArrived[] = "{}: both may hold it: '{}', which joine
 constexpr char kAcquired[] = "acquired {} ({}, token {})";
 constexpr char kReserved[] = "reserved {} for {} ({}, token {}){}";
 constexpr char kAlreadyReserved[] = "{} is already reserved for {} ({}, token {}), since {}{}";
-constexpr char kReservationEnded[] = "deleted the reservation of {} for {}, which ended at {}";
+constexpr char kReservationEnded[] = "deleted the reservation of {} for {}, which {}";
 constexpr char kOpenLock[] =
     "{} is not protected by the credentials: its ACL gives everyone {}; see zklock-protocol(7), "
     "Access";
 constexpr char kChrootCreated[] =
     "created the chroot {}, which did not exist; if it is misspelt, correct --servers";
 constexpr char kReservationOverdue[] =
-    "cannot delete the reservation of {} for {}, overdue since {}: not authorised: DELETE on {} is "
-    "missing; see its ACL";
+    "cannot delete the reservation of {} for {}, which {}: not authorised: DELETE on {} is "
+    "missing; "
+    "see its ACL";
+constexpr char kEndedAt[] = "ended at {}";
+constexpr char kHadLostPermit[] = "had lost a permit";
 constexpr char kPreempted[] = "asked {} ahead of this run in {} to leave{}";
 constexpr char kNobodyAsked[] = "asked nobody ahead of this run in {} to leave{}";
 constexpr char kLeft[] = "; waiting for {}";
@@ -179,8 +182,16 @@ std::string ReservedEvent::Text() const {
                   : fmt::format(message::kReserved, lock, id, mode, ticket.token, until);
 }
 
+namespace {
+
+std::string HowEnded(const std::optional<std::int64_t>& until_ms) {
+  return until_ms ? fmt::format(message::kEndedAt, FormatTime(*until_ms)) : message::kHadLostPermit;
+}
+
+}  // namespace
+
 std::string ReservationEndedEvent::Text() const {
-  return fmt::format(message::kReservationEnded, lock, id, FormatTime(until_ms));
+  return fmt::format(message::kReservationEnded, lock, id, HowEnded(until_ms));
 }
 
 std::string OpenLockEvent::Text() const { return fmt::format(message::kOpenLock, lock, rights); }
@@ -190,7 +201,7 @@ std::string ChrootCreatedEvent::Text() const {
 }
 
 std::string ReservationOverdueEvent::Text() const {
-  return fmt::format(message::kReservationOverdue, lock, id, FormatTime(until_ms), right_path);
+  return fmt::format(message::kReservationOverdue, lock, id, HowEnded(until_ms), right_path);
 }
 
 EventFields PreemptedEvent::Fields() const {

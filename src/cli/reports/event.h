@@ -148,7 +148,7 @@ struct ReservationEndedEvent {
   static constexpr Level kLevel = Level::kVerbose;
   std::string lock;
   std::string id;
-  std::int64_t until_ms = 0;  ///< by the servers' clock, since 1970
+  std::optional<std::int64_t> until_ms{};  ///< by the servers' clock, since 1970; none: incomplete
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };
@@ -158,8 +158,8 @@ struct ReservationOverdueEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;
   std::string id;
-  std::int64_t until_ms = 0;  ///< by the servers' clock, since 1970
-  std::string right_path;     ///< where the right DELETE is missing
+  std::optional<std::int64_t> until_ms{};  ///< by the servers' clock, since 1970; none: incomplete
+  std::string right_path;                  ///< where the right DELETE is missing
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };

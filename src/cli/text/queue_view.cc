@@ -108,7 +108,8 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
   }
   if (entry.reserved) {
     view.reserved = entry.reserved;
-    view.overdue = entry.reserved->until && IsPast(*entry.reserved->until);
+    const auto end = entry.reserved->end();
+    view.overdue = end && IsPast(*end);
     view.token = entry.reserved->reservation.token;
     view.session.reset();
   }
@@ -182,7 +183,9 @@ std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
 std::string ReservationText(const lock::Reserved& reserved, bool overdue, bool with_year) {
   const protocol::Reservation& reservation = reserved.reservation;
   std::string text = reservation.id;
-  if (reserved.until) {
+  if (reserved.is_incomplete) {
+    text += " (has lost a permit)";
+  } else if (reserved.until) {
     const std::string until = FormatTime(reserved.until->count(), with_year);
     text += overdue ? fmt::format(" (overdue since {})", until) : " until " + until;
   }

@@ -94,10 +94,12 @@ void QueueCheck::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = times_->Add(entry);
   deadlocks_.Add(view);
   if (!view.overdue || !view.Holds()) return;
-  const std::int64_t ended_ms = view.reserved->until->count();
-  Add(CheckState::kWarning, fmt::format("{}: the reservation {} is overdue by {}", path_,
-                                        OneLine(view.reserved->reservation.id, kWidestPath),
-                                        Span(MillisecondsSince(ended_ms, now_ms_))));
+  const std::string why =
+      view.reserved->is_incomplete
+          ? "has lost a permit"
+          : "is overdue by " + Span(MillisecondsSince(view.reserved->until->count(), now_ms_));
+  Add(CheckState::kWarning, fmt::format("{}: the reservation {} {}", path_,
+                                        OneLine(view.reserved->reservation.id, kWidestPath), why));
 }
 
 void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {

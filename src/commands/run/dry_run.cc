@@ -46,7 +46,8 @@ constexpr std::size_t kMostShown = 16;
 
 /// By the clock of this host: only a contender could learn the servers' time.
 bool IsOverdue(const lock::Reserved& reserved) {
-  return reserved.until && reserved.until->count() <= cli::MillisecondsNow();
+  const auto end = reserved.end();
+  return end && end->count() <= cli::MillisecondsNow();
 }
 
 void Print(const std::string& text, process::Signals& signals, cli::Report& report) {

@@ -6,6 +6,15 @@
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {
+namespace {
+
+/// For a message: none if it has ended because a permit is gone.
+std::optional<std::int64_t> EndOf(const lock::Reserved& reserved) {
+  if (reserved.is_incomplete || !reserved.until) return std::nullopt;
+  return reserved.until->count();
+}
+
+}  // namespace
 
 void EventBroadcaster::Publish(const cli::Event& event) {
   for (cli::EventListener* listener : listeners_) listener->OnEvent(event);
@@ -89,9 +98,8 @@ void QueueEvents::OnPlaceLost(const lock::LockName& lock) {
 }
 
 void QueueEvents::OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) {
-  events_.Publish(cli::ReservationEndedEvent{.lock = lock.display_path(),
-                                             .id = reserved.reservation.id,
-                                             .until_ms = reserved.until->count()});
+  events_.Publish(cli::ReservationEndedEvent{
+      .lock = lock.display_path(), .id = reserved.reservation.id, .until_ms = EndOf(reserved)});
 }
 
 void QueueEvents::OnReservationOverdue(const lock::LockName& lock, const std::string& path,
@@ -100,7 +108,7 @@ void QueueEvents::OnReservationOverdue(const lock::LockName& lock, const std::st
   events_.Publish(cli::ReservationOverdueEvent{
       .lock = lock.display_path(),
       .id = reserved.reservation.id,
-      .until_ms = reserved.until->count(),
+      .until_ms = EndOf(reserved),
       .right_path = lock.DisplayPath(std::string(protocol::ParentOf(path)))});
 }
 

@@ -102,7 +102,7 @@ void Acquire::OnRefused(zookeeper::Error why) {
 void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
   if (attempt_.IsOver()) return;
   if (attempt_.contender.IsOneOfAll(path)) {
-    proof_.WatchOwn();  // deleted, or only written to: the read tells, and renews the watch
+    proof_.OnOwnChanged(path);  // deleted, or only written to: the read tells, and renews the watch
   } else if (wait_->IsWaiting()) {
     wait_->OnWatch(path, change);
   }

@@ -144,8 +144,9 @@ void Attempt::LookAtQueue(std::function<void(const QueueList&)> then) {
 }
 
 bool Attempt::HasEnded(const Reserved& reserved) const {
-  return reserved.until && contender.ticket() &&
-         LatestServerTimeAt(clock.Now(), reserved, *contender.ticket()) >= *reserved.until;
+  const auto end = reserved.end();
+  return end && contender.ticket() &&
+         LatestServerTimeAt(clock.Now(), reserved, *contender.ticket()) >= *end;
 }
 
 std::optional<protocol::ReleaseRecord> Attempt::TakeLockData(const zookeeper::GetReply& reply) {

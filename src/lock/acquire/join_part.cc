@@ -43,7 +43,7 @@ void JoinPart::FindOwnReservation() {
                                  attempt_.InState([this](const ReservationSearch::Found& found) {
                                    // Whether it has ended is shown by our contender, once that
                                    // exists.
-                                   if (found.reserved && found.reserved->until) return Join();
+                                   if (found.reserved && found.reserved->end()) return Join();
                                    if (!attempt_.FinishIfReserved(found)) LookOrJoin();
                                  }));
   }));
@@ -162,7 +162,7 @@ void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply
   if (!attempt_.contender.Adopt(names, reply)) return Join();
   attempt_.has_queued = true;
   attempt_.observer.OnQueued(*attempt_.contender.ticket());
-  // Several permits are proven in any case, once there are few enough of them.
+  // Several permits are counted first, and proven by a heartbeat before they are held.
   if (names.size() > 1) return attempt_.next.ListAgain();
   attempt_.next.CheckOwn();  // a read proves nothing: a committed answer does
 }

@@ -1,6 +1,7 @@
 #include "lock/acquire/lookahead.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "protocol/lock_path.h"
@@ -139,31 +140,27 @@ void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_
         attempt_.ChildPath(one.full), Watch::kNo,
         attempt_.InState([this, name = std::string(one.full)](const GetReply& reply) {
           const auto reserved = ReservationIn(name, reply);
-          if (reserved && reserved->until) attempt_.next.Join();
+          if (reserved && reserved->MayEnd()) attempt_.next.Join();
         }));
   }
 }
 
 void Lookahead::FindReserving(const Contenders& contenders, bool reads_predecessor) {
   const std::string_view own_name = attempt_.contender.name();
-  std::vector<ContenderNameView> found =
-      is_ordered() ? ReservingBefore(contenders.Find(own_name), contenders)
-                   : ReservingBefore(nullptr, protocol::RunsOf(contenders));
-  if (is_ordered()) state_->has_more = KeepFirst(found);
+  const ContenderNameView* const own = contenders.Find(own_name);
+  std::vector<ContenderNameView> found = ReservingBefore(is_ordered() ? own : nullptr, contenders);
+  if (is_ordered()) {
+    state_->has_more = KeepFirst(found);
+  } else {
+    DropGone(contenders);
+  }
   for (const ContenderNameView& one : found) {
-    if (one.full == own_name) continue;
-    std::vector<std::string> more;
-    if (!is_ordered()) more = protocol::PermitsOfRun(contenders, one.full);
-    std::erase(more, one.full);
-    if (Reserving* const known = Find(one.full)) {
-      known->more = std::move(more);
-      if (known->reserved) {
-        EndIfIncomplete(*known->reserved, 1 + known->more.size());
-        continue;
-      }
+    if (own != nullptr && one.run() == own->run()) continue;
+    if (const Reserving* const known = Find(one.full)) {
+      if (known->reserved) continue;
     } else {
       Reserving& added = state_->reserving.emplace_back(
-          Reserving{.name = std::string(one.full), .more = std::move(more)});
+          Reserving{.name = std::string(one.full), .run = std::string(one.run())});
       if (is_ordered()) {
         added.between = CountZklocks(contenders, &one, own_name);
         added.was_first = contenders.First()->full == one.full;
@@ -179,13 +176,13 @@ void Lookahead::FindReserving(const Contenders& contenders, bool reads_predecess
 }
 
 void Lookahead::RecountPermits(const Contenders& permits) {
-  for (Reserving& one : state_->reserving) {
-    one.more = protocol::PermitsOfRun(permits, one.name);
-    if (one.more.empty()) continue;  // it is gone
-    if (one.reserved) EndIfIncomplete(*one.reserved, one.more.size());
-    std::erase(one.more, one.name);
-  }
+  DropGone(permits);
   if (state_->unread == 0) PlanExpiries();
+}
+
+void Lookahead::DropGone(const Contenders& contenders) {
+  std::erase_if(state_->reserving,
+                [&](const Reserving& one) { return contenders.Find(one.name) == nullptr; });
 }
 
 void Lookahead::ReadReserving(const std::string& name) {
@@ -206,10 +203,7 @@ void Lookahead::TakePredecessor(const GetReply& reply, const std::optional<Reser
 }
 
 void Lookahead::TakeReserving(const std::string& name, const std::optional<Reserved>& reserved) {
-  if (Reserving* const found = Find(name)) {
-    found->reserved = reserved;
-    if (reserved) EndIfIncomplete(*found->reserved, 1 + found->more.size());
-  }
+  if (Reserving* const found = Find(name)) found->reserved = reserved;
   if (state_->unread == 0) PlanExpiries();
 }
 
@@ -217,15 +211,42 @@ void Lookahead::CountZklocksBefore(const Contenders& contenders) {
   state_->zklocks_before = CountZklocks(contenders, nullptr, attempt_.contender.name());
 }
 
+/// Finds the permits that belong to one reservation: they were created in one transaction. Their
+/// names can be forged.
+void Lookahead::GroupPermits() {
+  auto& reserving = state_->reserving;
+  for (Reserving& one : reserving) {
+    one.more.clear();
+    one.is_more = false;
+  }
+  for (auto one = reserving.begin(); one != reserving.end(); ++one) {
+    if (!one->reserved || one->is_more) continue;
+    std::size_t count = 0;
+    for (Reserving& other : reserving) {
+      // One that was no reservation yet may have been converted after it was read.
+      const bool may_belong = other.run == one->run && !other.reserved;
+      const bool belongs =
+          other.reserved && other.reserved->created_zxid == one->reserved->created_zxid;
+      if (may_belong || belongs) ++count;
+      if (!belongs || &other == &*one) continue;
+      other.is_more = true;
+      one->more.push_back(other.name);
+    }
+    one->reserved->is_incomplete = count < one->reserved->take;
+  }
+}
+
 /// All contenders that may be reservations have been read: decides when to act on each.
 void Lookahead::PlanExpiries() {
+  if (!is_ordered()) GroupPermits();
   const bool waits = state_->purpose == For::kWait;
   bool may_be_converted = state_->has_more || attempt_.request.is_for_turnstile();
   std::size_t reservations_between = 0;
   for (auto one = state_->reserving.rbegin(); one != state_->reserving.rend(); ++one) {
     // The predecessor is watched.
     if (!one->reserved && one->name != state_->predecessor) may_be_converted = true;
-    if (!one->reserved) continue;
+    if (one->is_more) one->due = kNever;
+    if (!one->reserved || one->is_more) continue;
     const bool in_turnstile = attempt_.request.is_for_turnstile() && waits;
     one->position = in_turnstile ? state_->zklocks_before : one->between;
     if (is_ordered()) one->position -= reservations_between++;
@@ -249,7 +270,8 @@ milliseconds Lookahead::LatestServerTime(const Reserving& one) const {
 void Lookahead::PlanExpiry(Reserving& one) {
   one.due = kNever;
   const bool is_running = expiry_ && expiry_->name() == one.name;
-  if (!one.reserved->until || is_running) return;
+  const auto end = one.reserved->end();
+  if (!end || is_running) return;
   const TimePoint now = attempt_.clock.Now();
   const Ticket& own = *attempt_.contender.ticket();
   const auto refused = refused_.find(one.name);
@@ -263,7 +285,7 @@ void Lookahead::PlanExpiry(Reserving& one) {
     if (state_->leaves) return;  // without waiting for the end
   }
   const milliseconds since_created = own.LatestServerTimeAt(now) - own.created;
-  milliseconds left = std::max(*one.reserved->until - LatestServerTime(one), -since_created);
+  milliseconds left = std::max(*end - LatestServerTime(one), -since_created);
   if (one.position == 0) left = std::min(left, kLongestPause);
   const Duration delay = kDelayOfEach * static_cast<Duration::rep>(one.position);
   one.due = After(now, Duration(left) + delay);

@@ -82,9 +82,11 @@ class Lookahead {
   /// A contender in the list with `-reserve` in its name, which may be a reservation.
   struct Reserving {
     std::string name;
+    std::string run{};                   ///< ContenderNameView::run()
     std::size_t between = 0;             ///< zklock's names between it and our contender
     bool was_first = false;              ///< in the list
     std::vector<std::string> more{};     ///< its other permits
+    bool is_more = false;                ///< it is one of another's `more`
     std::optional<Reserved> reserved{};  ///< none: it was no reservation when it was read
     std::size_t position = 0;            ///< of our contender among those that may delete it
     /// When to delete it, or to list the queue before that; kNever while it is being deleted.
@@ -110,6 +112,8 @@ class Lookahead {
   void OnSearchProgress();
   void ReadReserving(const std::string& name);
   void TakeReserving(const std::string& name, const std::optional<Reserved>& reserved);
+  void DropGone(const protocol::Contenders& contenders);
+  void GroupPermits();
   void PlanExpiries();
   void PlanExpiry(Reserving& one);
   [[nodiscard]] std::chrono::milliseconds LatestServerTime(const Reserving& one) const;

@@ -111,13 +111,20 @@ void OwnContender::DeleteStrays(const protocol::Children& children) {
   for (const std::string_view child : children) {
     if (HasOurUuid(child) && !IsOneOfAll(ChildPath(child))) strays.push_back(ChildPath(child));
   }
-  if (strays.size() == request_.znodes()) return DeleteTogether(strays);
-  for (const std::string& path : strays) DeleteTogether({path});
+  if (!strays.empty()) DeleteTogether(strays);
 }
 
+/// In one transaction; singly, if one is gone already.
 void OwnContender::DeleteTogether(const std::vector<std::string>& paths) {
-  if (paths.size() > 1) return store_.DeleteAll(paths, [](const Reply&) {});
-  store_.Delete(paths.front(), zookeeper::kAnyVersion, [](const Reply&) {});
+  const auto delete_singly = [this, paths] {
+    for (const std::string& path : paths) {
+      store_.Delete(path, zookeeper::kAnyVersion, [](const Reply&) {});
+    }
+  };
+  if (paths.size() == 1) return delete_singly();
+  store_.DeleteAll(paths, scope_.Wrap([delete_singly](const Reply& reply) {
+    if (reply.error == Error::kNoNode) delete_singly();
+  }));
 }
 
 void OwnContender::Delete() {

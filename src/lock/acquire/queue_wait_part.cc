@@ -118,7 +118,8 @@ bool QueueWaitPart::Holds(const QueueList& list, std::string_view contender) con
 void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) {
   const AcquireRequest& request = attempt_.request;
   const std::string_view own_name = attempt_.contender.name();
-  const protocol::Rank rank = protocol::RankOf(list.contenders, own_name);
+  const protocol::Rank rank =
+      protocol::RankOf(request.permits ? RunsOf(list.contenders) : list.contenders, own_name);
   const std::size_t waiting = CountWaiting(request, rank);
   if (!ranked_ && request.max_queue && waiting >= *request.max_queue) {
     Enter(State::kLeavingFull, "");
@@ -229,8 +230,8 @@ bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {
     // Only the creation of a contender shows a `try` what time it is for the servers.
-    if (reserved.until) attempt_.next.Join();
-    return !reserved.until;
+    if (reserved.MayEnd()) attempt_.next.Join();
+    return !reserved.MayEnd();
   }
   const bool is_our_id = request.reserve && !request.is_for_turnstile() &&
                          request.reserve->id == reserved.reservation.id;

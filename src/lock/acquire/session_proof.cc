@@ -14,18 +14,27 @@ using zookeeper::Reply;
 using zookeeper::Watch;
 
 void SessionProof::WatchOwn() {
-  const std::vector<ContenderId> all = attempt_.contender.All();
   watches_ = CallbackScope();
-  unwatched_ = all.size();
-  for (const ContenderId& one : all) {
-    attempt_.store.Get(one.path, Watch::kYes, watches_.Wrap([this, one](const GetReply& reply) {
-      if (attempt_.IsOver()) return;
-      if (IsGone(one, reply)) return attempt_.FinishBusy(Busy::Why::kRemoved);
-      if (reply.error != Error::kNone) return;
-      --*unwatched_;
-      attempt_.observer.OnOwnData(one.path, reply.data);
-    }));
+  unwatched_ = 0;
+  for (const ContenderId& one : attempt_.contender.All()) WatchOne(one);
+}
+
+void SessionProof::OnOwnChanged(const std::string& path) {
+  if (!HasBegunToWatch()) return WatchOwn();
+  for (const ContenderId& one : attempt_.contender.All()) {
+    if (one.path == path) WatchOne(one);
   }
+}
+
+void SessionProof::WatchOne(const ContenderId& one) {
+  ++*unwatched_;
+  attempt_.store.Get(one.path, Watch::kYes, watches_.Wrap([this, one](const GetReply& reply) {
+    if (attempt_.IsOver()) return;
+    if (IsGone(one, reply)) return attempt_.FinishBusy(Busy::Why::kRemoved);
+    if (reply.error != Error::kNone) return;
+    --*unwatched_;
+    attempt_.observer.OnOwnData(one.path, reply.data);
+  }));
 }
 
 bool SessionProof::HasLeaseInHand() const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "lock/acquire/attempt.h"
@@ -18,6 +19,8 @@ class SessionProof {
 
   /// Watches and reads our contenders, each of which may have been written to or deleted.
   void WatchOwn();
+  /// The watch of our contender at `path` has fired: reads that one, and watches it again.
+  void OnOwnChanged(const std::string& path);
   [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
   /// Our contenders exist without a commit to prove it: the servers cannot have ended the session,
   /// and if one of them had been deleted by force before what the server has just shown us, its
@@ -37,6 +40,7 @@ class SessionProof {
   void Forget();
 
  private:
+  void WatchOne(const ContenderId& one);
   [[nodiscard]] bool HasPlace() const;
   void SendHeartbeat();
   void ReadLock();

@@ -25,7 +25,7 @@ void ReservationExpiry::AskForTime() {
       if (IsLost(reply.error)) return;
       if (reply.error == Error::kNone) {
         servers_time_ = {std::chrono::milliseconds(reply.stat.modified_ms), reply.sent};
-        return servers_time_.shown >= *reserved_.until ? Delete() : End(Result::kNotYet);
+        return servers_time_.shown >= *reserved_.end() ? Delete() : End(Result::kNotYet);
       }
       // Asked to leave meanwhile, or deleted: look again.
       if (reply.error == Error::kBadVersion || reply.error == Error::kNoNode) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
@@ -22,7 +23,8 @@ class ReservationSearch {
  public:
   /// What has our ID.
   struct Found {
-    std::string name{};                  ///< the contender; empty if there is none
+    std::string name{};  ///< the contender; empty if there is none
+    std::int64_t created_zxid = 0;
     std::vector<std::string> more{};     ///< its other permits
     std::optional<Reserved> reserved{};  ///< none: it is no reservation yet
     /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
@@ -45,7 +47,8 @@ class ReservationSearch {
               const std::function<void(const Found& found)>& done);
 
  private:
-  void Take(Found one, const zookeeper::GetReply& reply, Found& found);
+  void Take(Found one, const zookeeper::GetReply& reply, std::vector<Found>& ours);
+  [[nodiscard]] static Found FirstOf(std::vector<Found>& ours);
 
   zookeeper::Store& store_;
   const AcquireRequest& request_;

@@ -21,7 +21,9 @@ inline constexpr std::size_t kMostReason = 400;
 /// How many other LOCKs `any` names at most.
 inline constexpr std::size_t kMostAny = 63;
 
-/// How many permits a run takes at most: as many contenders, with their data, fit in one request.
+/// How many permits a run takes at most. Their conversion to a reservation sends path and data
+/// twice, and all of it must fit in one request of 1 MiB, which leaves about 600 bytes for the
+/// path.
 inline constexpr std::size_t kMostTake = 100;
 
 /// The process that owns a --hold, on the contender's host.

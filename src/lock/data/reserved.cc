@@ -34,12 +34,9 @@ std::optional<Reserved> FindReservation(std::string_view name, const std::string
   return reserved;
 }
 
-void EndIfIncomplete(Reserved& reserved, std::size_t found) {
-  if (found < reserved.take) reserved.until = reserved.since;
-}
-
 bool HadEnded(const Reserved& reserved, const Ticket& own) {
-  return reserved.until && own.token > reserved.created_zxid && own.created >= *reserved.until;
+  const auto end = reserved.end();
+  return end && own.token > reserved.created_zxid && own.created >= *end;
 }
 
 milliseconds LatestServerTimeAt(TimePoint moment, const Reserved& reserved, Ticket own) {

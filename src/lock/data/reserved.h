@@ -30,6 +30,14 @@ struct Reserved {
   std::optional<std::chrono::milliseconds> until{};
   std::int64_t created_zxid = 0;  ///< of its znode
   std::int32_t version = 0;       ///< of the znode's data
+  bool is_incomplete = false;     ///< one of its permits is gone: it has ended
+
+  /// Like `until`; long ago, if it is incomplete.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> end() const {
+    return is_incomplete ? std::chrono::milliseconds(0) : until;
+  }
+  /// Whether it may end before it is released, as far as one of its znodes shows.
+  [[nodiscard]] bool MayEnd() const { return until || take > 1; }
 };
 
 /// The reservation that the child `name` of a queue with this data and metadata is; none if it is
@@ -38,10 +46,6 @@ struct Reserved {
 [[nodiscard]] std::optional<Reserved> FindReservation(std::string_view name,
                                                       const std::string& data,
                                                       const zookeeper::NodeStat& stat);
-
-/// A reservation with fewer permits than it was made with, `found`, has ended: somebody has deleted
-/// one of them.
-void EndIfIncomplete(Reserved& reserved, std::size_t found);
 
 /// Whether the creation of `own` shows that it has ended. That of a contender from before the
 /// reservation does not: the servers' clock may have been set back in between.

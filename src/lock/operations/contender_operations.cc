@@ -35,17 +35,26 @@ std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path) {
   const auto name = protocol::ViewContenderName(protocol::BaseOf(path));
   if (!name || name->run() == name->full) return {path};
   const std::string queue = protocol::ParentOf(path);
-  std::vector<std::string> paths;
+  std::vector<std::string> paths{path};
   for (const std::string& one : protocol::PermitsOfRun(calls.List(queue).children, name->full)) {
-    paths.push_back(protocol::ChildPath(queue, one));
+    if (one != name->full) paths.push_back(protocol::ChildPath(queue, one));
   }
-  if (paths.empty()) paths.push_back(path);
-  return paths;
+  if (paths.size() == 1) return paths;
+  // Names can be forged: they were created in one transaction, or do not belong together.
+  const std::vector<GetReply> read = calls.GetAll(paths);
+  std::vector<std::string> same{path};
+  for (std::size_t i = 1; i < paths.size(); ++i) {
+    const bool is_same = read[i].error == Error::kNone && read[0].error == Error::kNone &&
+                         read[i].stat.created_zxid == read[0].stat.created_zxid;
+    if (is_same) same.push_back(std::move(paths[i]));
+  }
+  return same;
 }
 
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender) {
   bool may_be_done = false;  // a delete was sent over a connection that was lost
   return calls.Repeat([&] {
+    std::vector<std::string> paths = PathsOfRun(calls, contender.path);
     for (;;) {
       std::int32_t version = zookeeper::kAnyVersion;
       if (contender.has_reused_name()) {
@@ -54,12 +63,20 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
         RequireRead(read, lock, contender);
         version = read.stat.version;
       }
-      const std::vector<std::string> paths = PathsOfRun(calls, contender.path);
       const bool may_have_been_done = std::exchange(may_be_done, true);
       const Error error = calls.WriteAndDelete({}, paths, version);
       if (error == Error::kNone) return true;
       may_be_done = may_have_been_done;
-      if (error == Error::kNoNode && paths.size() > 1) continue;  // one of them: list again
+      if (error == Error::kNoNode && paths.size() > 1) {  // one of them: the others are left
+        const std::vector<GetReply> read = calls.GetAll(paths);
+        std::vector<std::string> left;
+        for (std::size_t i = 0; i < paths.size(); ++i) {
+          if (read[i].error != Error::kNoNode) left.push_back(std::move(paths[i]));
+        }
+        if (left.empty()) return may_be_done;
+        paths = std::move(left);
+        continue;
+      }
       if (error == Error::kNoNode) return may_be_done;
       if (error != Error::kBadVersion) throw CannotDelete(error, lock);
     }

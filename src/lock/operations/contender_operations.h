@@ -15,8 +15,8 @@ namespace zklock::lock {
 // Operations on contenders of other processes, which are children of `lock`. They throw
 // OperationFailed.
 
-/// The znodes of the run that the contender at `path` belongs to: of a permit all that the run has
-/// taken, as far as they are there, else `path`.
+/// The znodes of the run that the contender at `path` belongs to. For a permit, `path` and those of
+/// the run's permits that were created with it; otherwise `path`.
 [[nodiscard]] std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path);
 
 /// Deletes a contender, and in the same transaction the other permits of its run. Returns false if

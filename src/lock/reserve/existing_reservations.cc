@@ -38,6 +38,34 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
                         lock.DisplayPath(path));
 }
 
+/// The reservations that `holder` is: one at most, unless somebody has forged names for its
+/// permits. Those of one reservation were created in one transaction.
+std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, const Holder& holder) {
+  std::vector<ReservedLock> found;
+  const auto add = [&](const std::string& path, const std::string& data,
+                       const zookeeper::NodeStat& stat) {
+    const auto same = std::find_if(found.begin(), found.end(), [&](const ReservedLock& one) {
+      return one.reserved.created_zxid == stat.created_zxid;
+    });
+    if (same != found.end()) return same->more.push_back(path);
+    const auto reserved = FindReservation(protocol::BaseOf(path), data, stat);
+    if (reserved) found.push_back({lock, path, *reserved});
+  };
+  if (holder.more.empty()) {
+    add(holder.path, holder.data, holder.stat);
+  } else {
+    std::vector<std::string> paths{holder.path};
+    paths.insert(paths.end(), holder.more.begin(), holder.more.end());
+    const auto read = calls.Repeat([&] { return calls.GetAll(paths); });
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (read[i].error == Error::kNone) add(paths[i], read[i].data, read[i].stat);
+    }
+  }
+  std::erase_if(found,
+                [](const ReservedLock& one) { return 1 + one.more.size() < one.reserved.take; });
+  return found;
+}
+
 bool IsOneGone(Calls& calls, const std::vector<std::string>& paths) {
   const auto read = calls.GetAll(paths);
   return std::any_of(read.begin(), read.end(),
@@ -66,20 +94,22 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
     if (other != nullptr) other->reset();
     std::optional<milliseconds> now;
     // Only of a holder: anyone who may create znodes can forge a reservation further back.
+    std::vector<ReservedLock> held;
     for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
-      auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
-      if (!reserved) continue;
-      if (1 + holder.more.size() < reserved->take) continue;
-      if (reserved->reservation.id != id) {
+      for (ReservedLock& one : ReservationsOf(calls, lock, holder)) held.push_back(std::move(one));
+    }
+    for (ReservedLock& one : held) {
+      const Reserved& reserved = one.reserved;
+      if (reserved.reservation.id != id) {
         if (other != nullptr) *other = reserved;
         continue;
       }
-      if (reserved->until) {
-        if (before && *before >= *reserved->until) continue;
+      if (reserved.until) {
+        if (before && *before >= *reserved.until) continue;
         now = calls.Repeat([&] { return AskServersTime(calls, lock); });
-        if (*now >= *reserved->until) continue;
+        if (*now >= *reserved.until) continue;
       }
-      return ReservedLock{lock, holder.path, *reserved, holder.more};
+      return std::move(one);
     }
     if (!now) return std::nullopt;
     before = now;

@@ -18,12 +18,12 @@ struct Predecessor {
   std::size_t position = 0;
   std::string name;
   std::string path{};       ///< on the servers
-  bool any_holder = false;  ///< of a semaphore: the first holder, but any other will do
+  bool any_holder = false;  ///< of a semaphore: the first holder, but any other may do
   friend bool operator==(const Predecessor&, const Predecessor&) = default;
 };
 
-/// One child of a LOCK whose name counts in its queue, or the znode `lock` of Dialect::kSimple. Of
-/// a semaphore, the permits of one run or a child of the turnstile.
+/// One child of a LOCK whose name counts in its queue, or the znode `lock` of Dialect::kSimple. For
+/// a semaphore: the permits of one run, or a child of the turnstile.
 struct QueueEntry {
   protocol::ContenderName name;
   std::string path{};  ///< on the servers

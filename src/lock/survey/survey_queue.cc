@@ -279,7 +279,9 @@ bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply)
       entry.stat = reply.stat;
       entry.data = reply.data.substr(0, reads_.most_data);
       entry.reserved = FindReservation(entry.name.full, reply.data, reply.stat);
-      if (entry.reserved) EndIfIncomplete(*entry.reserved, 1 + entry.more.size());
+      if (entry.reserved) {
+        entry.reserved->is_incomplete = 1 + entry.more.size() < entry.reserved->take;
+      }
       break;
     case Error::kNoNode:
       state = State::kGone;

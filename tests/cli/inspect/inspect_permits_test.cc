@@ -138,6 +138,21 @@ TEST_CASE("a run with several permits is one holder, and all of its permits are 
   CHECK_THAT(shown.out, Catch::Contains("8 permits"));
 }
 
+TEST_CASE("a reservation that has lost a permit is shown as overdue, with the reason") {
+  const std::string lock = NewLock("permits");
+  CHECK(RunZklock({"exclusive", "--permits", "4", "--take", "3", "--reserve", "freeze", "--for",
+                   "1h", lock})
+            .exit == Exited(0));
+  const std::string until = OneAsJson(lock)["contenders"][0]["reservation"]["until"];
+  Tree().Delete(lock + "/leases/" + Tree().Children(lock + "/leases").back());
+  CHECK_THAT(Inspect({lock}), Catch::Contains("freeze (has lost a permit)"));
+  const json reservation = OneAsJson(lock)["contenders"][0]["reservation"];
+  CHECK(reservation["overdue"] == true);
+  CHECK(reservation["until"] == until);
+  const Finished checked = RunZklock({"inspect", "--check", lock}, Exited(1));
+  CHECK_THAT(checked.out, Catch::Contains("the reservation freeze has lost a permit"));
+}
+
 TEST_CASE("an unused semaphore is free and shows how many permits it has") {
   const std::string lock = NewLock("permits");
   Tree tree;

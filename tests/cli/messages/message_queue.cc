@@ -176,6 +176,13 @@ std::string ReservationEnds() {
   return SaidBy({"exclusive", "--verbose", lock, "--", "true"}, 0);
 }
 
+std::string ReservationLosesPermit() {
+  const std::string lock = NewLock("said");
+  Reserve(lock, {"--permits", "2", "--take", "2"});
+  Tree().Delete(lock + "/leases/" + Tree().Children(lock + "/leases").front());
+  return SaidBy({"exclusive", "-v", "--permits", "2", "--take", "2", lock, "--", "true"}, 0);
+}
+
 std::string ReservationOverdue() {
   auto [tree, lock] = MadeLock("said", "zklock/1");
   Reserve(lock, {"--for", "1s"});
@@ -508,7 +515,8 @@ Provocations QueueProvocations() {
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},
       {{"kLastRunFailed"}, HistoryWrittenTo},
       {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
-      {{"kReservationEnded"}, ReservationEnds},
+      {{"kReservationEnded", Part("kEndedAt")}, ReservationEnds},
+      {{Part("kHadLostPermit")}, ReservationLosesPermit},
       {{"kReservationOverdue"}, ReservationOverdue},
       {{"kTaken", Part("kIsReserved", "reserved for freeze")},
        [] { return KeptOutByReservation("0"); }},

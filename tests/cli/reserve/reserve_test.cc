@@ -498,7 +498,7 @@ TEST_CASE("an overdue reservation is deleted by a zklock behind one that lacks D
   Child second = Child::Start(
       With(HolderOptions({"exclusive", "--verbose"}, lock), {"ZKLOCK_AUTH=digest:" + chief_user}));
   second.ReadErrUntil("waiting for " + lock);
-  first.ReadErrUntil("cannot delete the reservation of " + lock + " for freeze, overdue since ");
+  first.ReadErrUntil("cannot delete the reservation of " + lock + " for freeze, which ended at ");
   second.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
   CHECK(first.ReadLine() == "held");
 }

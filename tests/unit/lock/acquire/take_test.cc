@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -376,6 +377,137 @@ TEST_CASE("A reservation that has lost a permit has ended, for waiters and for i
   CHECK_FALSE(other.HasFound());
   CHECK(PermitsIn(world).size() == 3);
   for (const std::string& path : made.more) CHECK_FALSE(world.servers.Has(path));
+}
+
+TEST_CASE("Nobody takes a znode with a forged name for one of a reservation's permits") {
+  World world;
+  const std::size_t take = GENERATE(1U, 3U);
+  const ReservedLock made = MakeReservation(world, "freeze", {.permits = 5, .take = take});
+  const std::string run = made.path.substr(0, made.path.size() - 10);
+  // Whoever may create children may do this.
+  const std::string number = GENERATE("-000000005", "0000000009");
+  const protocol::ReservationRequest request{.id = "freeze", .lasts = 1ms};
+  const std::string forged = world.servers.Put(
+      run + number, 0, false, FormatReservation(GENERATE("{}", "{\"take\": 3}"), request, 1));
+  world.clock.Set(world.clock.Now() + 1s);
+  world.servers.now_ms += 1000;
+  test::FakeStore store(world.servers, world.clock);
+  const auto left = [&] {
+    return world.servers.Has(made.path) &&
+           std::all_of(made.more.begin(), made.more.end(),
+                       [&](const auto& path) { return world.servers.Has(path); });
+  };
+
+  SECTION("for a waiter it is a reservation of its own, and ends alone") {
+    JoinedReserver waiter(world, "", {.permits = 5, .take = 5});
+    REQUIRE(waiter.Waits());
+    waiter.Pass(60s);
+    CHECK(waiter.Waits());
+    CHECK_FALSE(world.servers.Has(forged));
+    CHECK(left());
+  }
+  SECTION("the reservation is found by its ID") {
+    const auto found = RunCalls(store, world.clock, [&](Calls& calls) {
+      return FindHeldReservation(calls, {"/l", ""}, "freeze");
+    });
+    REQUIRE(found);
+    CHECK(found->path == made.path);
+    CHECK(found->more == made.more);
+    JoinedReserver again(world, "freeze", {.permits = 5, .take = take});
+    REQUIRE(again.HasFound());
+    CHECK(again.found.front().path == made.path);
+    CHECK(again.found.front().more == made.more);
+  }
+  SECTION("whoever deletes it deletes nothing else") {
+    CHECK(RunCalls(store, world.clock, [&](Calls& calls) {
+      return DeleteContender(calls, {"/l/leases", ""}, {forged});
+    }));
+    CHECK_FALSE(world.servers.Has(forged));
+    CHECK(left());
+  }
+}
+
+TEST_CASE("A reservation that is made while its permits are read has not lost any") {
+  World world;
+  Taken first(world, 4, 1);  // creates the znodes below LOCK
+  const std::string name = "/l/leases/host-00000000-0000-4000-8000-999999999999-reserve-lease-";
+  std::vector<std::string> paths;
+  const std::int64_t czxid = world.servers.zxid + 1;
+  for (int i = 0; i < 3; ++i) {
+    paths.push_back(
+        world.servers.Put(name, 77, true, R"({"mode":"exclusive","reserve":"freeze","take":3})"));
+    world.servers.nodes.at(paths.back()).czxid = czxid;
+  }
+  const std::string id = GENERATE(as<std::string>{}, "", "freeze");
+  const Taken ahead(world, 4, 2);  // in the turnstile nobody watches the permits
+  Reserver other(world, id, {.permits = 4, .take = 3});
+  other.store.Before("get " + paths[1], [&] {
+    const std::int64_t made = world.servers.zxid + 10;
+    for (const std::string& path : paths) {
+      const std::string data = world.servers.nodes.at(path).data;
+      world.servers.Remove(path);
+      world.servers.Put(path, 0, false, FormatReservation(data, {.id = "freeze"}, czxid));
+      world.servers.nodes.at(path).czxid = made;
+    }
+    first.Leave();
+  });
+  other.Run();
+  other.Pass(60s);
+  for (const std::string& path : paths) CHECK(world.servers.Has(path));
+  CHECK(other.Waits() == id.empty());
+  CHECK(other.HasFound() == !id.empty());
+  if (!id.empty()) CHECK(other.found.front().more.size() == 2);
+}
+
+TEST_CASE("A waiting run's place counts runs, not permits") {
+  World world;
+  const Taken holder(world, 10, 8);
+  const Taken waiter(world, 10, 4);
+  REQUIRE_FALSE(waiter.notes.waits.empty());
+  CHECK(waiter.notes.waits.back() == std::pair(Name(holder.ticket().path), std::size_t{1}));
+}
+
+TEST_CASE("A waiting run that loses its permits reads each of them once") {
+  World world;
+  const Taken holder(world, 10, 8);
+  Taken waiter(world, 10, 4);
+  REQUIRE_FALSE(waiter.set.outcome());
+  const auto reads = [&] {
+    const auto& log = waiter.store.log();
+    return std::count_if(log.begin(), log.end(),
+                         [](const auto& request) { return request.find("get /l/leases/") == 0; });
+  };
+  const auto before = reads();
+  for (const std::string& child : PermitsIn(world)) {
+    const std::string path = "/l/leases/" + child;
+    if (world.servers.nodes.at(path).owner == waiter.store.session_id()) world.servers.Remove(path);
+  }
+  waiter.Run();
+  CHECK(waiter.why() == Busy::Why::kRemoved);
+  CHECK(reads() - before <= 4);
+}
+
+TEST_CASE("Permits of a lost create are deleted although somebody has deleted one of them") {
+  World world;
+  Taker self(world, 10, 3);
+  std::vector<std::string> strays;
+  // The list after the create.
+  World plain;
+  const auto log = Taken(plain, 10, 3).store.log();
+  const auto list = std::find(log.rbegin(), log.rend(), "list /l/leases");
+  REQUIRE(list != log.rend());
+  self.store.Before(static_cast<std::size_t>(log.rend() - list) - 1, [&] {
+    const std::string own = "/l/leases/" + PermitsIn(world).at(0);
+    for (int i = 0; i < 3; ++i) {
+      strays.push_back(
+          world.servers.Put(own.substr(0, own.size() - 10), self.store.session_id(), true));
+    }
+  });
+  self.store.Before("delete all", [&] { world.servers.Remove(strays.front()); });
+  self.Run();
+  REQUIRE(self.HasLock());
+  REQUIRE(strays.size() == 3);
+  CHECK(PermitsOf(world, self) == 3);
 }
 
 TEST_CASE("A reservation is used with the number of permits that it was made with") {
