@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 
@@ -24,14 +24,19 @@
 namespace zklock::commands {
 namespace {
 
-/// What an ancestor claims to hold of one LOCK: the contender is a child of it, or of a semaphore's
-/// znode for permits.
-std::optional<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
-  const auto held = AncestorHolds(getpid());
+/// What the innermost ancestor that holds `lock` claims to hold of it: a child, or of a semaphore
+/// all permits that it took. Empty if no ancestor claims to hold it.
+std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
+  auto held = AncestorHolds(getpid());
   for (const std::string& parent : {lock, protocol::PermitsPath(lock)}) {
-    if (const auto found = protocol::FindHeld(held, parent)) return *found;
+    const auto found = protocol::FindHeld(held, parent);
+    if (!found) continue;
+    std::erase_if(held, [&](const protocol::HeldLock& one) {
+      return protocol::ParentOf(one.node) != parent || one.token != found->token;
+    });
+    return held;
   }
-  return std::nullopt;
+  return {};
 }
 
 /// Whether a keeper that claims to hold for the calling shell proves it. Throws Exit.
@@ -85,31 +90,31 @@ std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& l
 int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                 cli::Report& report) {
   const std::string& chroot = options.server.servers.chroot;
-  std::vector<protocol::HeldLock> held;
-  if (options.path.empty()) {
-    held = AncestorHolds(getpid());
-  } else if (const auto one = AncestorHoldOf(chroot + options.path)) {
-    held.push_back(*one);
-  } else if (HasKeeper(options, signals, report)) {
-    return kExitOk;
-  }
+  const std::vector<protocol::HeldLock> held =
+      options.path.empty() ? AncestorHolds(getpid()) : AncestorHoldOf(chroot + options.path);
   if (held.empty()) {
     if (options.path.empty()) {
       report.Say(cli::message::kNothingMine);
+    } else if (HasKeeper(options, signals, report)) {
+      return kExitOk;
     } else {
       report.Say(cli::message::kNotMine, options.path, options.path);
     }
     return kExitLost;
   }
-  ShortSession session(options.server, signals, report);
+  std::map<std::string, std::vector<lock::ContenderId>> contenders;  // by their parent
   for (const protocol::HeldLock& one : held) {
+    contenders[protocol::ParentOf(one.node)].push_back({one.node, one.token});
+  }
+  ShortSession session(options.server, signals, report);
+  for (const auto& one : contenders) {
+    const std::string& parent = one.first;
     // A lock of another chroot is shown by its path on the servers.
-    const bool is_within = one.node.rfind(chroot + "/", 0) == 0;
-    const lock::LockName lock{protocol::ParentOf(one.node), is_within ? chroot : ""};
-    const bool is_held = session.Ask([&](lock::Calls& calls) {
-      return lock::AreHeld(calls, lock, {{one.node, one.token}});
-    });
-    if (!is_held) {
+    const bool is_within = parent.rfind(chroot + "/", 0) == 0;
+    const lock::LockName lock{parent, is_within ? chroot : ""};
+    const bool are_held =
+        session.Ask([&](lock::Calls& calls) { return lock::AreHeld(calls, lock, one.second); });
+    if (!are_held) {
       session.Close();
       report.Say(cli::message::kNoLongerMine, lock.display_path());
       return kExitLost;

@@ -42,6 +42,27 @@ TEST_CASE("a deleted lock is not reported as ours, even before zklock has ended 
   CHECK(run.Wait() == Exited(76));
 }
 
+TEST_CASE("a run with several permits holds as long as it has all of them") {
+  const std::string lock = NewLock("mine");
+  const std::string ask =
+      "$Z inspect --mine " + GENERATE(as<std::string>(), "", "$L") + "; echo $?";
+  Child run =
+      Child::Start(Script(lock,
+                          "exec $Z exclusive --permits 6 --take 3 --on-lost warn $L -- sh -c "
+                          "'echo $ZKLOCK_NODE; " +
+                              ask + "; read go; " + ask + "'"));
+  Tree tree;
+  const std::string first = run.ReadLine();
+  CHECK(run.ReadLine() == "0");
+  SECTION("its first one is deleted") { tree.Delete(first); }
+  SECTION("its last one is deleted") {
+    tree.Delete(lock + "/leases/" + InQueueOrder(tree.Children(lock + "/leases")).back());
+  }
+  run.Write("go\n");
+  CHECK(run.ReadLine() == "76");
+  CHECK(run.Wait() == Exited(76));
+}
+
 TEST_CASE("a shell that holds by --hold can ask by the LOCK's name") {
   const std::string lock = NewLock("mine");
   const Finished finished =
