@@ -28,11 +28,11 @@ GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
   return granted;
 }
 
-GrantTime PermitTimeOf(const ContenderName& permit, std::int64_t created_ms,
+GrantTime PermitTimeOf(const ContenderName& first, std::size_t take, std::int64_t created_ms,
                        const std::optional<std::size_t>& limit) {
-  const bool had_room =
-      permit.number >= 0 && limit.has_value() && static_cast<std::uint64_t>(permit.number) < *limit;
-  return {created_ms, permit.number == 0 || had_room};
+  const bool had_room = first.number >= 0 && limit.has_value() &&
+                        static_cast<std::uint64_t>(first.number) + take <= *limit;
+  return {created_ms, first.number == 0 || had_room};
 }
 
 }  // namespace zklock::protocol

@@ -36,9 +36,11 @@ struct HolderBefore {
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);
 
-/// When a permit was granted. Exact for the first ones, which were created while there were fewer
-/// than `limit`; for others, the earliest possible time.
-[[nodiscard]] GrantTime PermitTimeOf(const ContenderName& permit, std::int64_t created_ms,
+/// When a run got its `take` permits, of which `first` is the first. Exact for the semaphore's
+/// first run, and if its last permit was among the first `limit` of the semaphore: then there was
+/// room for all of its permits when they were created. For others, the earliest possible time.
+[[nodiscard]] GrantTime PermitTimeOf(const ContenderName& first, std::size_t take,
+                                     std::int64_t created_ms,
                                      const std::optional<std::size_t>& limit);
 
 }  // namespace zklock::protocol

@@ -122,8 +122,9 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     before_ = {entry.name.number, {.since_ms = *view.since_ms, .exact = true}};
   } else if (entry.readable) {
     const auto granted =
-        is_semaphore_ ? protocol::PermitTimeOf(entry.name, entry.stat.created_ms, permit_limit_)
-                      : protocol::GrantTimeOf(entry.name, entry.stat.created_ms, last_, before_);
+        is_semaphore_
+            ? protocol::PermitTimeOf(entry.name, view.take, entry.stat.created_ms, permit_limit_)
+            : protocol::GrantTimeOf(entry.name, entry.stat.created_ms, last_, before_);
     view.since_ms = granted.since_ms;
     view.since_exact = granted.exact;
     before_ = {entry.name.number, granted};

@@ -41,13 +41,17 @@ TEST_CASE("Permits are recognised by their names, or without any by the limit") 
 }
 
 TEST_CASE("The grant of the first permits, within the limit, is exact") {
-  const auto granted = [](const char* name, std::optional<std::size_t> limit) {
-    return PermitTimeOf(ParseContenderName(name).value(), 5, limit);
+  const auto granted = [](const char* name, std::optional<std::size_t> limit,
+                          std::size_t take = 1) {
+    return PermitTimeOf(ParseContenderName(name).value(), take, 5, limit);
   };
   CHECK(granted("_c_x-lease-0000000000", std::nullopt) == GrantTime{5, true});
   CHECK(granted("_c_x-lease-0000000001", 2) == GrantTime{5, true});
   CHECK(granted("_c_x-lease-0000000002", 2) == GrantTime{5, false});
   CHECK(granted("_c_x-lease-0000000001", std::nullopt) == GrantTime{5, false});
+  // All permits of the run must have been within the limit.
+  CHECK(granted("_c_x-lease-0000000008", 10, 2) == GrantTime{5, true});
+  CHECK(granted("_c_x-lease-0000000008", 10, 4) == GrantTime{5, false});
 }
 
 }  // namespace zklock::protocol

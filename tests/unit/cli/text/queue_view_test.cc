@@ -126,6 +126,18 @@ TEST_CASE("A zklock permit has its host in its name, and its other znode is name
   CHECK(queue[1].turnstile_name == "other");
 }
 
+TEST_CASE(
+    "The grant of several permits is exact if there was room for all when they were created") {
+  lock::LockSurvey lock{.path = "/s", .permit_limit = 4};
+  lock.entries = {Contender(OurName("build7", "lease-", 0), 1),
+                  Contender(OurName("build8", "lease-", 2), 2)};
+  lock.entries[0].more = {"second"};
+  lock.entries[1].more = {"second", "third"};
+  const auto queue = DescribeQueue(test::FoundPermits(lock, 2));
+  CHECK(queue[0].since_exact);
+  CHECK_FALSE(queue[1].since_exact);
+}
+
 TEST_CASE("The last run of a mutex does not show the grant of a permit") {
   lock::LockSurvey lock{.path = "/s", .permit_limit = 1};
   lock.entries = {Contender("_c_x-lease-0000000003", 17)};
