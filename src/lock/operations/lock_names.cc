@@ -43,11 +43,21 @@ bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   return is_used || !has_others;
 }
 
+/// How many permits are used. If more exist than the limit, the contender that is passing the
+/// turnstile has created the last ones, and waits with them.
+std::size_t UsedPermits(const SemaphoreChildren& semaphore) {
+  const std::vector<protocol::ContenderName> permits = protocol::Queue(semaphore.permits);
+  const bool one_waits = semaphore.permit_limit && permits.size() > *semaphore.permit_limit &&
+                         !protocol::Contenders(semaphore.turnstile).empty();
+  if (!one_waits) return permits.size();
+  return permits.size() - protocol::PermitsOfRun(semaphore.permits, permits.back().full).size();
+}
+
 FoundLock Found(const LockChildren& children, std::string path) {
   if (const auto& semaphore = children.semaphore()) {
     return {.path = std::move(path),
             .is_semaphore = true,
-            .held = protocol::Contenders(semaphore->permits).size(),
+            .held = UsedPermits(*semaphore),
             .waiting = protocol::Contenders(semaphore->turnstile).size(),
             .permit_limit = semaphore->permit_limit};
   }

@@ -15,7 +15,7 @@ namespace zklock::lock {
 struct FoundLock {
   std::string path;  ///< as shown to users
   bool is_semaphore = false;
-  std::size_t held = 0;  ///< how many contenders hold
+  std::size_t held = 0;  ///< how many contenders hold; of a semaphore, how many permits are used
   std::size_t waiting = 0;
   std::optional<std::size_t> permit_limit{};  ///< of a semaphore, if known
 };

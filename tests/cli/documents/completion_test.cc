@@ -192,9 +192,15 @@ TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not")
   tree.Create(above + "/free/leases", ZnodeKind::kPersistent, "2");
   tree.Create(above + "/free/locks");
   Child holder = StartHolder({"exclusive", "--permits", "2"}, above + "/held");
+  // The waiter already has its permits, which do not fit.
+  const Words take_four = {"exclusive", "--permits", "6", "--take", "4"};
+  Child first = StartHolder(take_four, above + "/wanted");
+  Child second = Child::Start(HolderOptions(take_four, above + "/wanted"));
+  tree.WaitForChildren(above + "/wanted/leases", 8);
 
   const std::string all = above + "/free\tfree\n" + above + "/held\t1 of 2 permits used\n" + above +
-                          "/named/leases\tfree\n" + above + "/named/locks\tfree\n";
+                          "/named/leases\tfree\n" + above + "/named/locks\tfree\n" + above +
+                          "/wanted\t4 of 6 permits used, 1 waiting\n";
   const ChildOptions options = Zklock({"--complete", "exclusive", above + "/"});
   CHECK(Offered(all, [&] { return Run(options).out; }) == all);
 }
