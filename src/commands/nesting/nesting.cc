@@ -154,58 +154,80 @@ InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock,
                         protocol::ModeName(held->mode), beneficiary, protocol::ModeName(mode)));
 }
 
-/// A nested run needs a permit of its own, but one that waits while its ancestors hold all permits
-/// waits for itself: throws the cli::UsageError. Throws Exit if that could not be found out.
-void RequireFreePermit(RunContext& context, const lock::LockName& lock) {
-  const cli::RunOptions& options = context.options;
-  if (options.try_only || options.wait) return;
-  const std::string queue = protocol::PermitsPath(lock.path);
+/// The permits of `lock` that ancestors claim to hold. A nested run needs permits of its own.
+std::vector<lock::ContenderId> PermitsHeldAbove(RunContext& context, const lock::LockName& lock) {
   std::vector<lock::ContenderId> permits;
+  if (!context.options.permits) return permits;
+  const std::string queue = protocol::PermitsPath(lock.path);
   for (const auto& holds : {AncestorHolds(getpid()), HoldsElsewhere(context.Self())}) {
     for (const protocol::HeldLock& one : holds) {
       if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
     }
   }
-  const bool suffice = permits.size() + options.take <= *options.permits;
-  if (permits.empty() || suffice || !AreHeld(context, lock, permits)) return;
-  if (permits.size() < *options.permits) {
-    throw UsageErrorOf(Mode::kExclusive,
-                       fmt::format(cli::message::kTooFewLeftAbove, lock.display_path(),
-                                   permits.size(), *options.permits, options.take));
-  }
-  throw UsageErrorOf(Mode::kExclusive, fmt::format(cli::message::kPermitsHeldAbove,
-                                                   lock.display_path(), *options.permits));
+  return permits;
 }
 
-/// A reservation is not held for nested runs. One that waits while an ancestor runs its command
-/// under the reservation waits for itself: throws the cli::UsageError. Throws Exit if that could
-/// not be found out.
-void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock, Mode mode) {
-  const cli::RunOptions& options = context.options;
+/// The reservations in `lock` under which ancestors claim to run their commands, one entry for each
+/// permit. A reservation is not held for nested runs.
+std::vector<protocol::HeldLock> ReservedAbove(RunContext& context, const lock::LockName& lock,
+                                              Mode mode) {
   std::vector<protocol::HeldLock> reserved = AncestorReservations(getpid());
   std::erase_if(reserved, [&](const protocol::HeldLock& one) {
     const auto parent = protocol::ParentOf(one.node);
     return (parent != lock.path && parent != protocol::PermitsPath(lock.path)) ||
-           MayQueueBehind(one.mode, options, mode);
+           MayQueueBehind(one.mode, context.options, mode);
   });
-  if (reserved.size() + options.take <= options.permits.value_or(1)) return;
-  ShortSession session(options.server, context.signals, context.report);
+  return reserved;
+}
+
+/// Those of `reserved` that still exist, except a reservation for the run's own ID.
+struct InTheWay {
+  std::size_t permits = 0;
+  std::string id;  ///< of one of the reservations
+};
+InTheWay FindInTheWay(RunContext& context, const lock::LockName& lock,
+                      const std::vector<protocol::HeldLock>& reserved) {
+  ShortSession session(context.options.server, context.signals, context.report);
   const auto holders =
       session.Ask([&](lock::Calls& calls) { return lock::ReadHolders(calls, lock); });
   session.Close();
-  std::size_t in_the_way = 0;
-  std::string id;
+  InTheWay in_the_way;
   for (const lock::Holder& holder : holders) {
     const auto found = lock::FindReservation(holder.name.full, holder.data, holder.stat);
     const bool is_ancestors = std::any_of(reserved.begin(), reserved.end(),
                                           [&](const auto& one) { return one.node == holder.path; });
-    if (!found || !is_ancestors || found->reservation.id == options.reserve) continue;
-    id = found->reservation.id;
-    in_the_way += 1 + holder.more.size();
+    if (!found || !is_ancestors || found->reservation.id == context.options.reserve) continue;
+    in_the_way.id = found->reservation.id;
+    in_the_way.permits += 1 + holder.more.size();
   }
-  if (in_the_way + options.take <= options.permits.value_or(1)) return;
-  throw UsageErrorOf(mode, fmt::format(cli::message::kReservedAbove, lock.display_path(), id,
-                                       protocol::ModeName(mode), id));
+  return in_the_way;
+}
+
+/// A run that waits while its ancestors hold or have reserved too many permits, or have reserved
+/// the LOCK, waits for itself: throws the cli::UsageError. Throws Exit if that could not be found
+/// out.
+void RefuseToWaitForAncestors(RunContext& context, const lock::LockName& lock, Mode mode) {
+  const cli::RunOptions& options = context.options;
+  if (options.try_only || options.wait) return;
+  const std::size_t limit = options.permits.value_or(1);
+  const auto permits = PermitsHeldAbove(context, lock);
+  const auto reserved = ReservedAbove(context, lock, mode);
+  if (permits.size() + reserved.size() + options.take <= limit) return;
+  const bool are_held = !permits.empty() && AreHeld(context, lock, permits);
+  const std::size_t held = are_held ? permits.size() : 0;
+  if (held >= limit) {
+    throw UsageErrorOf(mode,
+                       fmt::format(cli::message::kPermitsHeldAbove, lock.display_path(), limit));
+  }
+  if (held + options.take > limit) {
+    throw UsageErrorOf(mode, fmt::format(cli::message::kTooFewLeftAbove, lock.display_path(), held,
+                                         limit, options.take));
+  }
+  if (reserved.empty()) return;
+  const InTheWay in_the_way = FindInTheWay(context, lock, reserved);
+  if (held + in_the_way.permits + options.take <= limit) return;
+  throw UsageErrorOf(mode, fmt::format(cli::message::kReservedAbove, lock.display_path(),
+                                       in_the_way.id, protocol::ModeName(mode), in_the_way.id));
 }
 
 /// The lock of an ancestor under which the run may use `wanted`. Throws cli::UsageError if it would
@@ -213,8 +235,7 @@ void RefuseToWaitForReservation(RunContext& context, const lock::LockName& lock,
 InheritedLock FindInheritance(RunContext& context, const cli::WantedLock& wanted,
                               pid_t beneficiary) {
   const lock::LockName lock = context.NameOf(wanted);
-  if (context.options.permits) RequireFreePermit(context, lock);
-  RefuseToWaitForReservation(context, lock, wanted.mode);
+  RefuseToWaitForAncestors(context, lock, wanted.mode);
   return FindInheritedLock(context, lock, wanted.mode, beneficiary);
 }
 

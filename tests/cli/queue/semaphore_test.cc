@@ -339,6 +339,27 @@ TEST_CASE("a nested run takes permits beside those of the runs above it, if enou
   CHECK_THAT(RunZklock(nested("3"), Exited(64)).err, Catch::Contains("hold 4 of --permits 6"));
 }
 
+TEST_CASE("a nested run counts the permits held and those reserved above it together") {
+  const std::string lock = NewLock("permits");
+  const auto below = [&](const Words& first, const Words& second, const Words& nested) {
+    Words words;
+    for (const Words& one : {first, second, nested}) {
+      if (!words.empty()) words.push_back(Binary());
+      words = words + one + Words{lock, "--"};
+    }
+    return words + Words{"true"};
+  };
+  const Words held = Taking("2");
+  const Words reserved = Taking("2") + Words{"--reserve", "ci"};
+  for (const auto& [first, second] : {std::pair(held, reserved), std::pair(reserved, held)}) {
+    RunZklock(below(first, second, Taking("2")), Exited(0));
+    RunZklock(below(first, second, reserved), Exited(0));
+    CHECK_THAT(RunZklock(below(first, second, Taking("3")), Exited(64)).err,
+               Catch::Contains(lock + " is reserved for ci by an outer zklock"));
+    RunZklock(below(first, second, Taking("3") + Words{"--wait", "100ms"}), Exited(75));
+  }
+}
+
 TEST_CASE("--take is refused without --permits, and for more than there are") {
   for (Words words : {Words{"exclusive", "--take", "2", "/t/x"},
                       Words{"exclusive", "--permits", "2", "--take", "3", "/t/x"},
