@@ -91,6 +91,7 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
   view.program = entry.name.program;
   view.readable = entry.readable;
   view.for_permit = is_semaphore_;
+  view.permit_limit = permit_limit_;
   view.turnstile_name = entry.turnstile_name;
   view.data.version.reset();
   if (!entry.position) {

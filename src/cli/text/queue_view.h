@@ -31,9 +31,10 @@ struct ContenderView {
   protocol::Mode mode = protocol::Mode::kExclusive;  ///< what its name asks for
   protocol::Program program = protocol::Program::kUnknown;
   bool readable = true;
-  bool for_permit = false;          ///< the LOCK is a semaphore
-  std::string turnstile_name;       ///< as in lock::QueueEntry
-  std::vector<std::string> more{};  ///< likewise
+  bool for_permit = false;                    ///< the LOCK is a semaphore
+  std::optional<std::size_t> permit_limit{};  ///< how many permits that has, if known
+  std::string turnstile_name;                 ///< as in lock::QueueEntry
+  std::vector<std::string> more{};            ///< likewise
   std::size_t take = 1;  ///< how many permits it has; of one in the turnstile, by its data
   /// What it wrote about itself; never trusted. For other programs, as far as their format is
   /// known.

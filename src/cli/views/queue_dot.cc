@@ -21,12 +21,13 @@ std::string Quoted(std::string_view foreign, std::size_t columns = std::string_v
   return text + '"';
 }
 
-std::string_view ReasonText(WaitEdge::Reason reason) {
+/// `take`: how many permits the blocked contender wants.
+std::string_view ReasonText(WaitEdge::Reason reason, std::size_t take) {
   switch (reason) {
     case WaitEdge::Reason::kQueue:
       return "waits for";
     case WaitEdge::Reason::kPermit:
-      return "waits for one of";
+      return take == 1 ? "waits for one of" : "waits for one or more of";
     case WaitEdge::Reason::kNested:
       return "runs";
     case WaitEdge::Reason::kSet:
@@ -123,8 +124,9 @@ void QueueDot::OnEnd() {
       out_(fmt::format("  n{} [label=\"not shown\", shape=plaintext];\n", edge.to));
     }
     const bool in_cycle = cycles[edge.from] != 0 && cycles[edge.from] == cycles[edge.to];
+    const std::size_t take = edge.from < nodes_.size() ? nodes_[edge.from].contender.take : 1;
     out_(fmt::format("  n{} -> n{} [label=\"{}\"{}{}];\n", edge.from, edge.to,
-                     ReasonText(edge.reason), StyleText(edge.reason),
+                     ReasonText(edge.reason, take), StyleText(edge.reason),
                      in_cycle ? ", color=red, penwidth=2" : ""));
   }
   out_("}\n");

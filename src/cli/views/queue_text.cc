@@ -190,18 +190,19 @@ class QueueText::Waits {
     Begin({position, position, predecessor, false});
   }
 
-  /// Waits for any of the permits of the first `holders` contenders.
-  void AddForPermit(std::size_t position, std::size_t holders) {
+  /// Waits for `take` permits of the first `holders` contenders.
+  void AddForPermits(std::size_t position, std::size_t take, std::size_t holders) {
     if (holders <= 1) return Add(position, 1);
-    for_permit_ = {position, holders};
+    for_permits_ = {position, take, holders};
   }
 
   /// Of the contenders up to the position `last`.
   [[nodiscard]] std::vector<std::string> Lines(std::size_t last) const {
     std::vector<std::string> lines;
-    if (for_permit_ && for_permit_->first <= last) {
-      lines.push_back(
-          fmt::format("{} waits for any of 1 to {}", for_permit_->first, for_permit_->second));
+    if (for_permits_ && for_permits_->position <= last) {
+      lines.push_back(fmt::format("{} waits for {} of 1 to {}", for_permits_->position,
+                                  for_permits_->take == 1 ? "any" : "one or more",
+                                  for_permits_->holders));
     }
     const std::size_t shown = static_cast<std::size_t>(
         std::count_if(groups_.begin(), groups_.end(),
@@ -244,8 +245,12 @@ class QueueText::Waits {
 
   std::vector<Group> groups_;  // at most one more than `most_groups_`; that one is not printed
   std::size_t count_ = 0;
-  /// A contender, and of how many holders any will do.
-  std::optional<std::pair<std::size_t, std::size_t>> for_permit_;
+  struct ForPermits {
+    std::size_t position;
+    std::size_t take;
+    std::size_t holders;
+  };
+  std::optional<ForPermits> for_permits_;
   const std::size_t most_;
   const std::size_t most_groups_;
 };
@@ -378,7 +383,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   if (contender.state == ContenderState::kReserved) ++reserved_;
   if (!contender.waits_for || are_permits_) return;
   if (contender.waits_for->any_holder) {
-    waits_->AddForPermit(*contender.position, holders_);
+    waits_->AddForPermits(*contender.position, contender.take, holders_);
   } else {
     waits_->Add(*contender.position, contender.waits_for->position);
   }

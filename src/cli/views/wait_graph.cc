@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -22,19 +23,23 @@ std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
-/// Whether one of the edges from a node for this reason is enough for it to continue.
+/// Whether a node may continue before all of those to which it has edges for this reason.
 bool IsChoice(WaitEdge::Reason reason) {
   return reason == WaitEdge::Reason::kPermit || reason == WaitEdge::Reason::kAny;
 }
 
 /// Finds the nodes that can never continue. Repeatedly removes those that wait for no remaining
-/// node, or for any of several of which one is removed; the rest is stuck.
+/// node, for any of several of which one is removed, or for permits of which the remaining nodes
+/// hold few enough; the rest is stuck.
 std::vector<bool> FindStuck(const WaitGraph& graph) {
   struct Needs {
     std::size_t all = 0;  ///< how many remain of those that it must wait for
-    std::size_t any = 0;  ///< the number of those of which one will do
+    std::size_t any = 0;  ///< how many LOCKs or permits those have of which some will do
     std::size_t any_left = 0;
-    [[nodiscard]] bool IsStuck() const { return all > 0 || (any > 0 && any_left == any); }
+    std::optional<std::size_t> most_left;  ///< it continues when `any_left` is at most this
+    [[nodiscard]] bool IsStuck() const {
+      return all > 0 || (most_left ? any_left > *most_left : any > 0 && any_left == any);
+    }
   };
   std::vector<Needs> needs(graph.nodes);
   std::vector<std::vector<const WaitEdge*>> to(graph.nodes);
@@ -42,11 +47,12 @@ std::vector<bool> FindStuck(const WaitGraph& graph) {
     to[edge.to].push_back(&edge);
     Needs& of = needs[edge.from];
     if (IsChoice(edge.reason)) {
-      of.any_left = ++of.any;
+      of.any_left = of.any += edge.permits;
     } else {
       ++of.all;
     }
   }
+  for (const auto& [node, most] : graph.most_held) needs[node].most_left = most;
   std::vector<bool> stuck(graph.nodes, true);
   std::vector<std::size_t> free_nodes;
   const auto check = [&](std::size_t node) {
@@ -60,7 +66,11 @@ std::vector<bool> FindStuck(const WaitGraph& graph) {
     free_nodes.pop_back();
     for (const WaitEdge* edge : to[node]) {
       Needs& of = needs[edge->from];
-      --(IsChoice(edge->reason) ? of.any_left : of.all);
+      if (IsChoice(edge->reason)) {
+        of.any_left -= edge->permits;
+      } else {
+        --of.all;
+      }
       check(edge->from);
     }
   }
@@ -124,13 +134,14 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   std::unordered_map<std::string, std::vector<std::size_t>>
       permits_in;  // by the path of their parent
   for (std::size_t i = 0; i < contenders.size(); ++i) {
-    by_path.emplace(contenders[i]->path, i);
+    // A LOCK may have been surveyed twice; its permits count once.
+    const bool is_new = by_path.emplace(contenders[i]->path, i).second;
     const auto process = ProcessOf(contenders[i]->data);
     // A reservation outlives the process that made it, and waits for nothing.
     if (process && contenders[i]->state == ContenderState::kHeld) {
       holders_of[*process].push_back(i);
     }
-    if (contenders[i]->for_permit && contenders[i]->Holds()) {
+    if (is_new && contenders[i]->for_permit && contenders[i]->Holds()) {
       permits_in[protocol::ParentOf(contenders[i]->path)].push_back(i);
     }
   }
@@ -159,10 +170,14 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
       // Not the predecessor's run: if that takes another LOCK, those before it are still there.
+      const bool for_permits = contender.waits_for->any_holder;
       for (const std::size_t one : waited_for(*contender.waits_for)) {
-        const bool has_choice = contender.waits_for->any_holder;
-        graph.edges.push_back(
-            {i, one, has_choice ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue});
+        const auto reason = for_permits ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue;
+        graph.edges.push_back({i, one, reason, contenders[one]->take});
+      }
+      if (for_permits && contender.permit_limit) {
+        const std::size_t limit = *contender.permit_limit;
+        graph.most_held[i] = limit - std::min(contender.take, limit);
       }
       // The LOCKs of a set are acquired one by one: those already held wait with this one.
       const auto process = ProcessOf(contender.data);
@@ -253,6 +268,8 @@ void DeadlockSearch::Add(const ContenderView& contender) {
                      .state = contender.state,
                      .program = contender.program,
                      .for_permit = contender.for_permit,
+                     .permit_limit = contender.permit_limit,
+                     .take = contender.take,
                      .session = contender.session,
                      .waits_for = contender.waits_for};
   kept.data.host = data.host;

@@ -13,7 +13,7 @@ namespace zklock::cli {
 struct WaitEdge {
   enum class Reason {
     kQueue,   ///< `from` waits for its predecessor
-    kPermit,  ///< `from` waits for any one of the contenders to which it has such edges
+    kPermit,  ///< `from` waits for permits, of which `to` holds some
     kNested,  ///< `from` holds, and `to`, of another LOCK, runs under it
     kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
     kAny,     ///< `from` is a run that takes any one LOCK, and waits as `to` for this one
@@ -21,6 +21,7 @@ struct WaitEdge {
   std::size_t from = 0;
   std::size_t to = 0;
   Reason reason = Reason::kQueue;
+  std::size_t permits = 1;  ///< kPermit: how many `to` holds
   friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };
 
@@ -30,6 +31,9 @@ struct WaitGraph {
   std::size_t nodes = 0;
   std::size_t not_found = 0;  ///< the LOCKs in which no contender of such a run was found
   std::vector<WaitEdge> edges{};
+  /// For nodes that wait for permits: how many permits the others may still hold when the node
+  /// continues. Missing if the number of permits is unknown: then the end of any one holder may do.
+  std::map<std::size_t, std::size_t> most_held{};
 };
 
 /// The graph of `contenders`, by their indices. Predecessors are found by path. The other edges
@@ -41,7 +45,7 @@ struct WaitGraph {
 
 /// For each node, the number of the cycle that contains it, from 1, or 0 if none does. Only cycles
 /// that can never resolve count: a node that waits for any of several is in one only if all of
-/// those are stuck too.
+/// those are stuck too, and a node that waits for permits only if the stuck holders leave too few.
 [[nodiscard]] std::vector<std::size_t> FindCycles(const WaitGraph& graph);
 
 /// Contenders that can never continue, because they wait for each other.

@@ -92,6 +92,31 @@ TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while on
                        Catch::Contains("n5 -> n4 [label=\"waits for one of\", color=red"));
 }
 
+TEST_CASE("A waiter for several permits is stuck if too few are left by those who are") {
+  const std::string outer = OurName("b7", "lock-", 0);
+  const std::string first = OurName("b7", "lease-", 0);
+  const auto graph = [&](std::size_t more) {
+    // The holder of /a wants permits; one holder of permits wants /a, the other will end.
+    lock::LockSurvey semaphore{.path = "/s", .permit_limit = 4};
+    semaphore.entries = {Contender(first, 1, Says("one")),
+                         Contender(OurName("b8", "lease-", 2), 2, Says("two")),
+                         Contender(OurName("b7", "lease-", 4), 6, Says("three", {"/a/" + outer}))};
+    semaphore.entries[0].more = {"1"};
+    semaphore.entries[1].more = {"3"};
+    semaphore.entries[2].more.resize(more);
+    lock::LockSurvey lock{.path = "/a"};
+    lock.entries = {Contender(outer, 3, Says("three")),
+                    Contender(OurName("b7", "lock-", 1), 4, Says("one", {"/s/leases/" + first}))};
+    return Render({Found(lock), test::FoundPermits(semaphore, 2)});
+  };
+  CHECK_THAT(graph(1), !Catch::Contains("red"));
+  const std::string three = graph(2);
+  CHECK_THAT(three,
+             Catch::Contains("label=\"1 deadlock, in red\"") &&
+                 Catch::Contains("n4 -> n2 [label=\"waits for one or more of\", color=red") &&
+                 Catch::Contains("n4 -> n3 [label=\"waits for one or more of\"];"));
+}
+
 TEST_CASE("A run that waits for any of several locks is shown once, with edges to its contenders") {
   const auto waiter = [](std::int64_t session, const std::vector<std::string>& others) {
     lock::QueueEntry entry = Contender(

@@ -496,6 +496,10 @@ TEST_CASE("A semaphore shows how many of its permits are used and free, and who 
   const std::string full = Render({test::Semaphore(true)});
   CHECK_THAT(full, Catch::StartsWith("/jobs/render: 3 of 3 permits used, 0 free, 2 waiting\n"));
   CHECK_THAT(full, Catch::EndsWith("\n4 waits for any of 1 to 3\n5 waits for 4\n"));
+  lock::LockSurvey two = test::Semaphore(true);
+  two.entries[3].more = {"another"};
+  CHECK_THAT(Render({two}),
+             Catch::EndsWith("\n4 waits for one or more of 1 to 3\n5 waits for 4\n"));
 }
 
 TEST_CASE("The headline fits a free semaphore, a single permit and an unknown limit") {

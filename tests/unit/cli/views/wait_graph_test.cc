@@ -23,6 +23,15 @@ ContenderView Waiter(const std::string& path, const std::string& predecessor) {
   return view;
 }
 
+/// A holder of permits, or a contender that waits for some, of the ten of the semaphore /s.
+ContenderView Taking(std::size_t take, ContenderView view) {
+  view.for_permit = true;
+  view.permit_limit = 10;
+  view.take = take;
+  if (view.waits_for) view.waits_for->any_holder = true;
+  return view;
+}
+
 ContenderView Under(ContenderView view, const std::vector<std::string>& outer) {
   view.data.under = outer;
   return view;
@@ -123,6 +132,45 @@ TEST_CASE("A waiter for any of several is stuck if all of them are") {
   CHECK(circles[2] != 0);
   CHECK(circles[0] != circles[2]);
   CHECK(circles[4] == 0);
+}
+
+/// 0 holds six of ten permits, and waits for /b below. 1 holds two, and will end. 2 holds /b, and
+/// waits below for `take` permits.
+std::vector<ContenderView> WaitingForPermits(std::size_t take) {
+  return {Taking(6, Holder("/s/leases/1")), Taking(2, Holder("/s/leases/7")), Holder("/b/1"),
+          Under(Waiter("/b/2", "1"), {"/s/leases/1"}),
+          Under(Taking(take, Waiter("/s/leases/9", "1")), {"/b/1"})};
+}
+
+TEST_CASE("A waiter for several permits is stuck if the stuck holders leave too few") {
+  CHECK(CirclesOf(WaitingForPermits(8)) == Circles{1, 0, 1, 1, 1});
+  CHECK(CirclesOf(WaitingForPermits(5)) == Circles{1, 0, 1, 1, 1});
+  CHECK(CirclesOf(WaitingForPermits(4)) == Circles(5));
+  // No holder is stuck: a waiter may want all permits, or claim to want more.
+  for (const std::size_t take : {10U, 20U}) {
+    auto views = WaitingForPermits(take);
+    views[3].waits_for.reset();
+    CHECK(CirclesOf(views) == Circles(5));
+  }
+}
+
+TEST_CASE("Without the number of permits the end of any holder may do") {
+  auto views = WaitingForPermits(8);
+  for (ContenderView& view : views) view.permit_limit.reset();
+  CHECK(CirclesOf(views) == Circles(5));
+  views.push_back(Under(Waiter("/b/3", "2"), {"/s/leases/7"}));
+  CHECK(CirclesOf(views) == Circles(6, 1));
+}
+
+TEST_CASE("The permits of a semaphore that was surveyed twice count once") {
+  // The holders of three permits each want /b, and so do their copies.
+  std::vector<ContenderView> views{Of(Taking(3, Holder("/s/leases/1")), 7),
+                                   Of(Taking(3, Holder("/s/leases/1")), 7), Holder("/b/1"),
+                                   Of(Waiter("/b/2", "1"), 7),
+                                   Under(Taking(6, Waiter("/s/leases/9", "1")), {"/b/1"})};
+  CHECK(CirclesOf(views) == Circles(5));
+  views[4].take = 8;
+  CHECK(CirclesOf(views) == Circles{1, 0, 1, 1, 1});
 }
 
 TEST_CASE("A run that takes any of several locks is one node, which leads to its contenders") {
@@ -229,6 +277,17 @@ TEST_CASE("A deadlock is named by those who hold, and counted by lock") {
   add("/b", {on(Holder("/b/1"), "web2", 77), Under(Waiter("/b/2", "1"), {"/a/1"})});
   REQUIRE(search.Find().size() == 1);
   CHECK(search.Find()[0].Text() == text);
+}
+
+TEST_CASE("A search for deadlocks counts permits") {
+  const auto found = [](std::size_t take) {
+    DeadlockSearch search;
+    search.BeginLock("/s");
+    for (const ContenderView& contender : WaitingForPermits(take)) search.Add(contender);
+    return search.Find().size();
+  };
+  CHECK(found(8) == 1);
+  CHECK(found(4) == 0);
 }
 
 TEST_CASE("The text of a deadlock names four holders at most") {
