@@ -51,8 +51,7 @@ constexpr char kChrootCreated[] =
     "created the chroot {}, which did not exist; if it is misspelt, correct --servers";
 constexpr char kReservationOverdue[] =
     "cannot delete the reservation of {} for {}, which {}: not authorised: DELETE on {} is "
-    "missing; "
-    "see its ACL";
+    "missing; see its ACL";
 constexpr char kEndedAt[] = "ended at {}";
 constexpr char kHadLostPermit[] = "had lost a permit";
 constexpr char kPreempted[] = "asked {} ahead of this run in {} to leave{}";

@@ -1,7 +1,6 @@
 #include "lock/acquire/lookahead.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "protocol/lock_path.h"
@@ -219,20 +218,20 @@ void Lookahead::GroupPermits() {
     one.more.clear();
     one.is_more = false;
   }
-  for (auto one = reserving.begin(); one != reserving.end(); ++one) {
-    if (!one->reserved || one->is_more) continue;
+  for (Reserving& one : reserving) {
+    if (!one.reserved || one.is_more) continue;
     std::size_t count = 0;
     for (Reserving& other : reserving) {
       // One that was no reservation yet may have been converted after it was read.
-      const bool may_belong = other.run == one->run && !other.reserved;
+      const bool may_belong = other.run == one.run && !other.reserved;
       const bool belongs =
-          other.reserved && other.reserved->created_zxid == one->reserved->created_zxid;
+          other.reserved && other.reserved->created_zxid == one.reserved->created_zxid;
       if (may_belong || belongs) ++count;
-      if (!belongs || &other == &*one) continue;
+      if (!belongs || &other == &one) continue;
       other.is_more = true;
-      one->more.push_back(other.name);
+      one.more.push_back(other.name);
     }
-    one->reserved->is_incomplete = count < one->reserved->take;
+    one.reserved->is_incomplete = count < one.reserved->take;
   }
 }
 

@@ -439,7 +439,8 @@ TEST_CASE("A reservation that is made while its permits are read has not lost an
     world.servers.nodes.at(paths.back()).czxid = czxid;
   }
   const std::string id = GENERATE(as<std::string>{}, "", "freeze");
-  const Taken ahead(world, 4, 2);  // in the turnstile nobody watches the permits
+  // Behind it in the turnstile, nothing watches the permits, and no other zklock is before us.
+  world.servers.Put("/l/locks/_c_00000000-0000-4000-8000-888888888888-lock-", 78, true);
   Reserver other(world, id, {.permits = 4, .take = 3});
   other.store.Before("get " + paths[1], [&] {
     const std::int64_t made = world.servers.zxid + 10;
