@@ -1,5 +1,6 @@
 #include "lock/operations/server_measurement.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -34,7 +35,13 @@ std::optional<protocol::Spread> ServerMeasurement::connects() const {
 }
 
 std::optional<protocol::Spread> ServerMeasurement::commits() const {
-  return protocol::SpreadOf(commits_);
+  std::vector<Duration> times = commits_;
+  if (committing_) times.push_back(clock_.Now() - *committing_);
+  // It has answered none, but has shown that it is slow.
+  if (times.empty() && unanswered_ > protocol::HeartbeatPeriod(store_.lease().timeout())) {
+    times.push_back(unanswered_);
+  }
+  return protocol::SpreadOf(std::move(times));
 }
 
 void ServerMeasurement::OnConnected(bool /*fresh*/) {
@@ -47,12 +54,20 @@ void ServerMeasurement::OnConnected(bool /*fresh*/) {
   Continue();
 }
 
+void ServerMeasurement::OnDisconnected() {
+  if (!committing_) return;
+  unanswered_ = std::max(unanswered_, clock_.Now() - *committing_);
+  committing_.reset();
+}
+
 void ServerMeasurement::OnRefused(Error why) {
   refusal_ = why;
   over_ = true;
 }
 
 void ServerMeasurement::Continue() {
+  // First of all: a server so slow that nothing else is answered in time must not pass as sound.
+  if (commits_.empty()) return Commit();
   if (!has_configuration_) return ReadConfiguration();
   if (stamps_ < kStamps && place_ < request_.stamps.size()) return StampOnce();
   if (commits_.size() < request_.rounds) return Commit();
@@ -73,11 +88,13 @@ void ServerMeasurement::ReadConfiguration() {
 }
 
 void ServerMeasurement::Commit() {
+  committing_ = clock_.Now();
   store_.Check({request_.checked}, OnReply([this](const zookeeper::Reply& reply) {
                  // A check that fails is committed like one that succeeds: for lack of a right to
                  // read the znode, or because a chroot does not exist yet.
                  lacks_checked_ = reply.error == Error::kNoNode;
                  commits_.push_back(clock_.Now() - reply.sent);
+                 committing_.reset();
                  Continue();
                }));
 }

@@ -47,6 +47,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
 
   [[nodiscard]] std::optional<protocol::Spread> connects() const;
+  /// One that is not answered yet counts with the time elapsed so far.
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
   /// Of the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
@@ -56,7 +57,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] const std::optional<std::string>& configuration() const { return configuration_; }
 
   void OnConnected(bool fresh) override;
-  void OnDisconnected() override {}
+  void OnDisconnected() override;
   void OnExpired() override { over_ = true; }
   void OnRefused(zookeeper::Error why) override;
   void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
@@ -92,8 +93,10 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   bool lacks_checked_ = false;
   std::vector<Duration> connects_;
   std::vector<Duration> commits_;
-  std::size_t stamps_ = 0;  ///< answered with success
-  std::size_t place_ = 0;   ///< of request_.stamps
+  std::optional<TimePoint> committing_;  ///< since when a commit waits for its answer
+  Duration unanswered_{};                ///< the longest such wait that a loss has ended
+  std::size_t stamps_ = 0;               ///< answered with success
+  std::size_t place_ = 0;                ///< of request_.stamps
   std::optional<protocol::ClockOffset> offset_;
   CallbackScope scope_;
 };

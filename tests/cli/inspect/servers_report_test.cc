@@ -161,22 +161,26 @@ TEST_CASE("servers that grant different timeouts, a stopped one and closed words
 }
 
 TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
-  Proxy proxy(TestServers());
-  proxy.Delay(300ms);  // each way
-  // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts.
-  const Finished finished =
-      Run(Zklock({"inspect", "--servers-report", "--json", "-z", proxy.address(),
-                  "--session-timeout", "4s", "--connect-timeout", "8s"}));
-  CAPTURE(finished.out, finished.err);
-  CHECK(finished.exit == Exited(1));
-  const json report = ReadReport(finished);
-  const json& commit = report["servers"][0]["commit"];
-  CHECK(commit["median"] >= 0.6);
-  CHECK(commit["count"] < 20);  // the time was over
-  CHECK(FindingOf(report, "tooSlow")["fix"] == true);
-  // The uncertainty grows with the round trip, and nothing is proven to be off.
-  CHECK(report["servers"][0]["clock"]["uncertainty"] >= 0.3);
-  CHECK(FindingOf(report, "clockOff").is_null());
+  // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts. Over the slower
+  // line the time is over before much is answered.
+  for (const std::chrono::milliseconds way : {300ms, 600ms}) {
+    Proxy proxy(TestServers());
+    proxy.Delay(way);
+    const Finished finished =
+        Run(Zklock({"inspect", "--servers-report", "--json", "-z", proxy.address(),
+                    "--session-timeout", "4s", "--connect-timeout", "8s"}));
+    CAPTURE(way.count(), finished.out, finished.err);
+    CHECK(finished.exit == Exited(1));
+    const json report = ReadReport(finished);
+    const json& commit = report["servers"][0]["commit"];
+    CHECK(commit["median"] >= 2 * std::chrono::duration<double>(way).count());
+    CHECK(commit["count"] < 20);  // the time was over
+    CHECK(FindingOf(report, "tooSlow")["fix"] == true);
+    // The uncertainty grows with the round trip, and nothing is proven to be off.
+    const json& clock = report["servers"][0]["clock"];
+    CHECK(((way == 600ms && clock.is_null()) || clock["uncertainty"] >= 0.3));
+    CHECK(FindingOf(report, "clockOff").is_null());
+  }
 }
 
 TEST_CASE("a clock that differs by hours is found, in both directions") {

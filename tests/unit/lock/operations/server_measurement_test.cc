@@ -87,6 +87,22 @@ TEST_CASE("A heartbeat that is refused has been committed all the same, and coun
   CHECK(measurement.commits()->count == 20);
 }
 
+TEST_CASE("A commit that is not answered counts with its time so far") {
+  Bench bench;
+  const ServerMeasurement measurement = bench.Measure();
+  bench.store.Connect();
+  CHECK_FALSE(measurement.IsOver());
+  bench.clock.Advance(5s);
+  CHECK(measurement.commits() == protocol::Spread{5s, 5s, 1});
+  // A loss ends it: what follows is no slow commit.
+  bench.store.Disconnect();
+  bench.clock.Advance(20s);
+  CHECK(measurement.commits() == protocol::Spread{5s, 5s, 1});
+  RunToEnd(bench.store);
+  CHECK(measurement.commits()->count == 20);
+  CHECK(measurement.commits()->worst < 5s);
+}
+
 TEST_CASE("A connection that is lost at any request is made again, and nothing is left behind") {
   for (std::size_t request = 0; request < 26; ++request) {
     for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
