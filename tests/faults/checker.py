@@ -43,11 +43,13 @@ class Run:
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     reserves: bool = False  # a shell reserves for its own ID, and runs the command under that
     lasts: int | None = None  # milliseconds: it only reserves, and does not release
-    permits: int = 1  # so many commands may run at the same time
+    permits: int = 1  # so many may be taken at the same time
+    take: int = 1  # so many of them it takes
     min_interval: float | None = None  # seconds
     max_run: float | None = None  # seconds
     kill_after: float = 10.0  # seconds
     other_locks: tuple = ()  # of a set of several LOCKs
+    twice: bool = False  # two zklocks reserve for its ID at once
     any_of: tuple = ()  # the LOCKs of a pool; `lock` is the one taken, if it took one
     label: str = ""  # of its contenders; a nested run may have none
     signals: list = dataclasses.field(default_factory=list)
@@ -135,13 +137,14 @@ def overlaps(runs):
 
 
 def _too_many(lock):
-    """More commands at the same time than there are permits."""
+    """More permits in use at the same time than there are."""
     found = []
     for index, run in enumerate(lock):
         others = [other for other in lock[:index] if other.last() >= run.begin()]
-        if len(others) >= run.permits:
+        taken = sum(other.take for other in others)
+        if taken + run.take > run.permits:
             found.append(Violation(
-                "overlap", f"{_name(run)} began while {len(others)} others ran under"
+                "overlap", f"{_name(run)} began with {run.take} while others ran with {taken} of"
                 f" {run.permits} permits", run.begin(), (*others, run)))
     return found
 
@@ -332,9 +335,9 @@ def idle(runs, history, had_trouble):
         before = sorted((_until(other) for other in queues[queue]
                          if other.token < znode.token and not (reads and "__READ__" in other.path)),
                         reverse=True)
-        # A permit is free once so many of those before are gone that fewer than all are taken.
-        permits = run.permits if queue.endswith("/leases") else 1
-        taken = before[permits - 1] if len(before) >= permits else 0
+        # Permits are free once so many of those before are gone that enough are left.
+        others = run.permits - run.take if queue.endswith("/leases") else 0
+        taken = before[others] if len(before) > others else 0
         free = max(znode.created, run.spawned, taken)
         until, what = znode.removed or run.ended or free, "left the queue"
         if znode.token in next_of:
@@ -365,7 +368,9 @@ def left_behind(runs, history, had_trouble):
         is_of_other = run.record is not None and _queue_of(znode) != run.lock
         if is_of_other:
             until = min(until, begin + _HANDED_OVER)
-        stayed = znode.removed is None or znode.removed > until or is_of_other and znode.closed
+        # What reserves may leave its contender to the close: it ends with that.
+        stayed = (znode.removed is None or znode.removed > until
+                  or is_of_other and znode.closed and not run.reserves)
         if stayed and not had_trouble(begin, until):
             found.append(Violation("left behind", f"{_name(run)}: {znode.path} stayed in the queue",
                                    until, (run,)))
@@ -380,6 +385,7 @@ def refused(runs, history, had_trouble):
     """Runs that reported a conflict although nobody was in their way."""
     found = []
     queues = _queues(history)
+    takes = {run.label: run.take for run in runs}
     for run in runs:
         if (run.status != _CONFLICT or run.record is not None or run.signals or run.other_locks
                 or run.reserves or run.min_interval is not None
@@ -387,14 +393,14 @@ def refused(runs, history, had_trouble):
             continue
         since = max(run.spawned, run.ended - _ENDED)
         for lock in run.any_of or (run.lock,):
-            # In a semaphore, those in the turnstile are about to take a permit.
+            # In a semaphore, those in the turnstile are about to take their permits.
             others = {znode.label or znode.path
                       for queue in (lock, f"{lock}/locks", f"{lock}/leases")
                       for znode in queues.get(queue, [])
                       if znode.label != run.label
                       and not (run.word == "read" and "__READ__" in znode.path)
                       and znode.created <= run.ended and _until(znode) >= since}
-            if len(others) < run.permits:
+            if sum(takes.get(other, 1) for other in others) + run.take <= run.permits:
                 found.append(Violation("refused", f"{_name(run)} ended with {run.status}, and {lock} was"
                                        f" free: {run.messages!r}", run.ended, (run,)))
     return found
@@ -426,7 +432,7 @@ def intervals(runs, history):
 
 def reservations(runs, history):
     """A reservation has the token of its contender, stands until it is released or has ended, and
-    each run has at most one. What a run has said is true. One may end early if the servers' clock
+    each run has at most one, or, if two zklocks make it, at most one at a time. What a run has said is true. One may end early if the servers' clock
     was set forward while it stood."""
     found = []
     of_id = {}
@@ -449,12 +455,32 @@ def reservations(runs, history):
         if not run.reserves:
             continue
         made = of_id.get(f"contender-{run.number}", [])
-        if len(made) > 1:
-            found.append(Violation("reserved twice", _name(run), made[1].reserved, (run,)))
+        made = sorted(made, key=lambda znode: znode.reserved)
+        for first, second in zip(made, made[1:]):
+            # The permits of one reservation have one token.
+            is_first_over = run.twice and second.reserved >= _until(first)
+            if first.token != second.token and not is_first_over:
+                found.append(Violation("reserved twice", _name(run), second.reserved, (run,)))
         if run.status == 0 and not made:
             found.append(Violation("not reserved", f"{_name(run)} said that it was", run.ended,
                                    (run,)))
     return found
+
+
+def torn(runs, history):
+    """Permits of one run that were not all created, reserved and deleted together."""
+    takes = {run.label: run.take for run in runs if run.permits > 1 and run.label}
+    together = {}
+    for znode in history.znodes.values():
+        if znode.label in takes and _queue_of(znode).endswith("/leases"):
+            together.setdefault((znode.label, znode.token), []).append(znode)
+    return [Violation("torn", f"{label} takes {takes[label]} permits, and had"
+                      f" {', '.join(f'{znode.path} until {znode.removed}' for znode in znodes)}",
+                      znodes[0].created)
+            for (label, _), znodes in together.items()
+            if len(znodes) != takes[label]
+            # Times are in milliseconds: a delete and the close after it may have the same.
+            or len({(znode.removed, znode.closed, znode.reserved) for znode in znodes}) > 1]
 
 
 def _with_history(runs, lock):
@@ -537,6 +563,6 @@ def check(runs, history, had_trouble):
     """All checks."""
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs) + overrun(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
-            + reservations(runs, history) + closed_early(runs, history) + ghosts(history)
+            + reservations(runs, history) + torn(runs, history) + closed_early(runs, history) + ghosts(history)
             + idle(runs, history, had_trouble) + intervals(runs, history)
             + refused(runs, history, had_trouble) + left_behind(runs, history, had_trouble))

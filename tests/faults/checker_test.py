@@ -66,6 +66,25 @@ class Variations(unittest.TestCase):
         self.assertEqual([], checker.overlaps(runs) + checker.token_order(runs))
         runs.append(run(3, 19, 21, 3, permits=2))
         self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
+        for taken, expected in ((2, []), (3, ["overlap"])):
+            runs = [run(1, 10, 20, 1, permits=3), run(2, 11, 20, 2, permits=3, take=taken)]
+            self.assertEqual(expected, kinds(checker.overlaps(runs)))
+
+    def test_the_permits_of_a_run_have_one_life(self):
+        def found(*, take=2, removed=20.0, reserved=None, token=7, closed=False):
+            one = run(1, 10, 19, 7, permits=3, take=take)
+            return kinds(checker.torn([one], ServerHistory([
+                Znode("/l/leases/x-lease-1", 7, 1, 9.5, 20.0, label=one.label),
+                Znode("/l/leases/x-lease-2", token, 1, 9.5, removed, reserved=reserved,
+                      closed=closed, label=one.label),
+                Znode("/l/locks/x-lock-1", 6, 1, 9, 10, label=one.label)])))
+        self.assertEqual([], found())
+        self.assertEqual(["torn"], found(take=3))
+        self.assertEqual(["torn"], found(removed=20.001))
+        self.assertEqual(["torn"], found(removed=None))
+        self.assertEqual(["torn"], found(closed=True))  # the other was deleted
+        self.assertEqual(["torn"], found(reserved=15.0))
+        self.assertEqual(["torn"], found(token=8))
 
     def test_a_set_overlaps_on_each_of_its_locks(self):
         both = run(1, 10, 20, 100)
@@ -94,6 +113,9 @@ class Variations(unittest.TestCase):
         for znode in servers.znodes.values():
             znode.path = f"/l/leases/x{znode.token:010}"
         self.assertEqual(["idle"], kinds(checker.idle(runs, servers, no_trouble)))
+        runs[2].take = 2  # of two
+        self.assertEqual([], checker.idle(runs, servers, no_trouble))
+        runs[2].take = 1
         runs[1].record.lives[0].last = contender(servers, 2).removed = 17.9
         self.assertEqual([], checker.idle(runs, servers, no_trouble))
 
@@ -137,6 +159,7 @@ class Variations(unittest.TestCase):
                 trouble))
         self.assertEqual([], found(10.2))
         self.assertEqual(["left behind"], found(10.2, closed=True))
+        self.assertEqual([], found(10.2, closed=True, reserves=True))
         self.assertEqual(["left behind"], found(16))
         self.assertEqual(["left behind"], found(None))
         self.assertEqual(["left behind"], found(10.2, of_taken=30.1))  # the run ended before that
@@ -208,6 +231,14 @@ class Variations(unittest.TestCase):
         self.assertEqual(["refused"], found(permit, turn, permits=2))
         turn.label = "contender-5"
         self.assertEqual([], found(permit, turn, permits=2))
+        self.assertEqual(["refused"], found(permit, turn, permits=3))
+        self.assertEqual([], found(permit, turn, permits=3, take=2))
+        other = run(4, 1, 2, 4, permits=4, take=3)
+        def beside(**more):
+            one = idle(75, may_conflict=True, label="contender-1", permits=4, **more)
+            return kinds(checker.refused([one, other], ServerHistory([permit]), no_trouble))
+        self.assertEqual(["refused"], beside(take=1))
+        self.assertEqual([], beside(take=2))
 
     def test_a_run_is_not_repeated_too_soon(self):
         def found(first, second, clocks=(0, 0)):
@@ -443,21 +474,27 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual([], found(keeper_struck=False))
 
     def test_reservations_are_checked(self):
-        def found(*, token=1, made=1, lasts=None, removed=20.0, clocks=(0,), **more):
+        def found(*, token=1, made=1, lasts=None, removed=20.0, clocks=(0,), apart=1, later=0,
+                  twice=True):
             one = Run(number=3, host="h1", lock="/l", word="exclusive", timeout=5, spawned=9,
-                      ended=21, status=0, reserves=True, lasts=lasts, **more)
+                      ended=21, status=0, reserves=True, lasts=lasts, twice=twice)
             reservation = {"id": "contender-3", "token": token}
             if lasts is not None:
                 reservation["for"] = lasts
-            znodes = [Znode(f"/l/x-reserve-lock-{index}", 1 + index, 0, 9.0, removed,
-                            reserved=10.0, clocks=set(clocks),
-                            reservation={**reservation, "token": token + index})
+            znodes = [Znode(f"/l/x-reserve-lock-{index}", 1 + index * apart, 0, 9.0, removed,
+                            reserved=10.0 + index * later, clocks=set(clocks),
+                            reservation={**reservation, "token": token + index * apart})
                       for index in range(made)]
             return kinds(checker.reservations([one], ServerHistory(znodes)))
         self.assertEqual([], found())
         self.assertEqual([], found(lasts=10_000))
         self.assertEqual(["token"], found(token=7))
         self.assertEqual(["reserved twice"], found(made=2))
+        self.assertEqual([], found(made=2, apart=0))  # permits
+        self.assertEqual(["reserved twice"], found(made=2, later=10.0, twice=False))
+        self.assertEqual([], found(made=2, later=10.0))
+        self.assertEqual(["reserved twice"], found(made=2, later=9.9))
+        self.assertEqual([], found(made=2, later=2.0, lasts=2_000))
         self.assertEqual(["not reserved"], found(made=0))
         self.assertEqual(["ended early"], found(lasts=10_010))
         self.assertEqual([], found(lasts=10_010, clocks=(0, 1)))

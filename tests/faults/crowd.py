@@ -112,6 +112,8 @@ class Plan:
     reserves: bool = False  # a shell reserves, runs the command under that, and releases
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
     permits: int = 1
+    take: int = 1  # of the permits
+    twice: bool = False  # the shell makes two reservations for its ID at once, of a pool
     min_interval: int | None = None  # milliseconds
     max_run: int | None = None  # milliseconds
     others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
@@ -121,6 +123,11 @@ class Plan:
     def locks(self):
         """As arguments."""
         return ["--any", *self.any_of] if self.any_of else [self.lock]
+
+    def semaphore(self):
+        """As options, those of permits."""
+        return (["--permits", str(self.permits)] if self.permits > 1 else []) + (
+            ["--take", str(self.take)] if self.take > 1 else [])
 
     def keeps_history(self):
         """Also the shells do that hold by --hold."""
@@ -169,15 +176,35 @@ def draw_plan(numbers, locks, timeouts):
     return plan
 
 
+def _reserve(numbers, plan):
+    plan.nested = False
+    plan.reserves = True
+    plan.lasts = numbers.choice([None, None, numbers.randint(300, 1500)])
+
+
 def draw_reserving_plan(numbers, locks, timeouts):
-    """On a LOCK of which many contenders make reservations."""
-    plan = draw_plan(numbers, locks, timeouts)
+    """On LOCKs of which many contenders make reservations: of the first alone, of any of the first
+    two, or of permits of the third."""
+    single, other, semaphore = locks
+    plan = draw_plan(numbers, [single], timeouts)
     plan.keeper_struck = plan.held = False
     plan.min_interval = plan.max_run = None
-    if plan.word != "try" and numbers.random() < 0.6:
-        plan.nested = False
-        plan.reserves = True
-        plan.lasts = numbers.choice([None, None, numbers.randint(300, 1500)])
+    if plan.word == "try":
+        return plan
+    share = numbers.random()
+    if share < 0.25:
+        plan.lock, plan.word, plan.options = semaphore, "exclusive", []
+        plan.permits, plan.take = 3, numbers.randint(1, 3)
+        plan.may_conflict = plan.nested = False
+    elif share < 0.5:
+        plan.any_of = numbers.sample([single, other], 2)
+        plan.lock = plan.any_of[0]
+        # Zero is refused: nobody can see that another run with the ID is about to reserve.
+        plan.options = [option for option in plan.options if option != "--supersede"]
+        plan.options = ["1ms" if option == "0ms" else option for option in plan.options]
+        plan.twice = numbers.choice([False, True])
+    if numbers.random() < 0.6:
+        _reserve(numbers, plan)
     return plan
 
 
@@ -186,8 +213,9 @@ def draw_permit_plan(numbers, locks, timeouts):
     plan.word = numbers.choice(["exclusive", "try"])
     plan.may_conflict = plan.may_conflict or plan.word == "try"
     plan.keeper_struck = plan.held = plan.nested = False
-    plan.permits, plan.min_interval = 2, None
-    plan.options, plan.others = ["--permits", str(plan.permits)], []
+    plan.permits, plan.take, plan.min_interval = 3, numbers.choice([1, 1, 2, 3]), None
+    # The history is written with the delete; without it the close of the session deletes all.
+    plan.options, plan.others = ["--history", str(_MOST_RUNS)], []
     return plan
 
 
@@ -216,7 +244,7 @@ class Contender:
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
-            permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000,
+            permits=plan.permits, take=plan.take, twice=plan.twice, min_interval=plan.min_interval and plan.min_interval / 1000,
             max_run=plan.max_run and plan.max_run / 1000, kill_after=seconds_of(plan.kill_after),
             other_locks=tuple(plan.others[1::2]), any_of=tuple(plan.any_of),
             label="" if plan.program else self.label)
@@ -359,7 +387,7 @@ class Crowd:
     `links` runs commands on their host."""
 
     def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
-                 locks, reserved_lock, history_lock, permit_lock, pool_locks, timeouts, slots_per_host):
+                 locks, reserved_locks, history_lock, permit_lock, pool_locks, timeouts, slots_per_host):
         self._zklock = zklock
         self._recorder = recorder
         self.addresses = addresses
@@ -373,13 +401,13 @@ class Crowd:
         self.hosts = hosts
         self.over = []
         self.alive = {}
-        self.reserved_lock = reserved_lock
+        self.reserved_locks = reserved_locks
         self._history_lock = history_lock
         self._slots = [(host, random.Random(f"{seed} {host} {index}"), draw_plan, locks)
                        for host in hosts for index in range(slots_per_host)]
         self._slots += [(host, random.Random(f"{seed} {host} {draw.__name__}"), draw, own)
                         for host in hosts for draw, own in
-                        [(draw_reserving_plan, [reserved_lock]), (draw_permit_plan, [permit_lock]),
+                        [(draw_reserving_plan, reserved_locks), (draw_permit_plan, [permit_lock]),
                          (draw_pool_plan, pool_locks)]]
 
     def start(self):
@@ -451,9 +479,9 @@ class Crowd:
         return self._operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
 
     def release_reservations(self, ids):
-        """Releases reservations of the LOCK for them, as an operator would."""
+        """Releases reservations of the LOCKs for them, as an operator would."""
         for one in ids:
-            self._operate(self.hosts[0], "release", "--reserve", one, self.reserved_lock)
+            self._operate(self.hosts[0], "release", "--any", "--reserve", one, *self.reserved_locks)
 
     def _operate(self, host, word, *arguments):
         done, statuses = threading.Event(), []
@@ -491,7 +519,7 @@ class Crowd:
         kill_after = ["--kill-after", plan.kill_after] if plan.kill_after else []
         ending = [*kill_after, "--descendants", plan.descendants]
         outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", "--label",
-                 contender.label, *timeout, *plan.options, *plan.others]
+                 contender.label, *timeout, *plan.options, *plan.semaphore(), *plan.others]
         if self._history_lock in (plan.lock, *plan.any_of) and plan.keeps_history():
             outer += ["--history", str(_MOST_RUNS)]
         if plan.min_interval is not None:
@@ -526,14 +554,21 @@ class Crowd:
         # the end of its session.
         settle = f"test $status = 0 || sleep {plan.timeout + 2}\n"
         if plan.lasts is not None:
-            begin = f"{shlex.join([*reserve, '--for', f'{plan.lasts}ms', plan.lock])}\nstatus=$?\n"
-            end = f"until {shlex.join([self._zklock, 'exclusive', *servers, plan.lock])} -- true"
+            reserve += ["--for", f"{plan.lasts}ms"]
+        begin = f"{shlex.join([*reserve, *plan.locks()])}\nstatus=$?\n"
+        if plan.twice:
+            other_way = ["--any", *reversed(plan.any_of)]
+            begin = f"{shlex.join([*reserve, *other_way])} &\n{begin}wait $! || sleep {plan.timeout + 2}\n"
+        if plan.lasts is not None:
+            # Waiters delete what has ended.
+            end = "until " + " && ".join(
+                shlex.join([self._zklock, "exclusive", *servers, *plan.semaphore(), lock, "--", "true"])
+                for lock in plan.any_of or [plan.lock])
         else:
-            run = [self._zklock, plan.word, *servers, "-v", *ending, "--reserve", contender.label,
-                   plan.lock, "--", *recorder]
-            begin = (f"{shlex.join([*reserve, plan.lock])}\nstatus=$?\n"
-                     f"test $status != 0 || {{ {shlex.join(run)}; status=$?; }}\n")
-            release = [self._zklock, "release", *servers, "--reserve", contender.label, plan.lock]
+            run = [self._zklock, plan.word, *servers, "-v", *ending, *plan.semaphore(), "--reserve",
+                   contender.label, *plan.locks(), "--", *recorder]
+            begin += f"test $status != 0 || {{ {shlex.join(run)}; status=$?; }}\n"
+            release = [self._zklock, "release", *servers, "--reserve", contender.label, *plan.locks()]
             end = f"until {shlex.join(release)} || test $? = 75"
         return ["sh", "-c", f"trap : TERM\n{begin}{settle}{end}\ndo sleep 0.2\ndone\n"
                 "exit $status\n"]
@@ -566,7 +601,7 @@ class Crowd:
             candidates = [contender for contender, record in self.running()
                           if not contender.run.signals and is_right(contender)
                           and contender.plan.max_run is None
-                          and contender.plan.lock != self.reserved_lock]
+                          and contender.plan.lock not in self.reserved_locks]
             if candidates:
                 contender = numbers.choice(candidates)
                 contender.file.hold_until(histories.now() + seconds)

@@ -227,19 +227,20 @@ class Ensemble:
             server.set_clock(0)
         return self.days_ahead() == 0
 
-    def reservations(self, lock, older_than):
-        """The IDs of its reservations with an end that are older than that, in seconds, or were made
+    def reservations(self, locks, older_than):
+        """The IDs of their reservations with an end that are older than that, in seconds, or were made
         tomorrow."""
-        found = []
+        found = set()
         with self.client() as client:
-            for name in client.get_children(lock):
-                with contextlib.suppress(NoNodeError):
-                    data, stat = client.get(f"{lock}/{name}")
-                    age = time.time() - stat.created
-                    if stat.owner_session_id is None and b"reservation" in data and not (
-                            0 <= age <= older_than):
-                        reservation = json.loads(data)["reservation"]
-                        found += [reservation["id"]] if "for" in reservation else []
+            for queue in [*locks, *(f"{lock}/leases" for lock in locks)]:
+                for name in client.get_children(queue) if client.exists(queue) else []:
+                    with contextlib.suppress(NoNodeError):
+                        data, stat = client.get(f"{queue}/{name}")
+                        age = time.time() - stat.created
+                        if stat.owner_session_id is None and b"reservation" in data and not (
+                                0 <= age <= older_than):
+                            reservation = json.loads(data)["reservation"]
+                            found |= {reservation["id"]} if "for" in reservation else set()
         return found
 
     def forget_runs_of_tomorrow(self, below):

@@ -975,7 +975,7 @@ class Faults:
             return False
         time.sleep(2)  # longer than any reservation of the crowd with an end
         self._crowd.release_reservations(
-            self._ensemble.reservations(self._crowd.reserved_lock, older_than=1.9))
+            self._ensemble.reservations(self._crowd.reserved_locks, older_than=1.9))
         self._ensemble.forget_runs_of_tomorrow("/torture")
         return True
 

@@ -87,7 +87,7 @@ def main():
     ensemble = Ensemble(servers, links, reaper, f"{arguments.build}/libtest_clock.so")
     crowd = Crowd(zklock=f"{arguments.build}/zklock", recorder=f"{arguments.build}/torture_recorder",
                   hosts=_HOSTS, addresses=addresses, links=links, reaper=reaper,
-                  directory=directory, seed=arguments.seed, locks=_LOCKS, reserved_lock=None,
+                  directory=directory, seed=arguments.seed, locks=_LOCKS, reserved_locks=None,
                   history_lock=None, permit_lock=None, pool_locks=_LOCKS, timeouts=[_TIMEOUT],
                   slots_per_host=0)
     try:

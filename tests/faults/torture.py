@@ -29,7 +29,7 @@ from network import Links
 _HOSTS = ["h1", "h2", "h3", "h4"]
 _LOCKS = ["/torture/a", "/torture/b"]
 _UNDELETABLE_LOCK = "/torture/undeletable"  # nobody may delete its contenders
-_RESERVED_LOCK = "/torture/reserved"
+_RESERVED_LOCKS = ["/torture/reserved", "/torture/reserved-too", "/torture/reserved-permits"]
 _PERMIT_LOCK = "/torture/permits"
 _POOL_LOCKS = [*_LOCKS, "/torture/c"]
 _HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
@@ -196,7 +196,7 @@ class Torture:
             zklock=arguments.zklock, recorder=arguments.recorder, hosts=_HOSTS,
             addresses=addresses, links=self._links, reaper=self._reaper,
             directory=f"{directory}/runs", seed=arguments.seed,
-            locks=[*_LOCKS, _UNDELETABLE_LOCK], reserved_lock=_RESERVED_LOCK,
+            locks=[*_LOCKS, _UNDELETABLE_LOCK], reserved_locks=_RESERVED_LOCKS,
             history_lock=_HISTORY_LOCK, permit_lock=_PERMIT_LOCK,
             pool_locks=_POOL_LOCKS, timeouts=timeouts, slots_per_host=3)
         self._looks = []  # (moment, the history of runs then)
