@@ -21,11 +21,25 @@ using zookeeper::ListReply;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
+constexpr Duration kLongestLookAgain = std::chrono::milliseconds(100);
+
 /// The first contender that `request` would have to wait for; empty if the lock is free.
 std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
   if (request.permits && list.contenders.size() + request.take <= *request.permits) return "";
   const auto* const blocker = protocol::FirstConflict(list.contenders, request.mode);
   return blocker == nullptr ? "" : std::string(blocker->full);
+}
+
+/// The queues of the other LOCKs, any of which the contender with this data waits for. Anyone may
+/// have written the data.
+std::vector<std::string> OtherQueues(const std::string& data, const AcquireRequest& request) {
+  const auto parsed = ParseContenderData(data);
+  std::vector<std::string> others = parsed ? parsed->any : std::vector<std::string>();
+  std::erase_if(others, [&](const std::string& path) {
+    return path == request.QueuePath() ||
+           !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(path));
+  });
+  return others;
 }
 
 bool HasReservation(const Contenders& contenders) {
@@ -60,6 +74,8 @@ void QueueWaitPart::Enter(State state, const std::string& predecessor) {
 void QueueWaitPart::Leave() {
   state_ = State::kNotAtWork;
   permits_are_taken_ = false;
+  look_again_at_ = kNever;
+  looks_elsewhere_ = false;
   lookahead_.End();
 }
 
@@ -86,7 +102,8 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   if (blocker.empty()) return attempt_.next.Join();
   // One of the permits may be a reservation that has ended, which only our contender can show.
   if (request.permits && HasReservation(list.contenders)) return attempt_.next.Join();
-  predecessor_ = {.name = blocker, .holds = Holds(list, blocker)};
+  predecessor_ = {
+      .name = blocker, .holds = Holds(list, blocker), .is_only = list.contenders.size() == 1};
   lookahead_.Begin(Lookahead::For::kDecision, blocker, true);
   lookahead_.JoinIfReservationEnds(list.contenders, blocker);
   if (request.permits) {
@@ -132,6 +149,7 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   attempt_.observer.OnWaiting(request.lock, predecessor, {rank.ahead, waiting});
   WatchPredecessor(predecessor);
   predecessor_.is_rival = is_rival;
+  predecessor_.is_only = rank.ahead == 1;
   predecessor_.holds = Holds(list, predecessor);
   BeginPreemption(list);
   if (request.is_for_turnstile()) {
@@ -187,10 +205,12 @@ void QueueWaitPart::WatchPredecessor(const std::string& name) {
 }
 
 void QueueWaitPart::ReadPredecessor() {
+  const AcquireRequest& request = attempt_.request;
+  const bool leaves_at_once = request.try_only && !request.looks_again;
   attempt_.ExpectAnswer();
   // A get, not an exists: exists would leave a watch on a znode that is gone.
   attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
-                     attempt_.request.try_only ? Watch::kNo : Watch::kYes,
+                     leaves_at_once ? Watch::kNo : Watch::kYes,
                      attempt_.InState([this](const GetReply& reply) { OnPredecessor(reply); }));
 }
 
@@ -318,11 +338,17 @@ TimePoint QueueWaitPart::end() const {
 }
 
 TimePoint QueueWaitPart::due() const {
-  return std::min(lookahead_.expiry_due(), lookahead_.list_due());
+  return std::min({lookahead_.expiry_due(), lookahead_.list_due(), look_again_at_});
 }
 
 void QueueWaitPart::OnDue() {
   if (attempt_.clock.Now() >= lookahead_.expiry_due()) return lookahead_.OnExpiryDue();
+  if (attempt_.clock.Now() >= look_again_at_) {
+    look_again_at_ = kNever;
+    looks_elsewhere_ = false;
+    // The predecessor of our contender is watched.
+    return attempt_.contender.ticket() ? LeaveUnlessWithdrawn() : LookIfFree();
+  }
   // Contenders that were not reservations may be some by now.
   if (!attempt_.request.is_for_turnstile()) return attempt_.next.ListAgain();
   lookahead_.OnListed();
@@ -442,7 +468,45 @@ void QueueWaitPart::LeaveAfterLookahead() {
   }
   if (state_ == State::kLeavingFull) return attempt_.FinishBusy(Busy::Why::kQueueFull);
   if (attempt_.request.is_for_turnstile()) return attempt_.FinishBusy(Busy::Why::kTaken);
-  FinishBlocked(Busy::Why::kTaken);
+  LeaveUnlessWithdrawn();
+}
+
+/// A `try` behind one contender that waits for any of several LOCKs. While that is in another queue
+/// too, it may take that LOCK and withdraw from here: looks again until it is in one only. Its data
+/// is just a hint: only our own queue shows that the lock is free.
+void QueueWaitPart::LeaveUnlessWithdrawn() {
+  if (looks_elsewhere_) return;
+  const AcquireRequest& request = attempt_.request;
+  const TimePoint now = attempt_.clock.Now();
+  if (withdrawn_by_ == kNever) withdrawn_by_ = After(now, request.connect_timeout);
+  const bool may_withdraw = request.looks_again && predecessor_.is_only && now < withdrawn_by_;
+  const std::vector<std::string> others =
+      may_withdraw ? OtherQueues(predecessor_.data, request) : std::vector<std::string>();
+  if (others.empty()) return FinishBlocked(Busy::Why::kTaken);
+  looks_elsewhere_ = true;
+  attempt_.answer_deadline = now + AnswerTime(attempt_.store.lease());
+  attempt_.unserved_since.reset();
+  const auto is_elsewhere = std::make_shared<bool>(false);
+  for (const std::string& path : others) {
+    const bool is_last = &path == &others.back();
+    attempt_.store.List(
+        path, Watch::kNo, attempt_.InState([this, is_elsewhere, is_last](const ListReply& reply) {
+          if (IsLost(reply.error)) return;
+          const Contenders contenders(reply.children);
+          // All contenders of a pool have its UUID there.
+          const auto pool = protocol::ViewContenderName(predecessor_.name)->before_mark;
+          const auto is_same = [&](const auto& one) {
+            return !pool.empty() && one.before_mark == pool;
+          };
+          *is_elsewhere =
+              *is_elsewhere || std::any_of(contenders.begin(), contenders.end(), is_same);
+          if (!is_last) return;
+          if (!*is_elsewhere) return FinishBlocked(Busy::Why::kTaken);
+          attempt_.answer_deadline = kNever;
+          look_again_at_ = attempt_.clock.Now() + look_again_after_;
+          look_again_after_ = std::min(2 * look_again_after_, kLongestLookAgain);
+        }));
+  }
 }
 
 void QueueWaitPart::FinishBlocked(Busy::Why why) {

@@ -57,6 +57,7 @@ class QueueWaitPart final : public WaitPart {
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
     bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
     bool holds = false;     ///< it was the first in the list, or has a permit
+    bool is_only = false;   ///< no other contender was before ours, or would have been
   };
 
   void Enter(State state, const std::string& predecessor);
@@ -75,6 +76,7 @@ class QueueWaitPart final : public WaitPart {
   void ReadPermitNumber(const std::shared_ptr<std::size_t>& taken);
   [[nodiscard]] bool LeavesAtOnce() const;
   void LeaveAfterLookahead();
+  void LeaveUnlessWithdrawn();
 
   Attempt& attempt_;
   SessionProof& proof_;
@@ -91,6 +93,11 @@ class QueueWaitPart final : public WaitPart {
 
   std::size_t ahead_ = 0;           // in the turnstile of a `try`, by its last list
   bool permits_are_taken_ = false;  // of a `try` in the turnstile, which leaves
+  // For AcquireRequest::looks_again.
+  bool looks_elsewhere_ = false;     // the other queues are being listed, or will be again
+  TimePoint withdrawn_by_ = kNever;  // when it leaves at the latest
+  TimePoint look_again_at_ = kNever;
+  Duration look_again_after_ = std::chrono::milliseconds(10);
   // The reservation for our ID for which the queue was listed again. If it is still in the way, it
   // does not hold.
   std::int64_t listed_for_ = 0;

@@ -64,6 +64,9 @@ struct AcquireRequest {
   /// Do not wait: leave at once when the lock is not free, and do not even join a queue that is
   /// visibly held.
   bool try_only = false;
+  /// But look again for a moment if the contender in the way waits for any of several LOCKs, and
+  /// may be about to withdraw.
+  bool looks_again = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
   /// Leave at once when this many contenders wait already, by the rank after joining.
   std::optional<std::size_t> max_queue{};

@@ -58,6 +58,8 @@ std::vector<std::string> AcquireSet::passed() const {
 void AcquireSet::Start(std::size_t index) {
   AcquireRequest request = requests_[index];
   for (const Won& won : won_) request.held.push_back(won.ticket.id());
+  // Not while another LOCK is held, or may be free.
+  request.looks_again = request.try_only && requests_.size() == 1;
   if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
   current_ = index;
   acquire_.reset();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/queue/lock_peer.h"
@@ -12,6 +14,8 @@
 
 namespace zklock::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// Three new LOCKs.
 struct Pool {
@@ -185,6 +189,27 @@ TEST_CASE("any: as many tries as there are free LOCKs get one each") {
   Words all = pool.locks;
   std::sort(all.begin(), all.end());
   CHECK(taken == all);
+}
+
+TEST_CASE(
+    "any: a try of one LOCK waits until a pool that is first there has withdrawn, or taken it") {
+  const Pool pool;
+  // The contenders of one pool have different numbers.
+  RunZklock({"exclusive", pool.locks[2], "--", "true"}, Exited(0));
+  std::vector<Child> holders = pool.HoldAll();
+  Child waiter = pool.StartWaiter();
+  waiter.Signal(SIGSTOP);
+  for (const std::size_t free : {1, 2}) CHECK(Finish(holders[free]) == Exited(0));
+  std::vector<Child> tries;
+  for (const std::size_t free : {1, 2}) {
+    tries.push_back(Child::Start(Zklock({"try", pool.locks[free], "--", "true"})));
+  }
+  std::this_thread::sleep_for(500ms);
+  waiter.Signal(SIGCONT);
+  CHECK(waiter.ReadLine() == pool.locks[1]);
+  CHECK(tries[0].Wait() == Exited(75));
+  CHECK(tries[1].Wait() == Exited(0));
+  CHECK(Finish(waiter) == Exited(1));
 }
 
 TEST_CASE("any: runs of one pool never run two commands under one LOCK") {

@@ -543,12 +543,107 @@ TEST_CASE("A try for any LOCK leaves a queue in which another contender was firs
   CHECK(caller.set.passed().size() == 1);
 }
 
+TEST_CASE("A try for any LOCK does not wait for a pool to leave one of them") {
+  Trier caller;
+  const std::string name = "/host-" + NextUuid() + "-lock-";
+  (void)caller.servers.Put("/a" + name, 1, true, FormatContenderData({.any = {"/b"}}));
+  (void)caller.servers.Put("/b" + name, 1, true, FormatContenderData({.any = {"/a"}}));
+  caller.Run();
+  CHECK(caller.Held() == "/c");
+}
+
 TEST_CASE("A try for any LOCK ends if none is free") {
   Trier caller;
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();
   CHECK(caller.why() == Busy::Why::kTaken);
   CHECK(caller.set.tickets().empty());
+}
+
+/// A `try` of /a beside a pool that is first in the queues of /a and /b, and may withdraw.
+struct TrierBesidePool : World {
+  struct How {
+    bool joins_first = false;  ///< the `try` has seen a free lock, and creates its contender
+    bool looks_again = true;
+    std::vector<std::string> any{"/b"};  ///< what the pool's contender in /a says
+  };
+  explicit TrierBesidePool(const How& how)
+      : World(false),
+        self(servers, clock,
+             {.lock = {"/a", ""},
+              .try_only = true,
+              .looks_again = how.looks_again,
+              .holds_for_us = [](protocol::Mode, const std::string&) { return false; },
+              .connect_timeout = 5s}) {
+    for (const char* path : kLocks) servers.Put(path, 0, false, "zklock/1");
+    // The contenders of one pool have different numbers.
+    servers.Remove(servers.Put("/b/x-lock-", 1, true));
+    const auto put_pool = [this, any = how.any] {
+      const std::string name = "/host-00000000-0000-4000-8000-aaaaaaaaaaaa-lock-";
+      pool = {servers.Put("/a" + name, 7, true, FormatContenderData({.any = any})),
+              servers.Put("/b" + name, 7, true, FormatContenderData({.any = {"/a"}}))};
+    };
+    how.joins_first ? self.store.Before("create", put_pool) : put_pool();
+    Run();
+  }
+  void Run() {
+    do {
+      self.store.Run();
+      while (self.acquire.GetInterest().wake <= clock.Now()) self.acquire.OnReady(0);
+    } while (self.store.Step());
+  }
+  void RunFor(Duration span) {
+    for (const TimePoint end = clock.Now() + span; clock.Now() < end && !self.acquire.outcome();) {
+      clock.Advance(10ms);
+      Run();
+    }
+  }
+  std::vector<std::string> pool;
+  Contender self;
+};
+
+TEST_CASE("A try of one LOCK waits until a pool that is first there has withdrawn") {
+  const bool joins_first = GENERATE(false, true);
+  TrierBesidePool trier({.joins_first = joins_first});
+  REQUIRE_FALSE(trier.self.acquire.outcome());
+  trier.servers.Remove(trier.pool[0]);
+  // If it has its contender, a watch wakes it.
+  joins_first ? trier.Run() : trier.RunFor(1s);
+  CHECK(trier.self.Holds());
+}
+
+TEST_CASE("A try of one LOCK ends once a pool that was first there has taken it") {
+  TrierBesidePool trier({.joins_first = GENERATE(false, true)});
+  REQUIRE_FALSE(trier.self.acquire.outcome());
+  CHECK(trier.self.store.CountSent("list /b") == 1);
+  trier.servers.Remove(trier.pool[1]);
+  trier.RunFor(1s);
+  CHECK(trier.self.why() == Busy::Why::kTaken);
+}
+
+TEST_CASE("A try of one LOCK does not wait for ever for a pool that is in several queues") {
+  TrierBesidePool trier({.joins_first = GENERATE(false, true)});
+  trier.RunFor(4900ms);
+  REQUIRE_FALSE(trier.self.acquire.outcome());
+  CHECK(trier.self.store.CountSent("list /b") < 60);
+  CHECK(trier.self.notes.waits.size() <= 1);
+  trier.RunFor(1s);
+  CHECK(trier.self.why() == Busy::Why::kTaken);
+}
+
+TEST_CASE("A try does not wait for a pool if it can take another LOCK, or is not the next") {
+  CHECK(TrierBesidePool({.looks_again = false}).self.why() == Busy::Why::kTaken);
+  TrierBesidePool trier({});
+  REQUIRE_FALSE(trier.self.acquire.outcome());
+  (void)trier.servers.Put("/a/other-lock-", 1, true);
+  trier.RunFor(1s);
+  CHECK(trier.self.why() == Busy::Why::kTaken);
+}
+
+TEST_CASE("What a contender says of other queues keeps no try, if it is no other LOCK") {
+  const std::string path = GENERATE("/a", "", "b", "/b/", "/zookeeper", "/b//c", "/c");
+  CAPTURE(path);
+  CHECK(TrierBesidePool({.any = {path}}).self.why() == Busy::Why::kTaken);
 }
 
 }  // namespace
