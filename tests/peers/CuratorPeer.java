@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -55,18 +56,18 @@ public class CuratorPeer {
         };
     }
 
-    static Recipe of(InterProcessSemaphoreV2 semaphore) {
+    static Recipe of(InterProcessSemaphoreV2 semaphore, int quantity) {
         return new Recipe() {
-            private Lease lease;
+            private Collection<Lease> leases;
 
             public boolean acquire(long milliseconds) throws Exception {
-                lease = milliseconds < 0 ? semaphore.acquire()
-                        : semaphore.acquire(milliseconds, TimeUnit.MILLISECONDS);
-                return lease != null;
+                leases = milliseconds < 0 ? semaphore.acquire(quantity)
+                        : semaphore.acquire(quantity, milliseconds, TimeUnit.MILLISECONDS);
+                return leases != null;
             }
 
             public void release() throws Exception {
-                semaphore.returnLease(lease);
+                semaphore.returnAll(leases);
             }
         };
     }
@@ -119,8 +120,9 @@ public class CuratorPeer {
         if (name.equals("multi")) return of(new InterProcessMultiLock(client, paths));
         if (name.equals("recipes")) return ofRecipes(servers, path);
         if (name.startsWith("semaphore:")) {
-            int permits = Integer.parseInt(name.substring("semaphore:".length()));
-            return of(new InterProcessSemaphoreV2(client, path, permits));
+            String[] numbers = name.split(":");
+            int quantity = numbers.length > 2 ? Integer.parseInt(numbers[2]) : 1;
+            return of(new InterProcessSemaphoreV2(client, path, Integer.parseInt(numbers[1])), quantity);
         }
         throw new IllegalArgumentException("no such recipe: " + name);
     }
@@ -167,8 +169,9 @@ public class CuratorPeer {
         }
 
         private void round(String visit, String[] words) throws Exception {
-            recipe.acquire(-1);
+            if (!recipe.acquire(words.length > 6 ? Long.parseLong(words[6]) : -1)) return;
             List<String> command = new ArrayList<>(List.of(visit, words[3], words[0], words[4]));
+            if (words.length > 5) command.add(words[5]);
             int status = new ProcessBuilder(command).inheritIO()
                     .redirectInput(new File("/dev/null")).start().waitFor();
             recipe.release();

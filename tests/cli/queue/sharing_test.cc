@@ -46,6 +46,45 @@ TEST_CASE("locks can be shared with Curator's recipes and ZooKeeper's own") {
              {.recipe = "recipes", .zklock = {"exclusive"}, .contends = false}});
 }
 
+TEST_CASE("permits taken several at a time are shared with Curator's acquire(3)") {
+  LockPeer peer = LockPeer::Curator();
+  const std::string lock = NewLock("weights");
+  const auto run = [&](const std::string& word, const std::string& take) {
+    return Words{word, "--permits", "4", "--take", take, lock};
+  };
+  // Each sees the permits of the other.
+  REQUIRE(peer.Ask("three", "make semaphore:4:3 " + lock) == "made");
+  CHECK(peer.Ask("three", "acquire") == "acquired");
+  RunZklock(run("try", "2") + Words{"--", "true"}, Exited(75));
+  RunZklock(run("try", "1") + Words{"--", "true"}, Exited(0));
+  CHECK(peer.Ask("three", "release") == "released");
+  Child holder = StartHolder({"exclusive", "--permits", "4", "--take", "2"}, lock);
+  CHECK(peer.Ask("three", "acquire 300") == "busy");
+  CHECK(Finish(holder) == Exited(0));
+  CHECK(peer.Ask("three", "acquire") == "acquired");
+  CHECK(peer.Ask("three", "release") == "released");
+  // Curator's takes one permit after the other, and may hold some while it waits for those of a run
+  // that waits for its own: only the time limit ends that.
+  const Meeting meeting;
+  const std::string rounds = "rounds 12 " + meeting.path() + " 4 ";
+  REQUIRE(peer.Ask("one", "make semaphore:4 " + lock) == "made");
+  REQUIRE(peer.Ask("two", "make semaphore:4:2 " + lock) == "made");
+  peer.Tell("one", rounds + "1 -1");
+  peer.Tell("three", rounds + "3 300");
+  peer.Tell("two", rounds + "2 300");
+  std::vector<Child> ours;
+  for (const char* take : {"1", "2", "3"}) {
+    Words command = meeting.Visit(std::string("ours-") + take, "4");
+    command.emplace_back(take);
+    ours.push_back(StartRounds(12, run("exclusive", take), command));
+  }
+  for (Child& child : ours) CHECK(child.Wait(kPeerPatience) == Exited(0));
+  for (const char* theirs : {"one", "two", "three"}) CHECK(peer.Answer(theirs) == "done");
+  meeting.CheckApart(0);
+  CHECK(meeting.Order().size() >= 48);  // all but those of "two" and "three" that gave up
+  CHECK(Tree().Children(lock + "/leases").empty());
+}
+
 TEST_CASE("readers and writers take turns with Curator's") {
   LockPeer peer = LockPeer::Curator();
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = {"write"}});
