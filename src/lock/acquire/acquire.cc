@@ -51,7 +51,9 @@ bool Acquire::IsFarFromTurn() const {
          (!attempt_.contender.may_exist() || ahead().IsFar());
 }
 
-bool Acquire::HasDecided() const { return attempt_.IsOver() || attempt_.has_decided; }
+bool Acquire::HasDecided() const {
+  return attempt_.IsOver() || (attempt_.has_decided && (attempt_.may_hold || wait_->HasSearched()));
+}
 
 bool Acquire::HasRivalFor(const std::string& lock) const {
   const auto& rivals = attempt_.rivals;
@@ -89,7 +91,7 @@ void Acquire::OnExpired() {
   if (!attempt_.unserved_since) attempt_.unserved_since = attempt_.clock.Now();
   if (attempt_.contender.ticket()) attempt_.observer.OnPlaceLost(attempt_.request.lock);
   attempt_.contender.OnExpired();
-  attempt_.is_first = false;
+  attempt_.is_first = attempt_.may_hold = false;
   wait_->OnPlaceLost();
   attempt_.Stop();
   attempt_.store.Renew();

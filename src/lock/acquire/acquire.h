@@ -57,7 +57,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   [[nodiscard]] bool IsFarFromTurn() const;
   /// It waits for another contender, and not for an answer.
   [[nodiscard]] bool IsWaiting() const { return wait_->IsWaiting(); }
-  /// The queue has been judged, and the LOCK can be used; or it is over.
+  /// The queue has been judged: the LOCK can be used, and whoever we wait for does not hold it for
+  /// us. Or it is over.
   [[nodiscard]] bool HasDecided() const;
   /// With --reserve: as far as the queue was read, another run with our ID that takes one of
   /// several LOCKs is before us. It may reserve `lock` or another.

@@ -48,6 +48,8 @@ class WaitPart : public AcquirePart {
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
+  /// None of the holders holds for us, as far as could be found out.
+  [[nodiscard]] virtual bool HasSearched() const { return true; }
 
   /// While IsWaiting(): a watch has fired that is not that of our own contender.
   virtual void OnWatch(const std::string& path, zookeeper::Change change) = 0;
@@ -176,6 +178,7 @@ class Attempt {
   std::optional<AcquireOutcome> outcome;
   bool has_queued = false;                  ///< our contender has been in the queue
   bool has_decided = false;                 ///< by a list: LOCK can be used
+  bool may_hold = false;                    ///< by the last list
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
   bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
   bool is_first = false;                    ///< the observer knows that only the lease is missing

@@ -95,9 +95,10 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
   if (attempt_.request.permits && !AgreeOnPermits(list.contenders)) return;
   attempt_.has_decided = true;
   const protocol::Decision decision = MakeDecision(attempt_.request, list, contender.name());
-  if (std::holds_alternative<protocol::MayHold>(decision) && !rival.empty()) {
+  attempt_.may_hold = std::holds_alternative<protocol::MayHold>(decision);
+  if (attempt_.may_hold && !rival.empty()) {
     attempt_.next.WaitFor(rival, list, true);
-  } else if (std::holds_alternative<protocol::MayHold>(decision)) {
+  } else if (attempt_.may_hold) {
     // The create proves the session, but not what is held in other LOCKs.
     const bool is_proven = proof == Proof::kCommit && attempt_.request.held.empty();
     if (is_proven) return attempt_.next.TakeTurn();

@@ -48,6 +48,8 @@ class Lookahead {
 
   /// Searches the holders for one that holds for us. `awaited`: as HolderSearch::Begin takes it.
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
+  /// The search is over, in this place in the queue, or not asked for.
+  [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
   /// Reads the contenders that may be reservations: in our queue those before our contender; of a
   /// semaphore any permit. `reads_predecessor`: that one is read for the wait.
   void FindReserving(const protocol::Contenders& contenders, bool reads_predecessor);

@@ -29,6 +29,8 @@ class QueueWaitPart final : public WaitPart {
   void OnLockData(const zookeeper::GetReply& reply) override;
   [[nodiscard]] const protocol::QueueAhead& ahead() const override { return predecessor_.ahead; }
 
+  [[nodiscard]] bool HasSearched() const override { return lookahead_.HasSearched(); }
+
   void OnWatch(const std::string& path, zookeeper::Change change) override;
   void FinishBlocked(Busy::Why why) override;
   [[nodiscard]] TimePoint end() const override;

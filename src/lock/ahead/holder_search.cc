@@ -14,7 +14,7 @@ using protocol::ContenderName;
 using zookeeper::Error;
 using zookeeper::Watch;
 
-// Many readers may hold together, and the wait does not depend on the search.
+// Many readers may hold together, and only a run for any of several LOCKs waits for the search.
 constexpr std::size_t kMostAtOnce = 8;
 // A holder that holds for us is on this host, unless the host was renamed since: of the readers on
 // other hosts not all are read.

@@ -182,6 +182,27 @@ TEST_CASE("A pool survives the loss of any reply, with one contender in each que
   }
 }
 
+TEST_CASE("A pool takes no free LOCK while another may be held for us, whatever is lost") {
+  const auto loss = GENERATE(from_range(kLosses));
+  const std::size_t held = GENERATE(0, 2);
+  std::size_t requests = 1;
+  for (std::size_t i = 0; i < requests; ++i) {
+    CAPTURE(i, held);
+    Caller caller(
+        {.holds_for_us = [](protocol::Mode, const std::string& data) { return data == "ours"; }});
+    const std::string path = std::string(kLocks.at(held)) + "/host-" + NextUuid() + "-lock-";
+    (void)caller.servers.Put(path, 1, true, "ours");
+    caller.store.PlaceFault(i, loss);
+    for (int connects = 0; connects < 3 && !caller.set.outcome(); ++connects) {
+      if (!caller.store.IsConnected()) caller.store.Connect();
+      while (caller.store.Step()) caller.ServeTimers();
+    }
+    REQUIRE(caller.Ended<HeldForUs>());
+    CHECK(caller.set.lock().path == kLocks.at(held));
+    if (i == 0) requests = caller.store.requests_sent() + 5;
+  }
+}
+
 TEST_CASE(
     "A LOCK that may not be used ends a pool, with its name and the right, and leaves nothing") {
   Caller caller;
