@@ -13,7 +13,7 @@ import report
 from parts import PARTS, Bench
 from servers import Etcd, ZooKeeper
 
-_TABLES = ["scale", "ways", "tree", "pool"]  # parts that have a table of their own in the page
+_TABLES = ["scale", "ways", "tree", "pool", "profile"]  # parts that have a table of their own in the page
 _DEFAULT = [name for name in PARTS if name not in _TABLES]
 _PAGE = "tests/bench/README.md"
 
@@ -41,7 +41,7 @@ def parse_arguments():
     if arguments.rounds < 1:
         parser.error(f"invalid number of rounds '{arguments.rounds}'")
     if arguments.readme and arguments.parts not in ([], *([name] for name in _TABLES)):
-        parser.error("--readme needs all default parts, or scale, ways, tree or pool alone")
+        parser.error("--readme needs all default parts, or scale, ways, tree, pool or profile alone")
     return arguments
 
 

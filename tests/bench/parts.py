@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import peers
+import phases
 import scale
 import tree
 import ways
@@ -21,7 +22,7 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "slow-handover": "slow_handover", "commits": "commits", "requests": "requests",
          "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
          "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
-         "ways": "ways", "tree": "tree", "pool": "pool"}
+         "ways": "ways", "tree": "tree", "pool": "pool", "profile": "profile"}
 
 # An only waiter has known for a while that it is next, as most waiters do behind commands that take
 # longer than these. In the longer queues most learn it at their turn.
@@ -699,6 +700,15 @@ class Bench:
     def scale(self):
         """10,000 contenders of one LOCK, and 10,000 LOCKs with one contender each."""
         self._results.table("scale", scale.measure(self._tools))
+
+    def profile(self):
+        """The phases of a free lock."""
+        if (why := phases.missing()) is not None:
+            raise RuntimeError(why)
+        beside = {peer.title: peer.run(f"/profile-{word}", ["true"]) for word, peer in self._peers.items()
+                  if word in ("zklock", "floor", "floor-guard")}
+        self._results.table("profile", phases.measure(
+            beside["zklock"], {"`true`": ["true"], **beside}, self._in_turn, self._directory, self._rounds))
 
     def tree(self):
         """inspect on a tree of 5,000 LOCKs."""
