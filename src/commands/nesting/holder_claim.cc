@@ -65,6 +65,7 @@ std::vector<protocol::HeldLock> HeldInEnvironment(bool reserved) {
 
 /// What of `held` living ancestors of the process `pid` have, itself among them.
 std::vector<protocol::HeldLock> OfAncestors(std::vector<protocol::HeldLock> held, pid_t pid) {
+  if (held.empty()) return held;  // the usual case: avoids a walk through /proc
   const std::vector<process::ProcessId> lineage = process::Lineage(pid);
   std::erase_if(held, [&](const protocol::HeldLock& one) {
     return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& ancestor) {
@@ -105,6 +106,7 @@ std::vector<protocol::HeldLock> AncestorReservations(pid_t pid) {
 
 std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self) {
   auto held = HeldInEnvironment(/*reserved=*/false);
+  if (held.empty()) return held;
   const std::vector<process::ProcessId> lineage = process::Lineage(getpid());
   std::erase_if(held, [&](const protocol::HeldLock& one) {
     if (one.pid_namespace != self.pid_namespace) return false;
