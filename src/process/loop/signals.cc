@@ -31,16 +31,13 @@ bool IsIn(const int (&signals)[kSize], int number) {
   return std::find(std::begin(signals), std::end(signals), number) != std::end(signals);
 }
 
-bool IsHandled(int number) {
+// `handler`: the inherited disposition.
+bool IsHandled(int number, sighandler_t handler) {
   // The C library has its own signals between the standard and the real-time ones.
   const bool is_signal = number <= SIGSYS || (number >= SIGRTMIN && number <= SIGRTMAX);
-  if (!is_signal || IsIn(kNotHandled, number)) return false;
+  if (!is_signal || handler == SIG_IGN || IsIn(kNotHandled, number)) return false;
   // A sanitizer handles faults to report them.
-  struct sigaction action {};
-  if (IsIn(kFaults, number) && sigaction(number, nullptr, &action) == 0) {
-    return action.sa_handler == SIG_DFL;
-  }
-  return true;
+  return !IsIn(kFaults, number) || handler == SIG_DFL;
 }
 
 // Caused by a write of this process: to a pipe without a reader, or beyond the limit of file size.
@@ -52,7 +49,6 @@ bool IsForOwnWrite(const signalfd_siginfo& info) {
 void SetDisposition(int number, sighandler_t handler) {
   struct sigaction action {};
   action.sa_handler = handler;
-  // Fails for KILL, STOP and the C library's own two, for which there is nothing to restore.
   sigaction(number, &action, nullptr);
 }
 
@@ -65,14 +61,13 @@ bool EndsByDefault(int signal_number) {
 }
 
 Signals::Signals() : leads_session_(getsid(0) == getpid()) {
+  sigemptyset(&handled_);
+  // /proc/self/status names all that are ignored, but to read it takes as long as the 64 calls.
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction inherited {};
-    ignored_[static_cast<size_t>(number)] =
-        sigaction(number, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
-  }
-  sigemptyset(&handled_);
-  for (int number = 1; number < NSIG; ++number) {
-    if (IsHandled(number) && !IsIgnored(number)) sigaddset(&handled_, number);
+    if (sigaction(number, nullptr, &inherited) != 0) continue;
+    ignored_[static_cast<size_t>(number)] = inherited.sa_handler == SIG_IGN;
+    if (IsHandled(number, inherited.sa_handler)) sigaddset(&handled_, number);
   }
   Check(sigprocmask(SIG_BLOCK, &handled_, &saved_mask_), "sigprocmask");
   fd_.Reset(signalfd(-1, &handled_, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -95,7 +90,7 @@ Signals::~Signals() {
   const timespec at_once{};
   while (sigtimedwait(&to_drop, nullptr, &at_once) > 0) {
   }
-  if (IsIgnored(SIGCHLD)) SetDisposition(SIGCHLD, SIG_IGN);
+  RestoreDispositions();
   sigprocmask(SIG_SETMASK, &saved_mask_, nullptr);
 }
 
@@ -126,10 +121,9 @@ std::optional<SignalEvent> Signals::Next() {
   return SignalEvent{number, from_terminal, has_sender ? static_cast<pid_t>(info.ssi_pid) : 0};
 }
 
+// zklock changes only CHLD; execve(2) resets handlers, such as a sanitizer's, to the default.
 void Signals::RestoreDispositions() const {
-  for (int number = 1; number < NSIG; ++number) {
-    SetDisposition(number, IsIgnored(number) ? SIG_IGN : SIG_DFL);
-  }
+  if (IsIgnored(SIGCHLD)) SetDisposition(SIGCHLD, SIG_IGN);
 }
 
 void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullptr); }
