@@ -34,7 +34,7 @@ target_include_directories(fuzzed PUBLIC src tests)
 target_compile_definitions(fuzzed PUBLIC _GLIBCXX_ASSERTIONS)
 target_link_libraries(fuzzed PUBLIC zklock_flags zklock_fmt nlohmann_json::nlohmann_json
                              zookeeper::client)
-target_link_options(fuzzed INTERFACE -Wl,--wrap=recv)
+target_link_options(fuzzed INTERFACE -Wl,--wrap=recv,--wrap=getaddrinfo)
 
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/*_fuzz.cc)
 foreach(fuzzer IN LISTS fuzzers)

@@ -1,6 +1,7 @@
 #include "zookeeper/connection.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -313,7 +314,7 @@ std::string_view ClientLibraryVersion() { return ZOO_VERSION; }
 
 }  // namespace zklock::zookeeper
 
-// The linker gives us every call of recv(). After a malformed frame, to the library the connection
+// The linker redirects these calls here. After a malformed frame, to the library the connection
 // looks broken: it does not see the frame's last bytes, and reads no more.
 extern "C" {
 ssize_t __real_recv(int socket, void* buffer, size_t size, int flags);  // NOLINT
@@ -327,5 +328,20 @@ ssize_t __wrap_recv(int socket, void* buffer, size_t size, int flags) {  // NOLI
   }
   errno = EBADMSG;
   return -1;
+}
+
+// The library asks for AI_ADDRCONFIG, for which the C library lists all addresses of the host,
+// twice at each connect, although a Connection gives it a numeric address only.
+int __real_getaddrinfo(const char* node, const char* service, const addrinfo* hints,  // NOLINT
+                       addrinfo** found);
+
+int __wrap_getaddrinfo(const char* node, const char* service, const addrinfo* hints,  // NOLINT
+                       addrinfo** found) {
+  if (hints != nullptr && (hints->ai_flags & AI_ADDRCONFIG) != 0) {
+    addrinfo numeric = *hints;
+    numeric.ai_flags = (hints->ai_flags & ~AI_ADDRCONFIG) | AI_NUMERICHOST;
+    if (__real_getaddrinfo(node, service, &numeric, found) == 0) return 0;
+  }
+  return __real_getaddrinfo(node, service, hints, found);
 }
 }

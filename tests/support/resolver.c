@@ -1,8 +1,10 @@
 /* A resolver to be preloaded: the address of NAME is the line in the file NAME in the directory
    $ZKLOCK_TEST_NAMES. A FIFO there answers once it is written to; an empty line is a temporary
-   failure. Other names are passed to the real resolver. */
+   failure. Other names are passed to the real resolver. A numeric address fails with AI_ADDRCONFIG, for
+   which the real one would list all addresses of the host. */
 
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -15,6 +17,11 @@ int getaddrinfo(const char* node, const char* service, const struct addrinfo* hi
                 struct addrinfo** found) {
   Resolve real = (Resolve)dlsym(RTLD_NEXT, "getaddrinfo");
   const char* directory = getenv("ZKLOCK_TEST_NAMES");
+  unsigned char numeric[sizeof(struct in6_addr)];
+  if (hints != NULL && (hints->ai_flags & AI_ADDRCONFIG) != 0 && node != NULL &&
+      (inet_pton(AF_INET, node, numeric) == 1 || inet_pton(AF_INET6, node, numeric) == 1)) {
+    return EAI_FAIL;
+  }
   if (directory != NULL && node != NULL &&
       (hints == NULL || (hints->ai_flags & AI_NUMERICHOST) == 0)) {
     char path[4096];
