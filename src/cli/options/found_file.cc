@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -59,22 +60,23 @@ bool MayBeChangedByOthers(const struct stat& status) {
   return (status.st_mode & S_IWGRP) != 0 && !IsPrivateGroup(status.st_gid, status.st_uid);
 }
 
-[[noreturn]] void Fail(int error) { throw std::system_error(error, std::generic_category()); }
-
 /// The way to a file, step by step. What is wrong with it is remembered: it only matters if the
 /// file exists.
 class Way {
  public:
-  explicit Way(const std::string& path) : rest_(path) { Restart(); }
+  explicit Way(const std::string& path) : rest_(path) {}
 
-  /// Goes to the end. Throws std::system_error if it does not lead there.
-  void Follow() {
-    while (!rest_.empty()) {
+  /// Goes to the end. Returns 0, or the errno of the step that failed: usually the file does not
+  /// exist, and to throw and catch would be the most expensive thing that a start does.
+  [[nodiscard]] int Follow() {
+    int error = Restart();
+    while (error == 0 && !rest_.empty()) {
       const std::size_t end = std::min(rest_.find('/'), rest_.size());
       const std::string name = rest_.substr(0, end);
       rest_.erase(0, std::min(rest_.find_first_not_of('/', end), rest_.size()));
-      if (!name.empty() && name != ".") Step(name);
+      if (!name.empty() && name != ".") error = Step(name);
     }
+    return error;
   }
   [[nodiscard]] const std::string& strangers() const { return strangers_; }
   [[nodiscard]] const std::string& open_to_others() const { return open_to_others_; }
@@ -87,33 +89,34 @@ class Way {
   }
 
  private:
-  void Restart() {
+  [[nodiscard]] int Restart() {
     directory_ = UniqueFd(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory_) Fail(errno);
+    if (!directory_) return errno;
     at_ = "/";
     last_.clear();
-    Judge(directory_);
+    return Judge(directory_) ? 0 : errno;
   }
-  void Step(const std::string& name) {
+  [[nodiscard]] int Step(const std::string& name) {
     Enter();
     UniqueFd next(openat(directory_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!next) Fail(errno);
+    if (!next) return errno;
     const std::string before = at_;
     at_ += (at_.ends_with('/') ? "" : "/") + name;
-    const mode_t mode = Judge(next);
-    if (!S_ISLNK(mode)) {
+    const std::optional<mode_t> mode = Judge(next);
+    if (!mode) return errno;
+    if (!S_ISLNK(*mode)) {
       last_ = name;
       at_end_ = std::move(next);
-      return;
+      return 0;
     }
-    if (++links_ > kMostLinks) Fail(ELOOP);
+    if (++links_ > kMostLinks) return ELOOP;
     std::array<char, PATH_MAX> target{};
     const ssize_t size = readlinkat(next.get(), "", target.data(), target.size());
-    if (size < 0) Fail(errno);
+    if (size < 0) return errno;
     const std::string_view text(target.data(), static_cast<std::size_t>(size));
     rest_ = std::string(text) + '/' + rest_;
     at_ = before;
-    if (text.starts_with('/')) Restart();
+    return text.starts_with('/') ? Restart() : 0;
   }
   /// What was the end is a directory on the way.
   void Enter() {
@@ -121,9 +124,10 @@ class Way {
     directory_ = std::move(at_end_);
     last_.clear();
   }
-  mode_t Judge(const UniqueFd& fd) {
+  /// The kind of the file; none, and errno is set, if it cannot be judged.
+  [[nodiscard]] std::optional<mode_t> Judge(const UniqueFd& fd) {
     struct stat status {};
-    if (fstat(fd.get(), &status) != 0) Fail(errno);
+    if (fstat(fd.get(), &status) != 0) return std::nullopt;
     const bool is_strangers = status.st_uid != geteuid() && status.st_uid != 0;
     if (is_strangers && strangers_.empty()) strangers_ = at_;
     if (!is_strangers && open_to_others_.empty() && MayBeChangedByOthers(status)) {
@@ -179,9 +183,9 @@ void ThrowUnread(const std::string& file, int error) {
 }
 
 FoundFile ReadFoundFile(const std::string& path) {
-  try {
-    Way way(path);
-    way.Follow();
+  Way way(path);
+  int error = way.Follow();
+  if (error == 0) {
     if (!way.strangers().empty()) {
       return {.unused = fmt::format(message::kOtherUsersFile, way.strangers())};
     }
@@ -189,14 +193,12 @@ FoundFile ReadFoundFile(const std::string& path) {
       throw ConfigError(fmt::format(message::kFileOpenToOthers, path, way.open_to_others()));
     }
     const UniqueFd file = way.Open();
-    if (!file) Fail(errno);
-    return {.text = ReadText(path, file)};
-  } catch (const std::system_error& failure) {
-    const int error = failure.code().value();
-    if (IsAbsent(error)) return {};
-    if (error != EACCES && error != EPERM && error != ELOOP) ThrowUnread(path, error);
-    return {.unused = std::strerror(error)};
+    if (file) return {.text = ReadText(path, file)};
+    error = errno;
   }
+  if (IsAbsent(error)) return {};
+  if (error != EACCES && error != EPERM && error != ELOOP) ThrowUnread(path, error);
+  return {.unused = std::strerror(error)};
 }
 
 }  // namespace zklock::cli
