@@ -53,10 +53,11 @@ bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words)
 }
 
 /// Whether `name` is OptionSpec::Name(). Each start asks this a thousand times: no strings are
-/// made.
+/// made, and those of another length are not compared.
 bool IsNamed(const OptionSpec& option, std::string_view name) {
   if (option.name.empty()) return name.size() == 2 && name[0] == '-' && name[1] == option.letter;
-  return name.starts_with("--") && name.substr(2) == option.name;
+  return name.size() == option.name.size() + 2 && name.starts_with("--") &&
+         name.ends_with(option.name);
 }
 
 OptionValue DefaultOf(const OptionSpec& option) {
