@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/read_file.h"
@@ -39,6 +40,12 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
   return mapping;
 }
 
+void Lock(const Mapping& mapping) {
+  if (mapping.begin == mapping.end) return;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel names addresses as numbers
+  (void)mlock2(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin, MLOCK_ONFAULT);
+}
+
 }  // namespace
 
 void LockMemory() {
@@ -55,14 +62,16 @@ void LockMemory() {
   }
   std::stable_partition(mappings.begin(), mappings.end(),
                         [](const Mapping& one) { return one.is_writable; });
+  Mapping run;  // neighbours, which one call can lock
   for (const Mapping& one : mappings) {
     // The limit counts the whole mapping, although only the pages in use are locked.
     const std::uintptr_t size = one.end - one.begin;
     if (size > budget) continue;
     budget -= size;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel names addresses as numbers
-    (void)mlock2(reinterpret_cast<void*>(one.begin), size, MLOCK_ONFAULT);
+    if (one.begin != run.end) Lock(std::exchange(run, one));
+    run.end = one.end;
   }
+  Lock(run);
 }
 
 }  // namespace zklock::process

@@ -4,7 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <climits>
+#include <functional>
+#include <sstream>
 #include <string>
 
 #include "base/read_file.h"
@@ -13,30 +17,61 @@
 namespace zklock::process {
 namespace {
 
-/// Whether a process with this soft limit, or its own, has anything locked after LockMemory().
-bool LocksWith(rlim_t limit) {
+/// The result of `look` in a process with this limit, after LockMemory().
+int AfterLock(rlim_t limit, const std::function<int()>& look) {
   const pid_t pid = Check(fork(), "fork");
   if (pid == 0) {
     rlimit limits{};
     getrlimit(RLIMIT_MEMLOCK, &limits);
-    if (limit < limits.rlim_cur) limits.rlim_cur = limit;
+    limits.rlim_cur = limit;
     setrlimit(RLIMIT_MEMLOCK, &limits);
     LockMemory();
-    const std::string status = ReadFile("/proc/self/status").value_or("");
-    _exit(status.find("VmLck:\t       0 kB") == std::string::npos ? 1 : 0);
+    _exit(look());
   }
   int status = 0;
   Check(waitpid(pid, &status, 0), "waitpid");
-  return WEXITSTATUS(status) == 1;
+  return WEXITSTATUS(status);
+}
+
+long Kibibytes(const std::string& line) { return std::stol(line.substr(line.find(':') + 1)); }
+
+/// How much of this process is locked.
+long LockedKibibytes() {
+  const std::string status = ReadFile("/proc/self/status").value_or("");
+  return Kibibytes(status.substr(status.find("VmLck:")));
+}
+
+/// How many mappings of this process are not locked, although they can be, and would still fit.
+int CountMissed(long most) {
+  const long left = most - LockedKibibytes();
+  int count = 0;
+  long size = 0;
+  std::istringstream lines(ReadFile("/proc/self/smaps").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("Size:", 0) == 0) size = Kibibytes(line);
+    if (line.rfind("VmFlags:", 0) != 0) continue;
+    const auto has = [&line](const char* flag) { return line.find(flag) != std::string::npos; };
+    const bool is_kernels = has(" de") || has(" io");
+    if (has(" rd") && !has(" lo") && !is_kernels && size <= left) ++count;
+  }
+  return std::min(count, 200);
 }
 
 }  // namespace
 
 TEST_CASE("memory is locked as far as the limit permits, with a reserve for the stack") {
+  constexpr rlim_t kReserve = 512 * 1024;
   rlimit limits{};
   REQUIRE(getrlimit(RLIMIT_MEMLOCK, &limits) == 0);
-  CHECK(LocksWith(RLIM_INFINITY) == (limits.rlim_cur > 1024 * 1024));
-  CHECK_FALSE(LocksWith(64 * 1024));
+  for (const rlim_t limit : {limits.rlim_cur, limits.rlim_cur / 4}) {
+    CAPTURE(limit);
+    if (limit < 2 * kReserve) continue;
+    const long most = static_cast<long>(std::min<rlim_t>(limit, LONG_MAX) - kReserve) / 1024;
+    CHECK(AfterLock(limit, [&] { return LockedKibibytes() > 0 && LockedKibibytes() <= most; }) ==
+          1);
+    CHECK(AfterLock(limit, [&] { return CountMissed(most); }) == 0);
+  }
+  CHECK(AfterLock(64 * 1024, [] { return LockedKibibytes() == 0; }) == 1);
 }
 
 }  // namespace zklock::process
