@@ -30,6 +30,7 @@ def parse_arguments():
     parser.add_argument("--without", action="append", default=[], metavar="PEER",
                         choices=["flock", "etcdctl", "kazoo", "curator"])
     parser.add_argument("--out", default="build/bench", metavar="DIRECTORY")
+    parser.add_argument("--before", metavar="ZKLOCK")
     parser.add_argument("--readme", action="store_true")
     # Of scripts/bench:
     parser.add_argument("--tools")
@@ -83,7 +84,8 @@ def measure(arguments, directory):
             found, lacking = find_peers(arguments, zookeeper, etcd, directory)
             for word, why in lacking.items():
                 print(f"bench: without {word}: {why}", file=sys.stderr)
-            bench = Bench(found, zookeeper, arguments.tools, directory, arguments.rounds, results)
+            bench = Bench(found, zookeeper, arguments.tools, directory, arguments.rounds, results,
+                          arguments.before)
             for name in arguments.parts or _DEFAULT:
                 print(f"bench: {name}", file=sys.stderr, flush=True)
                 getattr(bench, PARTS[name])()

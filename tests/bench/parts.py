@@ -138,8 +138,9 @@ class Queue:
 
 
 class Bench:
-    def __init__(self, found, zookeeper, tools, directory, rounds, results):
-        self._peers, self._zookeeper, self._tools = found, zookeeper, tools
+    def __init__(self, found, zookeeper, tools, directory, rounds, results, before):
+        """`before`: another zklock, to be profiled beside this one; may be None."""
+        self._peers, self._zookeeper, self._tools, self._before = found, zookeeper, tools, before
         self._directory, self._rounds, self._results = directory, rounds, results
         self._stamps, self._fifo = f"{directory}/stamps", f"{directory}/held"
         os.mkfifo(self._fifo)
@@ -707,8 +708,11 @@ class Bench:
             raise RuntimeError(why)
         beside = {peer.title: peer.run(f"/profile-{word}", ["true"]) for word, peer in self._peers.items()
                   if word in ("zklock", "floor", "floor-guard")}
+        argv = beside["zklock"]
+        if self._before:
+            beside["zklock before"] = [self._before, *argv[1:]]
         self._results.table("profile", phases.measure(
-            beside["zklock"], {"`true`": ["true"], **beside}, self._in_turn, self._directory, self._rounds))
+            argv, {"`true`": ["true"], **beside}, self._in_turn, self._directory, self._rounds))
 
     def tree(self):
         """inspect on a tree of 5,000 LOCKs."""

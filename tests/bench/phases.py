@@ -32,7 +32,9 @@ _PHASES = [
     ("the release's commit", "kill", "zklock"),
     ("end of the guard, of zklock", "exit_group", "zklock"),
 ]
-_COUNTED = {"raw_syscalls:sys_enter": "calls", "page-faults": "faults", "sched:sched_switch": "switches"}
+_COUNTED = {"raw_syscalls:sys_enter": "calls", "page-faults": "faults", "sched:sched_switch": "waits"}
+# A switch by which a process waits. Those that take the processor from it depend on what else the machine does.
+_WAITS = ["-e", "sched:sched_switch", "--filter", "prev_state & 255"]
 _EVENT = re.compile(r"\s*(\d+)\s+([\d.]+):\s+([\w:-]+):")
 
 
@@ -48,8 +50,8 @@ def missing():
 def _record(argv, file):
     """[(seconds, pid, event)] of one run, in order."""
     events = sorted({f"syscalls:sys_enter_{call}" for _, call, _ in _PHASES})
-    chosen = [word for event in (*_COUNTED, *events) for word in ("-e", event)]
-    subprocess.run(["perf", "record", "-q", "-o", file, *chosen, "-c", "1", *argv], check=True)
+    chosen = [word for event in ("raw_syscalls:sys_enter", "page-faults", *events) for word in ("-e", event)]
+    subprocess.run(["perf", "record", "-q", "-o", file, *chosen, *_WAITS, "-c", "1", *argv], check=True)
     text = subprocess.run(["perf", "script", "-i", file, "--ns", "-F", "pid,time,event"], check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     found = [_EVENT.match(line) for line in text.splitlines()]
@@ -65,7 +67,7 @@ def _processes(events):
 
 
 def _run(argv, file):
-    """({phase: {"s", "calls", "faults", "switches"}}, {who: the same, without "s"}) of one run."""
+    """({phase: {"s", "calls", "faults", "waits"}}, {who: the same, without "s"}) of one run."""
     events = _record(argv, file)
     processes = _processes(events)
     phases = collections.defaultdict(collections.Counter)
@@ -91,10 +93,10 @@ def _medians(runs, name):
 
 
 def _stat(argv):
-    """(system calls, page faults, context switches) of one run with all its processes."""
+    """(system calls, page faults, context switches, waits) of one run with all its processes."""
     chosen = [word for event in ("raw_syscalls:sys_enter", "page-faults", "context-switches")
               for word in ("-e", event)]
-    lines = subprocess.run(["perf", "stat", "-x,", *chosen, *argv], check=True, stderr=subprocess.PIPE,
+    lines = subprocess.run(["perf", "stat", "-x,", *chosen, *_WAITS, *argv], check=True, stderr=subprocess.PIPE,
                            stdout=subprocess.DEVNULL, text=True).stderr.splitlines()
     return [int(line.split(",")[0]) for line in lines if line and not line.startswith("#")]
 
@@ -104,25 +106,24 @@ def measure(argv, beside, in_turn, directory, rounds):
     file = f"{directory}/perf.data"
     runs = [_run(argv, file) for _ in range(rounds + 1)][1:]  # the first one creates the LOCK
     phases = [phase for phase, _ in runs]
-    columns = {name: _medians(phases, name) for name in ("s", "calls", "faults", "switches")}
-    lines = ["| | time | system calls | page faults | context switches |\n| --- | --- | --- | --- | --- |\n"]
+    columns = {name: _medians(phases, name) for name in ("s", "calls", "faults", "waits")}
+    lines = ["| | time | system calls | page faults | waits |\n| --- | --- | --- | --- | --- |\n"]
     for what, *_ in _PHASES:
         lines.append(f"| {what} | {columns['s'][what] * 1e6:.0f} µs | {columns['calls'][what]:.0f} |"
-                     f" {columns['faults'][what]:.0f} | {columns['switches'][what]:.0f} |\n")
+                     f" {columns['faults'][what]:.0f} | {columns['waits'][what]:.0f} |\n")
     owners = [total for _, total in runs]
     for who in ("zklock", "guard", "command"):
-        calls, faults, switches = (_medians(owners, name)[who] for name in ("calls", "faults", "switches"))
-        lines.append(f"| in all: {who} | | {calls:.0f} | {faults:.0f} | {switches:.0f} |\n")
+        calls, faults, waits = (_medians(owners, name)[who] for name in ("calls", "faults", "waits"))
+        lines.append(f"| in all: {who} | | {calls:.0f} | {faults:.0f} | {waits:.0f} |\n")
     medians = in_turn(beside, rounds)
-    lines.append("\n| run in turn | time | CPU time | system calls | page faults | context switches |\n"
-                 "| --- | --- | --- | --- | --- | --- |\n")
+    lines.append("\n| run in turn | time | CPU time | system calls | page faults | context switches | of these waits |\n"
+                 "| --- | --- | --- | --- | --- | --- | --- |\n")
     counts = {title: [] for title in beside}
     for _ in range(rounds):
         for title, command in beside.items():
             counts[title].append(_stat(command))
     for title in beside:
         wall, cpu = medians[title]
-        calls, faults, switches = map(statistics.median, zip(*counts[title]))
-        lines.append(f"| {title} | {text_of(wall, 's')} | {text_of(cpu, 's')} | {calls:.0f} | {faults:.0f} |"
-                     f" {switches:.0f} |\n")
+        figures = " | ".join(f"{statistics.median(column):.0f}" for column in zip(*counts[title]))
+        lines.append(f"| {title} | {text_of(wall, 's')} | {text_of(cpu, 's')} | {figures} |\n")
     return "".join(lines)
