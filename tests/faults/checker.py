@@ -431,9 +431,9 @@ def intervals(runs, history):
 
 
 def reservations(runs, history):
-    """A reservation has the token of its contender, stands until it is released or has ended, and
-    each run has at most one, or, if two zklocks make it, at most one at a time. What a run has said is true. One may end early if the servers' clock
-    was set forward while it stood."""
+    """A reservation has the token of its contender, and stands until it is released or has ended.
+    Each run has at most one; if two zklocks reserve for it, at most one at a time. What a run has
+    said is true. A reservation may end early if the servers' clock was set forward while it stood."""
     found = []
     of_id = {}
     for znode in history.znodes.values():

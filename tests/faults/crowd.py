@@ -113,7 +113,7 @@ class Plan:
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
     permits: int = 1
     take: int = 1  # of the permits
-    twice: bool = False  # the shell makes two reservations for its ID at once, of a pool
+    twice: bool = False  # the shell reserves of a pool by two zklocks at once
     min_interval: int | None = None  # milliseconds
     max_run: int | None = None  # milliseconds
     others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
@@ -176,12 +176,6 @@ def draw_plan(numbers, locks, timeouts):
     return plan
 
 
-def _reserve(numbers, plan):
-    plan.nested = False
-    plan.reserves = True
-    plan.lasts = numbers.choice([None, None, numbers.randint(300, 1500)])
-
-
 def draw_reserving_plan(numbers, locks, timeouts):
     """On LOCKs of which many contenders make reservations: of the first alone, of any of the first
     two, or of permits of the third."""
@@ -204,7 +198,9 @@ def draw_reserving_plan(numbers, locks, timeouts):
         plan.options = ["1ms" if option == "0ms" else option for option in plan.options]
         plan.twice = numbers.choice([False, True])
     if numbers.random() < 0.6:
-        _reserve(numbers, plan)
+        plan.nested = False
+        plan.reserves = True
+        plan.lasts = numbers.choice([None, None, numbers.randint(300, 1500)])
     return plan
 
 
@@ -244,7 +240,8 @@ class Contender:
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
-            permits=plan.permits, take=plan.take, twice=plan.twice, min_interval=plan.min_interval and plan.min_interval / 1000,
+            permits=plan.permits, take=plan.take, twice=plan.twice,
+            min_interval=plan.min_interval and plan.min_interval / 1000,
             max_run=plan.max_run and plan.max_run / 1000, kill_after=seconds_of(plan.kill_after),
             other_locks=tuple(plan.others[1::2]), any_of=tuple(plan.any_of),
             label="" if plan.program else self.label)
@@ -558,7 +555,8 @@ class Crowd:
         begin = f"{shlex.join([*reserve, *plan.locks()])}\nstatus=$?\n"
         if plan.twice:
             other_way = ["--any", *reversed(plan.any_of)]
-            begin = f"{shlex.join([*reserve, *other_way])} &\n{begin}wait $! || sleep {plan.timeout + 2}\n"
+            begin = (f"{shlex.join([*reserve, *other_way])} &\n{begin}"
+                     f"wait $! || sleep {plan.timeout + 2}\n")
         if plan.lasts is not None:
             # Waiters delete what has ended.
             end = "until " + " && ".join(
