@@ -87,7 +87,7 @@ TEST_CASE("A heartbeat that is refused has been committed all the same, and coun
   CHECK(measurement.commits()->count == 20);
 }
 
-TEST_CASE("A commit that is not answered counts with its time so far") {
+TEST_CASE("An unanswered commit counts with the time elapsed so far") {
   Bench bench;
   const ServerMeasurement measurement = bench.Measure();
   bench.store.Connect();

@@ -662,9 +662,17 @@ TEST_CASE("A try does not wait for a pool if it can take another LOCK, or is not
 }
 
 TEST_CASE("What a contender says of other queues keeps no try, if it is no other LOCK") {
-  const std::string path = GENERATE("/a", "", "b", "/b/", "/zookeeper", "/b//c", "/c");
-  CAPTURE(path);
-  CHECK(TrierBesidePool({.any = {path}}).self.why() == Busy::Why::kTaken);
+  for (const char* path : {"", "b", "/b/", "/zookeeper", "/b//c"}) {
+    CAPTURE(path);
+    const TrierBesidePool trier({.any = {path}});
+    CHECK(trier.self.why() == Busy::Why::kTaken);
+    const auto& log = trier.self.store.log();
+    CHECK(std::count(log.begin(), log.end(), std::string("list ") + path) == 0);
+  }
+  for (const char* path : {"/a", "/c", "/missing"}) {
+    CAPTURE(path);
+    CHECK(TrierBesidePool({.any = {path}}).self.why() == Busy::Why::kTaken);
+  }
 }
 
 }  // namespace
