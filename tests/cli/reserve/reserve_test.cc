@@ -96,7 +96,7 @@ TEST_CASE("a command runs under the reservation of its ID at once, with the same
   }();
   const auto first = token();
   CHECK(token() == first);
-  CHECK(std::to_string(first) == FirstOf(lock)["token"]);
+  CHECK(FirstOf(lock)["token"] == std::to_string(first));
   // The waiter queued later, and the znode of the reservation is not what counts.
   const Words children = InQueueOrder(Tree().Children(lock));
   REQUIRE(children.size() == 2);
