@@ -41,7 +41,7 @@ class Certificates {
       sign host ca 2 DNS:host
       sign named ca 2 DNS:zk1,DNS:zk2
       sign wrong-san ca 2 DNS:127.0.0.1
-      sign expired ca -1 $here
+      sign expired ca 0 $here
       sign stranger other-ca 2 $here
       openssl req -x509 $key -keyout self.key -out self.crt -subj /CN=self -days 2)sh"};
     options.directory = directory_.path();
