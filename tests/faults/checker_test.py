@@ -672,7 +672,7 @@ class TransactionLogs(unittest.TestCase):
         (znode,) = self.read(log, log, []).znodes.values()
         self.assertEqual((0, {0, 1, -1}), (znode.reserved_clock, znode.clocks))
         self.assertEqual("contender-3", znode.label)
-        self.assertEqual((10, reservation), (znode.token, znode.reservation))
+        self.assertEqual((7, 10, reservation), (znode.session, znode.token, znode.reservation))
         self.assertAlmostEqual(1, znode.reserved - znode.created, places=3)
         self.assertAlmostEqual(2, znode.removed - znode.created, places=3)
         self.assertFalse(znode.expired)

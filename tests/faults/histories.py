@@ -107,7 +107,7 @@ class Znode:
     deleted it. That of a reservation begins with its contender."""
     path: str
     token: int
-    session: int
+    session: int  # that created it
     created: float
     removed: float | None = None
     expired: bool = False  # deleted because its session expired
@@ -235,7 +235,7 @@ def _replay(payloads, below, shift):
             elif path in deleted:
                 # A conversion: one transaction deletes the contender and creates it anew.
                 znode = deleted.pop(path)
-                znode.removed, znode.session, znode.reserved = None, 0, moment
+                znode.removed, znode.reserved = None, moment
                 znode.reservation = json.loads(content)["reservation"]
                 znode.reserved_clock = days
                 znode.clocks = {days, *(
@@ -258,7 +258,7 @@ def _replay(payloads, below, shift):
         if kind == _CLOSE_SESSION:
             for path in of_session.pop(session, []):
                 # The path may belong to another session's znode by now (--dialect simple).
-                if path in alive and alive[path].session == session:
+                if path in alive and alive[path].session == session and alive[path].reserved is None:
                     # Requests made by the servers themselves have no number.
                     remove(path, moment, expired=request == 0, closed=request != 0)
         elif kind == _MULTI:
