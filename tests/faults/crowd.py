@@ -558,9 +558,11 @@ class Crowd:
             begin = (f"{shlex.join([*reserve, *other_way])} &\n{begin}"
                      f"wait $! || sleep {plan.timeout + 2}\n")
         if plan.lasts is not None:
-            # Waiters delete what has ended.
+            # Waiters delete what has ended. One that takes all permits waits for it.
+            permits = ["--permits", str(plan.permits), "--take", str(plan.permits)]
             end = "until " + " && ".join(
-                shlex.join([self._zklock, "exclusive", *servers, *plan.semaphore(), lock, "--", "true"])
+                shlex.join([self._zklock, "exclusive", *servers, *(permits if plan.permits > 1 else []),
+                            lock, "--", "true"])
                 for lock in plan.any_of or [plan.lock])
         else:
             run = [self._zklock, plan.word, *servers, "-v", *ending, *plan.semaphore(), "--reserve",
