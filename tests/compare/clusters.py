@@ -1,76 +1,17 @@
 """The servers that the tools lock on: three of ZooKeeper or three of etcd, each on its own node of the
 network and with a small disk of its own."""
 
-import contextlib
-import glob
 import json
 import os
 import shutil
 import signal
 import time
 
-from kazoo.exceptions import KazooException
-from kazoo.handlers.threading import KazooTimeoutError
+from disk import Disk
+from ensemble import RECONFIGURABLE, Ensemble, Server, member_line
 
-from ensemble import Ensemble, Server
-
-_DISK_BYTES = 400 << 20
-_FILLER = "filler"
 _PIECE = 500_000
-_ENOUGH_FOR_ZOOKEEPER = 2_500_000  # ensemble.py: preAllocSize
-_ENOUGH_FOR_ETCD = 70_000_000  # a segment of its log
-
-
-class Disk:
-    """A file system of its own, which can be filled, and stalled for a part of each second. Must be made
-    as root in a mount namespace."""
-
-    def __init__(self, path, reaper):
-        self.path = path
-        self._reaper = reaper
-        self._image = f"{path}.image"
-        with open(self._image, "wb") as file:
-            file.truncate(_DISK_BYTES)
-        os.makedirs(path, exist_ok=True)
-        self._run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=1", self._image)
-        self._run("mount", "-o", "loop", self._image, path)
-
-    def _run(self, *command):
-        if self._reaper.run(command)[0] != 0:
-            raise RuntimeError(f"{command[0]} has failed: {self.path}")
-
-    def fill(self):
-        with open(f"{self.path}/{_FILLER}", "wb", buffering=0) as file:
-            block = bytes(1 << 16)
-            while block:
-                try:
-                    file.write(block)
-                except OSError:
-                    block = block[:len(block) // 2]
-
-    def empty(self):
-        os.unlink(f"{self.path}/{_FILLER}")
-
-    def stall(self, seconds, share=0.9):
-        """Lets no write end for `share` of each of the next seconds. Returns when that is over."""
-        for _ in range(int(seconds)):
-            self._run("fsfreeze", "-f", self.path)
-            try:
-                time.sleep(share)
-            finally:
-                self._run("fsfreeze", "-u", self.path)
-            time.sleep(1 - share)
-
-    def unmount(self):
-        self._run("umount", self.path)
-        os.unlink(self._image)
-
-
-class _Server(Server):
-    def put_data_away(self):
-        number = len(glob.glob(f"{self.directory}/data/away-*")) + 1
-        os.makedirs(f"{self.directory}/data/away-{number}")
-        os.rename(f"{self.directory}/data/version-2", f"{self.directory}/data/away-{number}/version-2")
+_ENOUGH = 70_000_000  # a segment of etcd's log
 
 
 class ZooKeeper:
@@ -80,34 +21,19 @@ class ZooKeeper:
     client_port = 2181
 
     def __init__(self, directory, addresses, links, reaper, clock, tick):
-        quorum = [self._line(number, address) for number, address in enumerate(addresses, 1)]
-        self.servers = [
-            _Server(number, f"{directory}/s{number}", (address, self.client_port), quorum,
-                    (address, self.client_port), tick,
-                    ["reconfigEnabled=true", "standaloneEnabled=false", "skipACL=yes"])
-            for number, address in enumerate(addresses, 1)]
-        self.disks = {}
-        for server in self.servers:
-            self.disks[server] = Disk(f"{server.directory}/data", reaper)
-            with open(f"{server.directory}/data/myid", "w") as file:
-                file.write(f"{server.number}\n")
+        ports = (2888, 3888, self.client_port)
+        quorum = [member_line(number, address, *ports) for number, address in enumerate(addresses, 1)]
+        self.servers = [Server(number, f"{directory}/s{number}", (address, self.client_port), quorum,
+                               (address, self.client_port), tick, RECONFIGURABLE)
+                        for number, address in enumerate(addresses, 1)]
         self._ensemble = Ensemble(self.servers, links, reaper, clock)
-
-    def _line(self, number, address):
-        return (f"server.{number}={address}:2888:3888:participant;{address}:{self.client_port}")
-
-    def make_whole(self):
-        if self._ensemble.make_whole(patience=40):
-            return True
-        # A server of ZooKeeper 3.8.0 whose thread has died after a change of leaders or on a full disk stays,
-        # but serves nobody.
-        for server in self.servers:
-            if not server.gives_sessions():
-                self._ensemble.end(server)
-        return self._ensemble.make_whole()
-
-    def leader(self):
-        return self._ensemble.leader()
+        self._ensemble.give_disks()
+        self.disks = {server: server.disk for server in self.servers}
+        self.make_whole = self._ensemble.make_whole
+        self.leader = self._ensemble.leader
+        self.remove_member = self._ensemble.remove_member
+        self.add_member = self._ensemble.add_member
+        self.use_up = self._ensemble.use_up_disk
 
     def serves(self, server):
         return bool(server.mode())
@@ -120,43 +46,7 @@ class ZooKeeper:
 
     def set_clocks(self, days):
         for server in self.servers:
-            server.set_clock(days)
-
-    def _reconfigure(self, server, **changes):
-        changes = {"joining": None, "leaving": None, "new_members": None, **changes}
-        deadline = time.monotonic() + 90
-        with self._ensemble.client(server) as client:
-            while True:
-                try:
-                    client.reconfig_async(**changes, from_config=-1).get(timeout=30)
-                    return
-                except (KazooException, KazooTimeoutError):
-                    # The reply may be lost with the leader that the change removes. Twice is as good as once.
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.5)
-
-    def remove_member(self, server):
-        self._reconfigure(server, leaving=str(server.number))
-
-    def add_member(self, server):
-        """It starts again as a new server does, but with its data."""
-        self._ensemble.end(server)
-        for path in glob.glob(f"{server.directory}/zoo.cfg*"):
-            os.unlink(path)
-        server.configure()
-        self._ensemble.start(server)
-        self._ensemble.await_modes(lambda modes: all(modes), 30)
-        self._reconfigure(server, joining=self._line(server.number, server.address[0]))
-
-    def use_up(self, server):
-        """Writes until the server stops serving, or has needed more of its disk than it had reserved."""
-        with (contextlib.suppress(KazooException, KazooTimeoutError),
-              self._ensemble.client(server) as client):
-            path = client.create_async("/compare-filler-", sequence=True).get(timeout=5)
-            for _ in range(_ENOUGH_FOR_ZOOKEEPER // _PIECE):
-                client.set_async(path, bytes(_PIECE)).get(timeout=5)
-            client.delete_async(path).get(timeout=5)
+            server.clock.set(days)
 
     def end(self):
         for server in self.servers:
@@ -263,19 +153,18 @@ class Etcd:
 
     def remove_member(self, member):
         self._status(member)
-        if self._control(self._another(member), "member", "remove", f"{member.id:x}") is None:
-            raise RuntimeError("etcd does not remove a member")
+        self._change_members(member, "remove", f"{member.id:x}")
+
+    def _change_members(self, member, *words):
+        # Refused until all members have been connected for five seconds.
+        if not self._await(lambda: self._control(self._another(member), "member", *words) is not None, 20):
+            raise RuntimeError(f"etcd refuses: member {words[0]}")
 
     def add_member(self, member):
         """It starts as a new member, without data."""
         self.kill(member)
         shutil.rmtree(f"{member.directory}/data/etcd")
-        deadline = time.monotonic() + 20
-        while self._control(self._another(member), "member", "add", member.name,
-                            f"--peer-urls={member.url(2380)}") is None:
-            if time.monotonic() > deadline:
-                raise RuntimeError("etcd does not add a member")
-            time.sleep(0.2)
+        self._change_members(member, "add", member.name, f"--peer-urls={member.url(2380)}")
         member.existing = True
         self.start(member)
 
@@ -285,7 +174,7 @@ class Etcd:
         with open(f"{member.directory}/piece", "w+b") as piece:
             piece.write(b"x" * _PIECE)
             piece.flush()
-            for _ in range(_ENOUGH_FOR_ETCD // _PIECE):
+            for _ in range(_ENOUGH // _PIECE):
                 piece.seek(0)
                 self._control(other, "put", "filler", stdin=piece)
                 if member.pid is None:

@@ -102,17 +102,7 @@ class Site:
         self.timeout = arguments.timeout
         self.zklock, self.job, self.clock = arguments.zklock, arguments.job, arguments.clock
         self.cgroups = _make_cgroups(self.hosts)
-        self._directory = directory
-        for host in self.hosts:
-            with open(self.clock_file(host), "wb") as file:
-                file.truncate(8)
-
-    def clock_file(self, host):
-        return f"{self._directory}/{host}.clock"
-
-    def set_clock(self, host, days):
-        with open(self.clock_file(host), "r+b", buffering=0) as file:
-            file.write(struct.pack("=q", days * histories.DAY))  # see skewed_clock.c
+        self.clocks = {host: histories.Clock(f"{directory}/{host}.clock") for host in self.hosts}
 
     def on_host(self, host, command):
         """The command line that runs `command` there."""

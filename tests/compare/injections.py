@@ -172,7 +172,7 @@ class Faults:
     def _do_client_clock(self, victim):
         host = self._crowd.slot(victim).host
         for days in (1, -1, 0):
-            self._site.set_clock(host, days)
+            self._site.clocks[host].set(days)
             time.sleep(_GENTLE_HOLD / 2)
 
     def _do_server_clocks(self, _):

@@ -57,7 +57,7 @@ class Tool:
 
     def environment(self, host):
         """Variables beside the usual ones."""
-        return {"LD_PRELOAD": self.site.clock, "SKEW_FILE": self.site.clock_file(host)}
+        return self.site.clocks[host].variables(self.site.clock)
 
     def wrapper(self, slot):
         """The pid of the process that took the lock for that slot's command, or None."""

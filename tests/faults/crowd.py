@@ -381,12 +381,15 @@ def children_of(pid):
 
 class Crowd:
     """`addresses`: each server's address as seen by each host, {(host, server): (address, port)}.
-    `links` runs commands on their host."""
+    `links` runs commands on their host. Without their LOCKs there are no special contenders. `clock`: the library that gives each host a clock of its own."""
 
-    def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
-                 locks, reserved_locks, history_lock, permit_lock, pool_locks, timeouts, slots_per_host):
+    def __init__(self, *, zklock, recorder, clock, hosts, addresses, links, reaper, directory, seed,
+                 locks, timeouts, slots_per_host, reserved_locks=(), history_lock=None, permit_lock=None,
+                 pool_locks=()):
         self._zklock = zklock
         self._recorder = recorder
+        self._clock = clock
+        self.clocks = {host: histories.Clock(f"{directory}/{host}.clock") for host in hosts}
         self.addresses = addresses
         self._links = links
         self._reaper = reaper
@@ -404,8 +407,9 @@ class Crowd:
                        for host in hosts for index in range(slots_per_host)]
         self._slots += [(host, random.Random(f"{seed} {host} {draw.__name__}"), draw, own)
                         for host in hosts for draw, own in
-                        [(draw_reserving_plan, reserved_locks), (draw_permit_plan, [permit_lock]),
-                         (draw_pool_plan, pool_locks)]]
+                        [(draw_reserving_plan, reserved_locks),
+                         (draw_permit_plan, permit_lock and [permit_lock]), (draw_pool_plan, pool_locks)]
+                        if own]
 
     def start(self):
         for slot in self._slots:
@@ -463,24 +467,26 @@ class Crowd:
                 self.over.append(contender)
             when_over()
         with error:
-            contender.process = self._reaper.spawn(command, over, stdout=subprocess.DEVNULL,
-                                                   stderr=error)
+            contender.process = self._reaper.spawn(
+                command, over, stdout=subprocess.DEVNULL, stderr=error,
+                env={**os.environ, **self.clocks[host].variables(self._clock)})
         return contender
 
     def release_by_force(self, host, lock):
         """Releases a lock as an operator would. Returns when it is done."""
-        self._operate(host, "release", "--holders", "--force", "--yes", lock)
+        self.operate(host, "release", "--holders", "--force", "--yes", lock)
 
     def reserve(self, host, lock, seconds):
         """Reserves a lock for so long, as an operator would. Returns whether that was done."""
-        return self._operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
+        return self.operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
 
     def release_reservations(self, ids):
         """Releases reservations of the LOCKs for them, as an operator would."""
         for one in ids:
-            self._operate(self.hosts[0], "release", "--any", "--reserve", one, *self.reserved_locks)
+            self.operate(self.hosts[0], "release", "--any", "--reserve", one, *self.reserved_locks)
 
-    def _operate(self, host, word, *arguments):
+    def operate(self, host, word, *arguments):
+        """Runs a zklock as an operator would. Returns whether it succeeded."""
         done, statuses = threading.Event(), []
 
         def over(status):

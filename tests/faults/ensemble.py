@@ -1,6 +1,8 @@
 """Three real servers, each on its own node of the network."""
 
+import base64
 import contextlib
+import hashlib
 import glob
 import json
 import os
@@ -11,15 +13,33 @@ import struct
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 
 import histories
+from disk import Disk
 
 # The last two, which Netty needs, are missing from the server's own class path.
 _JARS = ":".join(f"/usr/share/java/{name}.jar" for name in
                  ("slf4j-simple", "zookeeper", "netty-codec", "netty-resolver"))
+# What a server of another release is started with, from the same directories of its own root. Its manifest
+# names this host's jars, so these come first.
+_ALL_JARS = ("zookeeper-jute", "zookeeper", "commons-cli", "commons-io", "jackson-*", "jetty9-*", "jline",
+             "metrics-core", "netty-*", "slf4j-api", "slf4j-simple", "snappy-java")
+
+
+def class_path(root):
+    """Of the ZooKeeper in the root of another Debian."""
+    found = [sorted(glob.glob(f"{root}/usr/share/java/{name}.jar")) for name in _ALL_JARS]
+    return ":".join(jar for jars in [*found[:1], *found[2:], found[1]] for jar in jars)
+
+
+# Who may change the membership.
+_SUPER = "super:secret"
+_SUPER_DIGEST = base64.b64encode(hashlib.sha1(_SUPER.encode()).digest()).decode()
 _JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
          "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
+         f"-Dzookeeper.DigestAuthenticationProvider.superDigest={_SUPER.split(':')[0]}:{_SUPER_DIGEST}",
          "-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true",
          "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss,SSS"]
 
@@ -27,6 +47,15 @@ _JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLev
 # prefixed with its length.
 _CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 0, 16)
 _CLOSE = struct.pack(">iii", 8, 1, -11)
+
+# Settings of servers whose membership is changed. Their lines are those of member_line().
+RECONFIGURABLE = ("reconfigEnabled=true", "standaloneEnabled=false")
+_PREALLOCATED_KIB = 1024
+_PIECE = 500_000
+
+
+def member_line(number, address, quorum_port, election_port, client_port):
+    return f"server.{number}={address}:{quorum_port}:{election_port}:participant;{address}:{client_port}"
 
 
 class Server:
@@ -42,21 +71,22 @@ class Server:
         self.name = f"s{number}"
         self.address = address
         self.directory = directory
+        self.disk = None  # of its own, for its data
+        self.jars = _JARS
         self.pid = None
         self.is_paused = False
         os.makedirs(f"{directory}/data")
-        with open(f"{directory}/data/myid", "w") as file:
-            file.write(f"{number}\n")
-        with open(f"{directory}/clock", "wb") as file:
-            file.truncate(8)
-        self.days_ahead = 0
+        self.write_number()
+        self.clock = histories.Clock(f"{directory}/clock")  # also after a restart
         self.configure()
 
-    def set_clock(self, days):
-        """Sets its clock `days` ahead of the true time, also for the time after a restart."""
-        with open(f"{self.directory}/clock", "r+b", buffering=0) as file:
-            file.write(struct.pack("=q", days * histories.DAY))  # see skewed_clock.c
-        self.days_ahead = days
+    def write_number(self):
+        with open(f"{self.directory}/data/myid", "w") as file:
+            file.write(f"{self.number}\n")
+
+    def member(self):
+        """Its own line of the quorum."""
+        return next(line for line in self._quorum if line.startswith(f"server.{self.number}="))
 
     def configure(self, tick=None, max_session_timeout=40000, more=()):
         """Writes the configuration for the next start, in milliseconds. `tick`: the usual one if
@@ -66,7 +96,8 @@ class Server:
             file.write("\n".join([
                 f"tickTime={tick or self._tick}", "initLimit=10", "syncLimit=5", "dataDir=./data",
                 f"clientPort={self._bind[1]}", f"clientPortAddress={self._bind[0]}",
-                "maxClientCnxns=0", *largest, "admin.enableServer=false", "preAllocSize=1024",
+                "maxClientCnxns=0", *largest, "admin.enableServer=false",
+                f"preAllocSize={_PREALLOCATED_KIB}",
                 # The whole history is read at the end.
                 "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *self._quorum,
                 *self._settings, *more, ""]))
@@ -75,12 +106,12 @@ class Server:
         self._settings = [*self._settings, *settings]
         self.configure()
 
-    def logs(self):
-        """Also those that have been put away."""
-        return self._files("log", "*")
+    def logs(self, put_away=True):
+        """`put_away`: also those of data that were put away."""
+        return self._files("log", "version-2*" if put_away else "version-2")
 
-    def _files(self, kind, data="data"):
-        return sorted(glob.glob(f"{self.directory}/{data}/version-2/{kind}.*"), key=_zxid_of)
+    def _files(self, kind, version="version-2"):
+        return sorted(glob.glob(f"{self.directory}/data/{version}/{kind}.*"), key=_zxid_of)
 
     def damage(self):
         """Where its log is damaged (histories.damage)."""
@@ -90,11 +121,28 @@ class Server:
                 zxids += [zxid for zxid, _ in histories.read_log(file.read())]
         return histories.damage(zxids, max(map(_zxid_of, self._files("snapshot")), default=0))
 
+    def damage_log(self, numbers):
+        """Damages the end of its last log, as a disk may that fails or loses its power. It has been ended.
+        Returns how."""
+        for path in reversed(self._files("log")):
+            with open(path, "r+b") as file:
+                entries = list(histories.log_entries(file.read()))
+                if entries:
+                    how = numbers.choice(["cut", "zeroed", "garbled", "garbled before the end"])
+                    begin, end = entries[-1 if how != "garbled before the end" else -len(entries[-9:])]
+                    if how == "cut":
+                        file.truncate(numbers.randrange(begin + 1, end))
+                    else:
+                        length = end - begin if how == "zeroed" else 4
+                        file.seek(begin if how == "zeroed" else numbers.randrange(begin, end - length))
+                        file.write(bytes(length) if how == "zeroed" else b"\xde\xad\xbe\xef")
+                    return how
+        return "empty"
+
     def put_data_away(self):
         """It starts like a new server, which gets everything from the leader."""
-        number = len(glob.glob(f"{self.directory}/data-*")) + 1
-        os.makedirs(f"{self.directory}/data-{number}")
-        os.rename(f"{self.directory}/data/version-2", f"{self.directory}/data-{number}/version-2")
+        data = f"{self.directory}/data/version-2"
+        os.rename(data, f"{data}.{len(glob.glob(f'{data}.*')) + 1}")
 
     def has_diverged(self):
         """Whether it found that its data differed from the leader's when both had made the same
@@ -160,16 +208,16 @@ class Ensemble:
     def start(self, server):
         log = open(f"{server.directory}/log", "ab")
         # It is killed when the driver ends, however that ends.
-        command = ["setpriv", "--pdeathsig", "KILL", "env", f"LD_PRELOAD={self._clock}",
-                   "SKEW_FILE=./clock", *_JAVA, "-cp", _JARS,
+        command = ["setpriv", "--pdeathsig", "KILL", *_JAVA, "-cp", server.jars,
                    "org.apache.zookeeper.server.quorum.QuorumPeerMain", "./zoo.cfg"]
+        environment = {**os.environ, **server.clock.variables(self._clock)}
 
         def gone(_):
             if server.pid == process.pid:
                 server.pid = None
         with log:
             process = self._reaper.spawn(self._links.inside(server.name, command), gone,
-                                         cwd=server.directory, stdout=log, stderr=log)
+                                         cwd=server.directory, env=environment, stdout=log, stderr=log)
             server.pid = process.pid
             server.is_paused = False
 
@@ -193,6 +241,54 @@ class Ensemble:
             os.kill(server.pid, signal.SIGCONT)
             server.is_paused = False
 
+    def give_disks(self):
+        """Gives each server a disk for its data. As root, in a mount namespace, before the servers start.
+        Raises RuntimeError where that is not possible."""
+        for server in self.servers:
+            server.disk = Disk(f"{server.directory}/data", self._reaper)
+            server.write_number()
+
+    def remove_disks(self, keep=False):
+        for server in self.servers:
+            if server.disk is not None:
+                server.disk.unmount(keep)
+
+    def use_up_disk(self, server):
+        """Writes until the server whose disk is full stops serving, or has needed more than the space that
+        it had reserved."""
+        with (contextlib.suppress(KazooException, KazooTimeoutError), self.client(server) as client):
+            path = client.create_async("/filler-", sequence=True).get(timeout=5)
+            for _ in range(2 * (_PREALLOCATED_KIB << 10) // _PIECE + 1):
+                client.set_async(path, bytes(_PIECE)).get(timeout=5)
+            client.delete_async(path).get(timeout=5)
+
+    def remove_member(self, server):
+        self._reconfigure(server, leaving=str(server.number))
+
+    def add_member(self, server):
+        """It starts again as a new server does, but with its data."""
+        self.end(server)
+        self.repair(server)
+        for path in glob.glob(f"{server.directory}/zoo.cfg*"):
+            os.unlink(path)
+        server.configure()
+        self.start(server)
+        self.await_modes(all, 30)
+        self._reconfigure(server, joining=server.member())
+
+    def _reconfigure(self, server, joining=None, leaving=None):
+        deadline = time.monotonic() + 90
+        with self.client(server, auth_data=[("digest", _SUPER)]) as client:
+            while True:
+                try:
+                    client.reconfig_async(joining, leaving, None, -1).get(timeout=30)
+                    return
+                except (KazooException, KazooTimeoutError):
+                    # The reply may be lost with the leader that the change removes. Twice is as good as once.
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.5)
+
     def restart_one_by_one(self, **settings):
         """Applies settings of Server.configure(). Returns False if the servers do not recover."""
         for server in self.servers:
@@ -203,11 +299,11 @@ class Ensemble:
         return True
 
     @contextlib.contextmanager
-    def client(self, without=None):
+    def client(self, without=None, **options):
         """A client of another program, of all servers or of all but one."""
         hosts = ",".join(f"{address}:{port}" for address, port in
                          (server.address for server in self.servers if server is not without))
-        client = KazooClient(hosts=hosts, timeout=10)
+        client = KazooClient(hosts=hosts, timeout=10, **options)
         client.start(timeout=30)
         try:
             yield client
@@ -224,7 +320,7 @@ class Ensemble:
     def set_all_clocks_right(self):
         """Returns False if transactions are stamped with a wrong time afterwards."""
         for server in self.servers:
-            server.set_clock(0)
+            server.clock.set(0)
         return self.days_ahead() == 0
 
     def reservations(self, locks, older_than):
@@ -266,8 +362,18 @@ class Ensemble:
     def followers(self):
         return [server for server in self.servers if server.mode() == "follower"]
 
-    def make_whole(self, patience=180.0):
+    def make_whole(self):
         """Starts and resumes servers until all serve. Returns False if they do not in time."""
+        if self._start_all(60.0):
+            return True
+        # A server of ZooKeeper 3.8.0 whose thread has died, after a change of leaders or on a full disk,
+        # stays but serves nobody.
+        for server in self.servers:
+            if not server.gives_sessions():
+                self.end(server)
+        return self._start_all(120.0)
+
+    def _start_all(self, patience):
         deadline = time.monotonic() + patience
         down = [server for server in self.servers if server.pid is None]
         damaged = [server for server in down if server.damage()]
@@ -278,7 +384,7 @@ class Ensemble:
         if damaged and len(damaged) < len(self.servers) / 2:
             self.await_modes(_has_quorum, patience)
         for server in damaged:
-            self._repair(server)
+            self.repair(server)
             self.start(server)
         if not self.await_modes(lambda modes: all(modes) and "leader" in modes, patience):
             return False
@@ -287,7 +393,7 @@ class Ensemble:
                 return False
         return True
 
-    def _repair(self, server):
+    def repair(self, server):
         """A follower of ZooKeeper 3.8.0 that loses its leader and joins again can write transactions to
         its log twice, out of order, or not at all (ZOOKEEPER-4712). With that log it would start with
         other data than the others. `server`: it has been ended."""
@@ -317,7 +423,7 @@ class Ensemble:
             # Writes something while the other is away, and brings it back when the leader is
             # killed.
             self.end(other)
-            self._repair(other)
+            self.repair(other)
             seen, deadline = wanted.zxid(), time.monotonic() + 5
             while wanted.zxid() <= seen + 2 and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -326,6 +432,6 @@ class Ensemble:
             self.start(other)
         self.await_modes(lambda modes: "leader" in modes, 30)
         won = wanted.mode() == "leader"
-        self._repair(leader)
+        self.repair(leader)
         self.start(leader)
         return won

@@ -40,7 +40,8 @@ def _shift(days):
 class Faults:
     """Makes one fault at a time. `crowd` provides the victims."""
 
-    def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None):
+    def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None,
+                 releases=None):
         self._numbers = random.Random(f"{seed} faults")
         self._crowd = crowd
         self._ensemble = ensemble
@@ -48,6 +49,7 @@ class Faults:
         self._tick = tick
         self._namespaces = namespaces
         self._cgroups = cgroups  # None: commands have no cgroups
+        self._releases = releases  # of the servers: class paths
         self._lasting = 0
         self._clocks_were_wrong = False
         self._deck = []
@@ -64,8 +66,12 @@ class Faults:
 
     def all_names(self):
         names = [name[len("_do_"):] for name in dir(self) if name.startswith("_do_")]
-        return [name for name in names if (self._namespaces or "one_way" not in name)
-                and (self._cgroups is not None or "contained" not in name)]
+        has_disks = self._ensemble is None or self._ensemble.servers[0].disk is not None
+        return [name for name in names
+                if (self._namespaces or "one_way" not in name and "member" not in name)
+                and (self._cgroups is not None or "contained" not in name)
+                and (has_disks or "disk" not in name)
+                and (self._releases is not None or name != "another_release")]
 
     def make(self, name):
         """Makes a fault and repairs it. Returns False if the servers do not recover."""
@@ -724,7 +730,7 @@ class Faults:
 
     # --- servers ---------------------------------------------------------------------------------
 
-    def _strike_server(self, name, choose, strike, seconds, harmless):
+    def _strike_server(self, name, choose, strike, seconds, harmless, mend=lambda server: None):
         """Picks a server by `choose`, applies `strike`, and restores it after `seconds`."""
         server = choose()
         victim = self._victim(seconds + 5, lambda one: self._server_of(one) in (server, None))
@@ -735,6 +741,7 @@ class Faults:
                          servers=True) as made:
             strike(server)
             time.sleep(seconds)
+            mend(server)
             self._ensemble.make_whole()
         self._allow_to_end(made.victims)
 
@@ -755,6 +762,57 @@ class Faults:
     def _do_stop_leader(self):
         self._strike_server("leader stopped", self._ensemble.leader, self._ensemble.pause,
                             self._numbers.uniform(3, 6), False)
+
+    def _do_remove_member_follower(self):
+        self._strike_server("follower removed from the ensemble, and added", self._random_follower,
+                            self._ensemble.remove_member, 3, True, self._ensemble.add_member)
+
+    def _do_remove_member_leader(self):
+        self._strike_server("leader removed from the ensemble, and added", self._ensemble.leader,
+                            self._ensemble.remove_member, 3, False, self._ensemble.add_member)
+
+    def _do_slow_disk_of_follower(self):
+        self._strike_server("follower's disk stalls for 0.9 s of each second", self._random_follower,
+                            lambda server: server.disk.stall(6), 0, True)
+
+    def _do_slow_disk_of_leader(self):
+        self._strike_server("leader's disk stalls for 0.9 s of each second", self._ensemble.leader,
+                            lambda server: server.disk.stall(6), 0, False)
+
+    def _do_full_disk_of_follower(self):
+        self._strike_server("follower's disk full", self._random_follower, self._fill_disk, 3, True,
+                            self._make_room)
+
+    def _do_full_disk_of_leader(self):
+        self._strike_server("leader's disk full", self._ensemble.leader, self._fill_disk, 3, False,
+                            self._make_room)
+
+    def _fill_disk(self, server):
+        server.disk.fill()
+        self._ensemble.use_up_disk(server)
+
+    def _make_room(self, server):
+        """As an operator does: a server that could not write has to be started again."""
+        server.disk.empty()
+        self._ensemble.end(server)
+
+    def _do_damaged_log(self):
+        self._strike_server("follower killed, the end of its log damaged", self._random_follower,
+                            self._damage_log, 1, True)
+
+    def _damage_log(self, server):
+        self._ensemble.end(server)
+        self._ensemble.repair(server)
+        how = server.damage_log(self._numbers)
+        self._ensemble.start(server)
+        self._wait(server.mode, 15)
+        refused = not server.mode()
+        print(f"           the end of its log {how}: it {'refuses to start' if refused else 'starts'}",
+              flush=True)
+        if refused:
+            # As its operator does, once the others have a quorum.
+            self._ensemble.end(server)
+            server.put_data_away()
 
     def _do_elect(self):
         wanted = self._random_follower()
@@ -867,6 +925,17 @@ class Faults:
             time.sleep(1)
         self._end_lasting(*lasting)
 
+    def _do_another_release(self):
+        lasting = [self._start_lasting(), self._start_lasting()]
+        server = self._numbers.choice(self._ensemble.servers)
+        server.jars = next(one for one in self._releases if one != server.jars)
+        with self._fault("server restarted with another release, T = 30 s", lasting, harmless=True,
+                         servers=True):
+            self._ensemble.end(server, signal.SIGTERM)
+            self._ensemble.make_whole()
+            time.sleep(1)
+        self._end_lasting(*lasting)
+
     def _do_another_max_session_timeout(self):
         self._change_settings("maxSessionTimeout", 12, max_session_timeout=12_000)
 
@@ -876,7 +945,18 @@ class Faults:
         self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
                               max_session_timeout=None)
 
-    # --- servers' clocks -------------------------------------------------------------------------
+    # --- clocks -------------------------------------------------------------------------
+
+    def _do_clock_of_host(self):
+        # What zklock measures and compares is not the time of day.
+        host = self._numbers.choice(self._crowd.hosts)
+        for days in self._numbers.sample([1, -1], 2):
+            with self._fault(f"host's clock set {_shift(days)}", self._all_running(host, seconds=8),
+                             harmless=True) as made:
+                self._crowd.clocks[host].set(days)
+                time.sleep(3)
+            self._allow_to_end(made.victims)
+        self._crowd.clocks[host].set(0)
 
     def _do_clock_of_follower(self):
         # Nothing depends on it: the leader stamps all transactions.
@@ -941,7 +1021,7 @@ class Faults:
 
     def _set_clock(self, server, days):
         self._clocks_were_wrong = True
-        server.set_clock(days)
+        server.clock.set(days)
         if server.mode() == "leader" and self._ensemble.days_ahead() != days:
             self.broken.append(checker.Violation(
                 "fault", f"the clock of {server.name} was not set {_shift(days)}", histories.now()))

@@ -17,6 +17,25 @@ _SLOT = struct.Struct("=4q")
 DAY = 86_400
 
 
+class Clock:
+    """A time of day of its own, for programs that run with variables(). `path`: of the file that
+    skewed_clock.c reads it from."""
+
+    def __init__(self, path):
+        self._path = os.path.abspath(path)
+        with open(path, "wb") as file:
+            file.truncate(8)
+
+    def variables(self, library):
+        """`library`: the path of skewed_clock.c, compiled."""
+        return {"LD_PRELOAD": library, "SKEW_FILE": self._path}
+
+    def set(self, days):
+        """Sets it so many days ahead of the true time."""
+        with open(self._path, "r+b", buffering=0) as file:
+            file.write(struct.pack("=q", days * DAY))
+
+
 def days_ahead(seconds):
     """By how many days a clock is ahead that shows so many seconds more than the true time."""
     return round(seconds / DAY)
@@ -176,6 +195,13 @@ def damage(zxids, snapshot):
 
 def read_log(data):
     """The entries of one log file, as (zxid, bytes of the transaction)."""
+    for begin, end in log_entries(data):
+        payload = data[begin + 12:end - 1]
+        yield _HEADER.unpack_from(payload)[2], payload
+
+
+def log_entries(data):
+    """Where they begin and end, with their length, checksum and end mark."""
     if data[:4] != b"ZKLG":
         return
     at = 16
@@ -186,7 +212,7 @@ def read_log(data):
         # writing.
         if length <= 0 or len(payload) < length or zlib.adler32(payload) != checksum:
             return
-        yield _HEADER.unpack_from(payload)[2], payload
+        yield at, at + 12 + length + 1
         at += 12 + length + 1
 
 

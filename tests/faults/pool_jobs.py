@@ -23,8 +23,7 @@ import checker
 import histories
 import report
 import torture
-from crowd import Crowd, Plan, Reaper
-from ensemble import Ensemble
+from crowd import Plan
 
 _HOSTS = [f"h{number}" for number in range(1, 6)]
 _LOCKS = [f"/torture/pool-{number}" for number in range(1, 5)]
@@ -75,37 +74,25 @@ def main():
     parser = argparse.ArgumentParser(prog="pool_jobs.py")
     parser.add_argument("build", nargs="?", default="build/release", type=os.path.abspath)
     parser.add_argument("--kill", choices=["running", "waiting"])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.set_defaults(network=None, tls=False)
-    arguments = parser.parse_args()
-    network = torture.enter(arguments)
-    torture.stop_on_signals()
+    arguments = torture.parse_run_of_its_own(parser, _TICK)
     directory = tempfile.mkdtemp(prefix="zklock-pool-")
-    make = torture.make_namespaces if network == "namespaces" else torture.make_proxies
-    links, servers, addresses = make(directory, _TICK, [], _HOSTS)
-    reaper = Reaper()
-    ensemble = Ensemble(servers, links, reaper, f"{arguments.build}/libtest_clock.so")
-    crowd = Crowd(zklock=f"{arguments.build}/zklock", recorder=f"{arguments.build}/torture_recorder",
-                  hosts=_HOSTS, addresses=addresses, links=links, reaper=reaper,
-                  directory=directory, seed=arguments.seed, locks=_LOCKS, reserved_locks=None,
-                  history_lock=None, permit_lock=None, pool_locks=_LOCKS, timeouts=[_TIMEOUT],
-                  slots_per_host=0)
+    site = torture.Site(arguments, arguments.network, directory, _HOSTS, locks=_LOCKS,
+                        timeouts=[_TIMEOUT], slots_per_host=0)
+    crowd = site.crowd
     try:
-        reaper.start()
-        if not ensemble.make_whole():
+        site.reaper.start()
+        if not site.ensemble.make_whole():
             sys.exit("pool_jobs.py: the servers did not start")
         _run_jobs(crowd, random.Random(arguments.seed),
                   [arguments.kill] if arguments.kill else ["running", "waiting"])
         time.sleep(_TIMEOUT + 2)  # the session of a killed zklock may last so long
         crowd.read_records_again()
-        for server in servers:
-            ensemble.end(server, signal.SIGTERM)
-        history = histories.ServerHistory.read([server.logs() for server in servers], "/torture/")
+        for server in site.ensemble.servers:
+            site.ensemble.end(server, signal.SIGTERM)
+        history = histories.ServerHistory.read([server.logs() for server in site.ensemble.servers],
+                                               "/torture/")
     finally:
-        crowd.kill_all()
-        for server in servers:
-            ensemble.end(server)
-        reaper.stop()
+        site.end()
         shutil.rmtree(directory, ignore_errors=True)
     violations = _report(crowd.runs(), history)
     for violation in violations:

@@ -22,7 +22,7 @@ import histories
 import report
 from cgroups import Cgroups
 from crowd import Crowd, Reaper
-from ensemble import Ensemble, Server
+from ensemble import RECONFIGURABLE, Ensemble, Server, class_path, member_line
 from faults import Faults
 from network import Links
 
@@ -49,6 +49,8 @@ def parse_arguments():
     parser.add_argument("--tick", type=int, default=500, help="the servers' tick, milliseconds")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
                         help="another line for the servers' configuration")
+    parser.add_argument("--other-release", metavar="ROOT",
+                        help="a root with another ZooKeeper, which server 2 has at first")
     parser.add_argument("--tls", action="store_true",
                         help="all contenders use TLS; only with namespaces")
     parser.add_argument("--network", choices=["namespaces", "proxies"], default=None)
@@ -61,6 +63,19 @@ def parse_arguments():
     parser.add_argument("--recorder")
     parser.add_argument("--clock", type=os.path.abspath)
     return parser.parse_args()
+
+
+def parse_run_of_its_own(parser, tick):
+    """Adds what Site needs to the arguments of a program that has BUILD, and enters its namespaces."""
+    parser.add_argument("--seed", type=int, default=1)
+    parser.set_defaults(network=None, tls=False, settings=[], tick=tick)
+    arguments = parser.parse_args()
+    arguments.network = enter(arguments)
+    stop_on_signals()
+    arguments.zklock = f"{arguments.build}/zklock"
+    arguments.recorder = f"{arguments.build}/torture_recorder"
+    arguments.clock = f"{arguments.build}/libtest_clock.so"
+    return arguments
 
 
 def can_have_namespaces():
@@ -105,9 +120,10 @@ def make_namespaces(directory, tick, settings, hosts):
     nodes = ["director=10.77.0.100", *(f"{name}={ip}" for name, ip in address.items()),
              *(f"{host}=10.77.0.{10 + index}" for index, host in enumerate(hosts))]
     links = Links(["namespaces", *nodes])
-    quorum = [f"server.{number}={address[f's{number}']}:2888:3888" for number in (1, 2, 3)]
+    quorum = [member_line(number, address[f"s{number}"], 2888, 3888, 2181) for number in (1, 2, 3)]
     servers = [Server(number, f"{directory}/s{number}", (address[f"s{number}"], 2181), quorum,
-                      (address[f"s{number}"], 2181), tick, settings) for number in (1, 2, 3)]
+                      (address[f"s{number}"], 2181), tick, [*RECONFIGURABLE, *settings])
+               for number in (1, 2, 3)]
     addresses = {(host, server.name): server.address for host in hosts for server in servers}
     return links, servers, addresses
 
@@ -164,6 +180,33 @@ def use_tls(directory, servers, addresses):
     return {key: (host, _TLS_PORT) for key, (host, _) in addresses.items()}
 
 
+class Site:
+    """Hosts, servers, what connects them, and the contenders. `crowd`: arguments of Crowd."""
+
+    def __init__(self, arguments, network, directory, hosts, **crowd):
+        os.makedirs(f"{directory}/runs")
+        os.chmod(directory, 0o711)
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        make = make_namespaces if network == "namespaces" else make_proxies
+        self.links, servers, addresses = make(directory, arguments.tick, arguments.settings, hosts)
+        if arguments.tls:
+            addresses = use_tls(os.path.abspath(directory), servers, addresses)
+        self.reaper = Reaper()
+        self.ensemble = Ensemble(servers, self.links, self.reaper, arguments.clock)
+        self.crowd = Crowd(zklock=arguments.zklock, recorder=arguments.recorder,
+                           clock=arguments.clock, hosts=hosts, addresses=addresses, links=self.links,
+                           reaper=self.reaper, directory=f"{directory}/runs", seed=arguments.seed,
+                           **crowd)
+
+    def end(self, keep=False):
+        self.crowd.kill_all()
+        for server in self.ensemble.servers:
+            self.ensemble.end(server)
+        self.ensemble.remove_disks(keep)
+        time.sleep(0.3)
+        self.reaper.stop()
+
+
 def stop_on_signals():
     def stop(number, _):
         raise KeyboardInterrupt(f"signal {number}")
@@ -176,37 +219,38 @@ class Torture:
     def __init__(self, arguments, network, directory):
         self._arguments = arguments
         self._directory = directory
-        os.makedirs(f"{directory}/runs")
-        os.chmod(directory, 0o711)
-        self._cgroups = Cgroups(directory, arguments.recorder)
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        make = make_namespaces if network == "namespaces" else make_proxies
-        self._links, servers, addresses = make(directory, arguments.tick, arguments.settings,
-                                                _HOSTS)
-        if arguments.tls:
-            addresses = use_tls(os.path.abspath(directory), servers, addresses)
-        self._reaper = Reaper()
-        self._ensemble = Ensemble(servers, self._links, self._reaper, arguments.clock)
         tick = arguments.tick / 1000
         timeouts = [max(seconds, 2 * tick) for seconds in (4, 5, 6)]
         if tick > 1:
             timeouts = [2 * tick, 3 * tick, 10.0]
         self._longest_timeout = max(timeouts)
-        self._crowd = Crowd(
-            zklock=arguments.zklock, recorder=arguments.recorder, hosts=_HOSTS,
-            addresses=addresses, links=self._links, reaper=self._reaper,
-            directory=f"{directory}/runs", seed=arguments.seed,
+        self._site = Site(
+            arguments, network, directory, _HOSTS,
             locks=[*_LOCKS, _UNDELETABLE_LOCK], reserved_locks=_RESERVED_LOCKS,
             history_lock=_HISTORY_LOCK, permit_lock=_PERMIT_LOCK,
             pool_locks=_POOL_LOCKS, timeouts=timeouts, slots_per_host=3)
+        self._crowd, self._ensemble = self._site.crowd, self._site.ensemble
+        self._cgroups = Cgroups(directory, arguments.recorder)
+        self._namespaces = network == "namespaces"
+        releases = None
+        if arguments.other_release:
+            server = self._ensemble.servers[1]
+            releases = [server.jars, class_path(arguments.other_release)]
+            server.jars = releases[1]
         self._looks = []  # (moment, the history of runs then)
         self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
-                              links=self._links, tick=tick, namespaces=network == "namespaces",
-                              cgroups=self._cgroups if self._cgroups.root else None)
+                              links=self._site.links, tick=tick, namespaces=self._namespaces,
+                              cgroups=self._cgroups if self._cgroups.root else None,
+                              releases=releases)
 
     def run(self):
         """Returns the exit status."""
-        self._reaper.start()
+        self._site.reaper.start()
+        if self._namespaces:
+            try:
+                self._ensemble.give_disks()
+            except RuntimeError as error:
+                say(f"torture: no faults of disks: {error}")
         if not self._ensemble.make_whole():
             say("torture: the servers did not start")
             return 2
@@ -343,10 +387,7 @@ class Torture:
             if contender.is_alive():
                 contender.send("zklock", signal.SIGKILL)
                 contender.send("zklock", signal.SIGCONT)
-        for server in self._ensemble.servers:
-            self._ensemble.end(server)
-        time.sleep(0.3)
-        self._reaper.stop()
+        self._site.end(keep=self._arguments.keep is not None)
         self._cgroups.remove()
 
 
@@ -354,7 +395,7 @@ def main():
     arguments = parse_arguments()
     if arguments.list:
         faults = Faults(seed=0, crowd=None, ensemble=None, links=None, tick=1, namespaces=True,
-                        cgroups=True)
+                        cgroups=True, releases=[])
         print("\n".join(sorted(faults.all_names())))
         return 0
     network = enter(arguments)
