@@ -3,18 +3,34 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "support/temporary.h"
+
+namespace {
+std::function<void(const std::string&)> after_mkdir;
+}  // namespace
+
+/// In place of libc's: what another process may do as soon as a directory exists.
+extern "C" int mkdir(const char* path, mode_t mode) {
+  const long result = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+  if (result == 0 && after_mkdir) after_mkdir(path);
+  return static_cast<int>(result);
+}
 
 namespace zklock::process {
 namespace {
@@ -138,6 +154,22 @@ TEST_CASE("the cgroups of other runs are not opened at the start of one, orphans
   CHECK_FALSE(std::filesystem::exists(orphan));
   char event = 0;
   CHECK((read(opened.get(), &event, sizeof event) < 0 && errno == EAGAIN));
+}
+
+TEST_CASE("a new cgroup that another zklock removes as an orphan is made again") {
+  const test::TemporaryDirectory parent;
+  int made = 0;
+  after_mkdir = [&](const std::string& path) {
+    if (++made < 3) {
+      rmdir(path.c_str());
+    } else {
+      for (const char* file : {"/cgroup.kill", "/cgroup.events"}) std::ofstream(path + file) << "";
+    }
+  };
+  const auto cgroup = Cgroup::Make(parent.path());
+  after_mkdir = nullptr;
+  CHECK(std::holds_alternative<std::unique_ptr<Cgroup>>(cgroup));
+  CHECK(made == 3);
 }
 
 }  // namespace
