@@ -397,6 +397,17 @@ class Faults:
             self._await_successors([victim])
         self._allow_to_end([victim])
 
+    def _do_stop_zklock_and_guard(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("zklock and guard both stopped", [victim]):
+            victim.send("zklock", signal.SIGSTOP)
+            victim.send("guard", signal.SIGSTOP)
+            self._await_successors([victim])
+            victim.send("zklock", signal.SIGCONT)
+            self._wait(lambda: not victim.is_alive(), 5)
+
     def _do_stop_guard_and_kill_zklock(self):
         victim = self._victim()
         if victim is None:

@@ -95,8 +95,10 @@ class Guard {
   const GuardDuty& duty_;
   UniqueFd socket_;
   UniqueFd timer_;
-  UniqueFd signals_;  // CHLD, and CONT, which tells of zklock's death
-  UniqueFd link_;     // to the command, until it has been executed
+  std::optional<ContinueTimer>
+      continue_timer_;  // of this process, not of the one it is forked from
+  UniqueFd signals_;    // CHLD, and CONT, which tells of zklock's death
+  UniqueFd link_;       // to the command, until it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
 
@@ -155,6 +157,7 @@ void Guard::Begin() {
   TakeGuardName();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   timer_ = MakeTimer();
+  continue_timer_.emplace();
   tree_.Open();
   sigset_t watched;
   sigemptyset(&watched);
@@ -189,6 +192,7 @@ void Guard::Wait() {
   // Whether it is late with a report, zklock need not judge.
   const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
   SetTimer(timer_.get(), reports ? std::min(look, *report_awaited_at_) : look);
+  continue_timer_->Set(After(look, kContinueDelay));
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
   std::vector<pollfd> polled = {{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
@@ -252,6 +256,7 @@ void Guard::BeginCommand() {
   if (phase_ != Phase::kReady) return;  // the order to end it was faster
   phase_ = Phase::kRunning;
   if (BootClock::now() < duty_.page.lease.StopTime()) {
+    continue_timer_->Set(duty_.page.lease.StopTime());  // before the first Wait() for that
     LetCommandRun(link_);
     LockMemory();  // the command does not wait for it, and is a process of its own already
   } else {

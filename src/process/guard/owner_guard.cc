@@ -142,6 +142,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   TakeGuardName();
   const UniqueFd timer = MakeTimer();
+  const ContinueTimer continue_timer;
   const int owner = duty_.owner != nullptr ? duty_.owner->fd() : -1;
   KeepOnlyDescriptors({keepers_end, owner, signals.get(), timer.get()});
   Send(keepers_end, {.kind = Message::Kind::kReady});
@@ -171,7 +172,9 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
     if (holds && orphaned) SignalOwner(EndCause::kAbandoned);
     if (holds && now >= stop) SignalOwner(EndCause::kLeaseRanOut);
 
-    SetTimer(timer.get(), orphaned ? lease_end : page_->cause.Get() ? kNever : stop);
+    const TimePoint look = orphaned ? lease_end : page_->cause.Get() ? kNever : stop;
+    SetTimer(timer.get(), look);
+    continue_timer.Set(After(look, kContinueDelay));
     std::vector<pollfd> polled = {{timer.get(), POLLIN, 0},
                                   {signals.get(), POLLIN, 0},
                                   {is_closed ? -1 : keepers_end, POLLIN, 0},

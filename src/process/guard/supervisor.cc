@@ -364,6 +364,7 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
   if (!state.lease().Set(lease_end, grace)) return;
   state.shortened_at = BootClock::now();
   state.guard.Send({.kind = Message::Kind::kWake});
+  kill(state.guard.pid(), SIGCONT);  // one that is stopped would look at the old time only
 }
 
 void Supervisor::Forward(int signal_number) {

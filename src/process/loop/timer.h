@@ -11,4 +11,26 @@ namespace zklock::process {
 /// Makes the descriptor readable from `moment` on: at once if it has passed, never if it is kNever.
 void SetTimer(int timer, TimePoint moment);
 
+/// How much later than its timer a guard sets its ContinueTimer: one that is not stopped sets both
+/// again before that.
+inline constexpr Duration kContinueDelay = std::chrono::milliseconds(20);
+
+/// A timer on CLOCK_BOOTTIME that sends CONT to this process, which should have it blocked. The
+/// kernel continues a process that is stopped then (timer_create(2)). Where the system denies the
+/// timer, as beyond RLIMIT_SIGPENDING, it does nothing. Not inherited by fork().
+class ContinueTimer {
+ public:
+  /// Not armed.
+  ContinueTimer();
+  ~ContinueTimer();
+  ContinueTimer(const ContinueTimer&) = delete;
+  ContinueTimer& operator=(const ContinueTimer&) = delete;
+
+  /// Once, at `moment`: at once if it has passed, never if it is kNever.
+  void Set(TimePoint moment) const;
+
+ private:
+  int id_ = -1;  // the kernel's
+};
+
 }  // namespace zklock::process

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/hang.h"
 #include "support/temporary.h"
 #include "unit/process/supervised.h"
 
@@ -197,7 +198,7 @@ TEST_CASE(
   const TestCommand spec =
       Script(kWaitForEver, {.kill_after = seconds(10), .lease_end = lease_end});
   const auto command = Supervisor::Prepare(spec, signals);
-  kill(ParentOf(WaitForCommand(*command)), SIGSTOP);
+  const test::Hang guard(ParentOf(WaitForCommand(*command)));
   REQUIRE_FALSE(Begin(*command, spec));
   const Ended ended = WaitForEnd(*command);
   CHECK(ended.guard_failed);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "support/hang.h"
 #include "support/temporary.h"
 #include "unit/process/supervised.h"
 
@@ -287,6 +288,22 @@ TEST_CASE("a stopped zklock's command ends before the lease does") {
   CHECK(zklock.Wait() == Exited(0));
 }
 
+TEST_CASE("the command of a zklock that is stopped with its guard ends before the lease does") {
+  Child zklock = Child::Start(
+      ZklockWithLease(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), seconds(10)));
+  const Pids pids = WaitForZklock(zklock, 1);
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  SetLease(zklock, lease_end);
+  zklock.Signal(SIGSTOP);
+  zklock.WaitUntilStopped();
+  kill(pids.guard, SIGSTOP);
+  WaitForState(pids.guard, 'T');
+  test::WaitUntilGone(pids.command);
+  CHECK(BootClock::now() < lease_end);
+  zklock.Signal(SIGCONT);
+  CHECK(zklock.Wait() == Exited(0));
+}
+
 TEST_CASE("a zklock that is stopped just after its lease moved back ends its command in time") {
   const TimePoint lease_end = BootClock::now() + seconds(12);
   Child zklock = Child::Start({.body = [lease_end] {
@@ -362,11 +379,11 @@ TEST_CASE("children that zklock had before the guard are outsiders, and spared")
   CHECK(ChildrenOf(incompatible.pid()).size() == 1);
 }
 
-TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the tree in time") {
+TEST_CASE("when the guard hangs past the lease's stop time zklock ends the tree in time") {
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + seconds(10);
   command.ShortenLease(lease_end, seconds(8));
-  kill(command.guard(), SIGSTOP);
+  const test::Hang guard(command.guard());
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
   CHECK(ended.guard_failed);
@@ -375,11 +392,11 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("without a grace a stopped guard is still detected") {
+TEST_CASE("without a grace a guard that hangs is still detected") {
   // guard_watch_test.cc checks that this is in time: only 150 ms are left then.
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   command.ShortenLease(BootClock::now() + milliseconds(2500), {});
-  kill(command.guard(), SIGSTOP);
+  const test::Hang guard(command.guard());
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
   CHECK(command->cause() == EndCause::kLeaseRanOut);
@@ -389,7 +406,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + milliseconds(2500);
   command.ShortenLease(first, milliseconds(600));
-  kill(command.guard(), SIGSTOP);
+  const test::Hang guard(command.guard());
   command->SetLease(first + hours(1), milliseconds(600));
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
@@ -401,7 +418,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up befor
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + seconds(10);
   command.ShortenLease(first, seconds(8));
-  kill(command.guard(), SIGSTOP);
+  const test::Hang guard(command.guard());
   command->SetLease(first + milliseconds(1200), seconds(8));
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < first + milliseconds(1200));
@@ -409,9 +426,9 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up befor
   CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
-TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken over in time") {
+TEST_CASE("a guard that hangs, and does not acknowledge a shortened lease, is taken over in time") {
   StubbornTree command({.kill_after = seconds(1), .lease_end = BootClock::now() + hours(1)});
-  kill(command.guard(), SIGSTOP);
+  const test::Hang guard(command.guard());
   const TimePoint lease_end = BootClock::now() + seconds(10);
   command->SetLease(lease_end, seconds(9));
   const Ended ended = command.WaitForEnd();
@@ -423,14 +440,13 @@ TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken 
 TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
   Supervised command(kSleeper + kWaitForEver,
                      {.tree = 1, .lease_end = BootClock::now() + hours(2)});
-  const pid_t guard = command.guard();
   const TimePoint first = BootClock::now() + milliseconds(2500);
   command.ShortenLease(first, milliseconds(500));
-  kill(guard, SIGSTOP);
+  test::Hang guard(command.guard());
   command->SetLease(first + hours(1), milliseconds(500));
   // From its stop time, a grace before `first`, it is late. It would be given up after 3 s.
   ServeUntil(*command, first);
-  kill(guard, SIGCONT);
+  guard.End();
   ServeUntil(*command, first + milliseconds(3500));
   CHECK_FALSE(command->ended());
   CHECK_FALSE(command.EndByOrder().guard_failed);
@@ -445,10 +461,10 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a stopped guard does not keep a run that lasts too long from ending") {
+TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending") {
   // The limit counts from the execution: the tree is up long before.
   StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(4000)});
-  kill(command.guard(), SIGSTOP);
+  const test::Hang guard(command.guard());
   CHECK(command.WaitForEnd().guard_failed);
   CHECK(command->cause() == EndCause::kRunTooLong);
   CHECK(command.report.HasEnded());
@@ -474,17 +490,16 @@ TEST_CASE("an order reaches a guard whose socket is full") {
 }
 
 TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
-  // Both are stopped past the stop time of the lease that the guard knows; zklock had extended it.
+  // Both hang past the stop time of the lease that the guard knows; zklock had extended it.
   Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   REQUIRE(command.report.ReadLine() == "up");
   const TimePoint first = BootClock::now() + milliseconds(2500);
   command.ShortenLease(first, milliseconds(500));
   command->SetLease(first + hours(1), milliseconds(500));
-  const pid_t guard = command.guard();
-  kill(guard, SIGSTOP);
+  test::Hang guard(command.guard());
   HangUntil(first);
   command->OnReady(0);  // zklock is the first to wake up
-  kill(guard, SIGCONT);
+  guard.End();
   ServeUntil(*command, BootClock::now() + milliseconds(500));
   CHECK_FALSE(command->ended());
   CHECK_FALSE(command.EndByOrder().guard_failed);

@@ -59,6 +59,14 @@ TEST_CASE("the owner is signalled a grace before the lease's end") {
   CHECK(guarded.guard.cause() == EndCause::kLeaseRanOut);
 }
 
+TEST_CASE("the owner is signalled before the lease's end although the guard was stopped") {
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  Guarded guarded(lease_end, seconds(10));
+  kill(guarded.guard_pid, SIGSTOP);
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+  CHECK(BootClock::now() < lease_end);
+}
+
 TEST_CASE("the owner is signalled earlier if the lease's end has moved back") {
   Guarded guarded(BootClock::now() + hours(1), seconds(5));
   const TimePoint lease_end = BootClock::now() + seconds(11);

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+
+namespace zklock::test {
+
+/// Keeps a process from running, and from being continued by CONT: the guard's timer sends it that.
+/// As long as this object lives. The process must be a descendant.
+class Hang {
+ public:
+  explicit Hang(pid_t pid) : pid_(pid) {
+    REQUIRE(ptrace(PTRACE_SEIZE, pid_, nullptr, nullptr) == 0);
+    REQUIRE(ptrace(PTRACE_INTERRUPT, pid_, nullptr, nullptr) == 0);
+    REQUIRE(waitpid(pid_, nullptr, __WALL) == pid_);
+  }
+  ~Hang() { End(); }
+  Hang(const Hang&) = delete;
+  Hang& operator=(const Hang&) = delete;
+  void End() {
+    if (pid_ != 0) ptrace(PTRACE_DETACH, pid_, nullptr, nullptr);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace zklock::test
