@@ -14,7 +14,7 @@ static_assert(kSecret == kServer + 1);
 /// The secret is in the pipe before zklock-transport runs, and any pipe has room for this much.
 inline constexpr std::size_t kLongestSecret = PIPE_BUF;
 
-// In what it writes to standard error, of which zklock reports the end.
+// Marks in what it writes to standard error, whose tail zklock reports.
 inline constexpr char kRefusalMark = '!';     ///< precedes a refusal of the credentials
 inline constexpr char kDiscardLine[] = "\f";  ///< discards the lines that precede it
 

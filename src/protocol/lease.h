@@ -90,7 +90,7 @@ class Lease {
   std::deque<Proof> proofs_;              // still without a commit; both times ascend
 };
 
-/// The least time between KILL and the lease's end: in it the kernel ends what was killed.
+/// The least time that the kernel gets, before the lease's end, to end what was killed.
 inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 
 /// The grace between stop signal and KILL that a lease of T allows: min(kill_after, T/6).

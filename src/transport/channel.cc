@@ -127,7 +127,7 @@ class RelayLoop {
   }
 
   void Wait() const {
-    // A hangup is reported even to those who wait for nothing.
+    // poll() reports a hangup even with no events requested.
     std::array<pollfd, 2> polled = {
         {{zklock_events_ != 0 ? kZklock : -1, zklock_events_, 0},
          {server_events_ != 0 ? channel_.fd() : -1, server_events_, 0}}};

@@ -2,9 +2,7 @@
 
 namespace zklock::zookeeper {
 
-bool IsLost(Error error) {
-  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
-}
+bool IsLost(Error error) { return error == Error::kConnectionLoss; }
 
 bool IsRefusal(Error error) {
   switch (error) {
@@ -24,7 +22,6 @@ bool IsRefusal(Error error) {
     case Error::kQuotaExceeded:
     case Error::kThrottled:
     case Error::kConnectionLoss:
-    case Error::kSessionExpired:
     case Error::kOther:
       break;
   }

@@ -29,11 +29,10 @@ enum class Error {
   kQuotaExceeded,
   kThrottled,       ///< not done; Session sends the request again, and never passes this on
   kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
-  kSessionExpired,
-  kOther,  ///< not to be expected from a correct server for a correct request
+  kOther,           ///< not to be expected from a correct server for a correct request
 };
 
-/// The reply was lost with the connection or the session. The store's next event says with which.
+/// The reply was lost. The store's next event says whether the session is, too.
 [[nodiscard]] bool IsLost(Error error);
 
 /// The servers refused the request because of the credentials or an ACL.
@@ -177,7 +176,7 @@ class Store {
   virtual void SetListener(StoreListener* listener) = 0;
 
   [[nodiscard]] virtual bool IsConnected() const = 0;
-  /// 0 before the first session.
+  /// 0 without a session: before the first, and after one has expired.
   [[nodiscard]] virtual std::int64_t session_id() const = 0;
   /// How long the session is proven to live. Its timeout() is T, the shortest timeout that was
   /// granted to this session. Up to date before the listener's OnConnected().

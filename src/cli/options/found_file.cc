@@ -118,7 +118,7 @@ class Way {
     at_ = before;
     return text.starts_with('/') ? Restart() : 0;
   }
-  /// What was the end is a directory on the way.
+  /// The directory that was the end of the path becomes a step on it.
   void Enter() {
     if (last_.empty()) return;
     directory_ = std::move(at_end_);

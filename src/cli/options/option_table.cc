@@ -240,7 +240,7 @@ std::string AclOfZnodes(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// Every way to ask for TLS or SASL comes here: a user who does must not be served without it.
+/// Every option that asks for TLS or SASL calls this: its user must never be connected without.
 void RequireTransport(const OptionValue& value) {
   if (process::FindTransportProgram()) return;
   throw ConfigError((value.place.empty() ? "" : value.place + ": ") +

@@ -41,7 +41,7 @@ struct ServerOptions {
 /// How much is reported on standard error.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
-/// Whom a run asks to leave that is before it in the queue.
+/// Which contenders ahead of it a run asks to leave.
 enum class Preempt { kNobody, kWaiters, kAll };
 
 /// What happens to the command when the lock is lost.

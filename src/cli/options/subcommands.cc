@@ -89,7 +89,7 @@ std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcom
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
-      // Nobody sees the blank, but with it the name is that of another lock.
+      // The blank is invisible, but makes it the name of another lock.
       if (word.starts_with(' ') || word.ends_with(' ')) {
         throw reader.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
       }

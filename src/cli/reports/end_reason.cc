@@ -53,7 +53,7 @@ constexpr char kUnanswered[] = "no server answered for {}: {}";
 constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
 constexpr char kNotInTime[] = "it could not be confirmed in time";
 
-// What became of the command, which the next six begin with.
+// What became of the command. The first two are parts of the others.
 constexpr char kWithLabel[] = "{} ('{}')";
 constexpr char kLeftBy[] = "what {} left behind";
 constexpr char kNotBegun[] = "{} was not run";

@@ -25,7 +25,7 @@ namespace zklock::cli {
 //
 //   kName     the event's name in --events; without it the event is not written there
 //   Lock()    the one LOCK that it is about, if there is one
-//   Fields()  what its JSON object has beyond what all have
+//   Fields()  its own JSON members, besides those of every event
 //   kLevel    when its message is shown
 //   Text()    the message, without "zklock: "
 //

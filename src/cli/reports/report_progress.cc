@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kLeastLock = 16;
 // Where a holder would get fewer, it matters more than the place in the queue.
 constexpr std::size_t kLeastHolder = 24;
-// Of a LOCK in such a short line.
+// The width of LOCK in a line that short.
 constexpr std::size_t kShortLock = 12;
 
 std::string WholeSeconds(Duration span) {

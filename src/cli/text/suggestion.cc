@@ -89,7 +89,7 @@ std::optional<std::string> Nearest(std::string_view word,
   std::optional<std::string> nearest;
   for (const std::string& candidate : candidates) {
     const std::string_view other = WithoutDashes(candidate);
-    // A letter is no candidate: it is one change away from too much.
+    // A single letter is no candidate: it is one edit away from too many words.
     if (other.size() < kFewestLetters) continue;
     const std::size_t distance =
         other.starts_with(letters) ? std::size_t{1} : Distance(letters, other);

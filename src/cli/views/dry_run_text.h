@@ -34,7 +34,7 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow ServersRow(const ServerOptions& options);
 /// The chroot of --servers does not exist.
 [[nodiscard]] DryRunRow MissingChrootRow(const RunOptions& options);
-/// As whom the servers know the caller.
+/// The identity by which the servers know the caller.
 [[nodiscard]] DryRunRow IdentityRow(const ServerOptions& options);
 /// The command's absolute path.
 [[nodiscard]] DryRunRow CommandRow(const std::string& executable);

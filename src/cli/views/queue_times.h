@@ -23,8 +23,8 @@ struct KnownSuccess {
 
 /// The runs under a LOCK that are over, by its history and its release record.
 struct KnownRuns {
-  /// The newest of those that have a status or were lost. (A --hold and a reservation can only be
-  /// lost.)
+  /// The newest of those that have a status or were lost. (A reservation can only be lost; so
+  /// can a --hold that --max-run did not end.)
   std::optional<RunView> last;
   std::size_t lost = 0;    ///< how many of the history were lost
   bool is_certain = true;  ///< false: something was not readable, and there may be a newer one

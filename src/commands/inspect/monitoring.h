@@ -6,7 +6,7 @@
 #include "cli/reports/report.h"
 #include "process/loop/signals.h"
 
-// What inspect prints for monitoring systems. Both return the exit status.
+// What inspect prints for monitoring systems. Each function returns the exit status.
 
 namespace zklock::commands {
 
@@ -15,7 +15,7 @@ namespace zklock::commands {
 [[nodiscard]] int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
                                cli::Report& report);
 
-/// The same for an error before or during that, which was thrown.
+/// The line and the status for an exception that was thrown before or during the check.
 [[nodiscard]] int CheckFailed(std::string_view why);
 
 /// `zklock inspect --prometheus`: prints metrics, or replaces a file by them, once the survey has

@@ -40,7 +40,7 @@ class ServerVisit {
   /// Asks the next word if an answer has arrived. To be called after each round of the loop.
   void Advance();
   [[nodiscard]] bool IsOver() const;
-  /// Ends the questions, and what is not known yet stays so.
+  /// Stops asking; what is unknown remains unknown.
   void Stop();
 
   [[nodiscard]] bool has_reached() const { return measurement_.has_reached(); }

@@ -62,7 +62,7 @@ class SessionRecognition final : public zookeeper::StoreListener {
   std::optional<bool> known_;
 };
 
-/// A name that nobody else uses, for a znode below `parent` that is never seen.
+/// A unique name for a znode below `parent` that one transaction creates and deletes.
 std::string UniqueStampPath(const std::string& parent) {
   return (parent == "/" ? "" : parent) + "/zklock-clock-" + process::MakeUuid();
 }

@@ -204,7 +204,7 @@ class LockAcquisition {
   }
 
   std::optional<Duration> CloseSession() {
-    // Nobody takes signals meanwhile: the loop would find them ready again and again.
+    // Nothing reads signals in this loop: it would find them ready again and again.
     context_.loop.Remove(context_.signals);
     const auto unconfirmed = session_driver_->Close();
     context_.loop.Add(context_.signals);

@@ -211,7 +211,7 @@ class LockedRun {
   }
 
   std::optional<Duration> CloseSession(std::size_t releases = 0) {
-    context_.loop.Remove(context_.signals);  // nobody takes them any more
+    context_.loop.Remove(context_.signals);  // nothing reads signals in this loop
     return locks_.session_driver->Close(releases);
   }
 

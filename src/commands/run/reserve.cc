@@ -356,7 +356,7 @@ class Reserver {
   }
 
   std::optional<Duration> CloseSession() {
-    context_.loop.Remove(context_.signals);  // nobody takes them meanwhile
+    context_.loop.Remove(context_.signals);  // nothing reads signals in this loop
     const auto unconfirmed = session_driver_.Close();
     context_.loop.Add(context_.signals);
     return unconfirmed;

@@ -46,9 +46,8 @@ class RunningCommand {
   /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
   /// theirs or our own.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
-  /// That the command has been executed, and that the lease or --max-run is over, as soon as it is
-  /// known;
-  /// and why the command has to end, if it takes long to end.
+  /// Publishes that the command has been executed, and that the lease or --max-run is over, as soon
+  /// as that is known; and why the command has to end, if that takes long.
   void PublishProgress();
   /// The locks of our session are lost: publishes that, unless a loss has been published, and ends
   /// the command if --on-lost says so.

@@ -28,7 +28,7 @@ class SessionDriver final : public EventSource {
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
 
-  /// Every name was looked up and none exists: to wait is no use.
+  /// Every name was looked up and none exists: waiting is pointless.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
   /// The user named no server, and the default is used.
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }

@@ -117,7 +117,7 @@ class Attempt {
           std::function<std::string()> make_uuid, AcquireObserver& its_observer,
           AcquireSteps& its_next);
 
-  /// A state of `part` begins: the one before ends, and the answers that it waited for are dropped.
+  /// Begins a state of `part`: the previous one ends, and its pending answers are dropped.
   /// The server has AnswerTime() for those that are asked for now.
   void Enter(AcquirePart& part);
   /// No part is at work.

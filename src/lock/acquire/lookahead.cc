@@ -128,7 +128,7 @@ void Lookahead::OnSearchProgress() {
 // ---- reservations ----------------------------------------------------------------------------
 
 void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
-  // If that is none, the lock is taken whatever has ended.
+  // If that is no reservation, the lock stays taken whatever has ended.
   const ContenderNameView* const first = contenders.Find(blocker);
   if (first == nullptr || !first->reserves()) return;
   std::vector<ContenderNameView> reserving = ReservingBefore(nullptr, contenders);

@@ -311,7 +311,7 @@ void QueueWaitPart::OnPredecessorGone() {
 
 void QueueWaitPart::OnLockData(const GetReply& reply) {
   if (!IsWaiting() || !attempt_.contender.ticket()) return;
-  // Deleted, and our contender before it.
+  // LOCK was deleted, and our contender before it.
   if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
   if (reply.error != Error::kNone || attempt_.request.permits) return;
   if (const auto record = attempt_.TakeLockData(reply)) predecessor_.ahead.Take(*record);

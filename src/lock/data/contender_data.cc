@@ -154,7 +154,7 @@ std::string FormatContenderData(const ContenderData& data) {
   // Beside a long list of other LOCKs, texts are not cut shorter than that.
   constexpr std::size_t kLeastText = 64;
   std::size_t most_text = kMostContenderData / 2;
-  // A part of the list would look like the whole one.
+  // A truncated list would look complete.
   bool with_any = !data.any.empty() && data.any.size() <= kMostAny;
   std::string text = Format(data, most_text, with_any);
   // Escapes can make a text six times as long: cut until it fits.

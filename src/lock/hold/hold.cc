@@ -94,8 +94,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNoNode:
       return Lose(EndCause::kRemoved);
     case Error::kConnectionLoss:
-    case Error::kSessionExpired:
-      return;  // the store reports which of the two it is
+      return;  // the store's next event says whether the session is lost, too
     default:
       // A refusal or nonsense: this server proves nothing. Try another, or else the lease ends.
       answer_deadline_ = kNever;

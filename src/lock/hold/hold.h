@@ -40,7 +40,7 @@ struct FinishedRun {
   std::string cause{};
   std::string asked_by{};
   std::string asked_reason{};
-  bool has_status = true;  ///< false if the owner of --hold has ended: then there is no record
+  bool has_status = true;  ///< false with --hold, unless --max-run ended it: then no record
 };
 
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
@@ -98,7 +98,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  private:
-  /// kProven        the last heartbeat was answered. -> kAsking
+  /// kProven        the last heartbeat was answered. -> kAsking, kDisconnected
   /// kAsking        a heartbeat is pending. -> kProven, kDisconnected
   /// kDisconnected  -> kAsking
   /// kLost          final. From every other state.

@@ -88,7 +88,7 @@ class RunRecorder final : public EventSource {
   /// Once done: the servers let us write it to all LOCKs.
   [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
   /// If settled, or shared: records the end together with the release. If another holder of a
-  /// permit wrote meanwhile, again with what is then there. `hold` outlives the callbacks.
+  /// permit wrote meanwhile, retries with the new data. `hold` outlives the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
 
   /// Nothing is left to do, not even over another connection, of what was asked for last.

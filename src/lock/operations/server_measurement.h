@@ -21,7 +21,7 @@ struct MeasurementRequest {
   std::size_t connects = 20;        ///< how often to connect, the first time included
 };
 
-/// Measures one server through a store that knows no other: how long a commit takes, as a
+/// Measures one server through a store that is connected to it alone: how long a commit takes, as a
 /// heartbeat sends it, how long a connect takes, and the servers' clock. Holds nothing, and leaves
 /// nothing on the servers at any moment.
 ///

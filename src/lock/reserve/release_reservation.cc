@@ -62,7 +62,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
   bool keeps_record = true;
   std::optional<Error> unkept;  // none: the end is entered in the history
   bool is_entering = false;     // an answer about that is awaited
-  int losses = 0;               // of the connection meanwhile
+  int losses = 0;               // of the connection so far
   int conflicts = 0;
   return calls.Repeat([&]() -> ReservationRelease {
     if (std::exchange(is_entering, false) && ++losses >= kMostLosses) {

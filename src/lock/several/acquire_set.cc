@@ -95,7 +95,7 @@ void AcquireSet::Advance() {
   } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
     reserved_.push_back(*reserved);
     if (requests_[current_].is_for_turnstile()) {
-      ++next;  // the permit behind it is ours
+      ++next;  // the permit that follows is ours
     } else if (requests_[current_].permits) {
       store_.Delete(won_.back().ticket.path, zookeeper::kAnyVersion, [](const auto&) {});
       won_.pop_back();  // we leave the turnstile

@@ -32,7 +32,7 @@ class Acquisition : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] virtual std::vector<Ticket> tickets() const = 0;
   /// The LOCKs that were reserved already, in the same order.
   [[nodiscard]] virtual std::vector<ReservedLock> reserved() const = 0;
-  /// Contenders that are of no use any more, to be deleted.
+  /// Contenders that are no longer needed, to be deleted.
   [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
   /// --any --reserve: another of the LOCKs may be reserved for our ID, or be about to be: its queue
   /// has been left, or it has a reservation that does not seem to hold, or seems to have ended.

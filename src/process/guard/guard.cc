@@ -136,8 +136,8 @@ void Guard::Run() {
   duty_.spec.when_orphaned();
 }
 
-// zklock dismisses the guard, by KILL, when the session has been closed. If it ends without, the
-// session may be open.
+// zklock dismisses the guard, by KILL, when the session has been closed. If zklock ends without
+// doing so, the session may be open.
 void Guard::AwaitRelease() {
   for (;;) {
     const bool is_gone = ZklockIsGone();  // first: then every message it sent can be read

@@ -16,7 +16,8 @@ namespace zklock::process {
 
 /// The page that zklock and the guard share, for what must arrive even if the other is stopped.
 struct GuardPage {
-  /// D and the grace. Written by zklock, before kBegin. It may move back: kWake follows then.
+  /// The lease's end and the grace. Written by zklock, first before kBegin. If the end moves back,
+  /// kWake follows.
   SharedLease lease;
   /// Written by the guard once the command is executed: when the tree has to end, however long the
   /// lease lasts.
@@ -28,7 +29,7 @@ struct GuardPage {
   SharedCause cause;
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: KILL at once
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
-  std::atomic<bool> had_ended{false};  ///< written before that: only descendants were left
+  std::atomic<bool> had_ended{false};  ///< written before is_ending: only descendants were left
   /// Written by the guard: it has sent the stop signal, or KILL, to what was left of the tree.
   std::atomic<bool> sent_stop{false};
   std::atomic<bool> sent_kill{false};

@@ -26,7 +26,7 @@ namespace zklock::process {
 namespace {
 
 constexpr Duration kForkPause = std::chrono::seconds(1);
-// As long as the guard of a command may take.
+// The same limit as for a command's guard.
 constexpr Duration kForkTime = std::chrono::seconds(1);
 
 }  // namespace

@@ -98,7 +98,7 @@ class OwnerGuard final : public EventSource {
   pid_t guard_ = 0;
   std::optional<PidFd> process_;  // the guard
   UniqueFd socket_;               // to the guard
-  TimePoint next_fork_ = kNever;  // where there is no guard
+  TimePoint next_fork_ = kNever;  // when to fork a new guard, if the last attempt failed
 };
 
 }  // namespace zklock::process

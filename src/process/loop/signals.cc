@@ -40,7 +40,7 @@ bool IsHandled(int number, sighandler_t handler) {
   return !IsIn(kFaults, number) || handler == SIG_DFL;
 }
 
-// Caused by a write of this process: to a pipe without a reader, or beyond the limit of file size.
+// Caused by this process's own write: to a pipe without a reader, or beyond the limit of file size.
 bool IsForOwnWrite(const signalfd_siginfo& info) {
   return (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ) && info.ssi_code == SI_USER &&
          static_cast<pid_t>(info.ssi_pid) == getpid();

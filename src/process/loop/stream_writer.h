@@ -16,7 +16,7 @@ class StreamWriter final : public EventSource {
  public:
   enum class Writers {
     kSeveral,  ///< others may write there too: a line of up to 4 KiB is written in one piece
-    kOne,      ///< as much is written at once as fits
+    kOne,      ///< writes as much at once as fits
   };
   /// `fd` belongs to the caller, outlives this object, and keeps its mode, which is shared with
   /// others. If it is closed or not open for writing, error() is EBADF.
@@ -27,7 +27,7 @@ class StreamWriter final : public EventSource {
   bool Write(const std::string& text);
   /// As Write, with a newline added.
   bool WriteLine(const std::string& line) { return Write(line + '\n'); }
-  /// Lets `text` wait, without a limit, until OnReady().
+  /// Queues `text`, without a limit, until OnReady().
   void Append(const std::string& text);
 
   /// How many bytes wait.
