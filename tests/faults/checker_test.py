@@ -740,6 +740,17 @@ class Recorders(unittest.TestCase):
 
 
 class Reports(unittest.TestCase):
+    def test_runs_are_added_up_by_source(self):
+        def part(source, seed, violations):
+            return {"source": source, "seed": seed, "minutes": 2, "faults": {"kill": 2, "cut": seed},
+                    "contenders": 10, "commands": 5, "violations": violations}
+        lines = report.total([part("a", 1, {}), part("b", 1, {"overlap": 1}), part("a", 3, {})])
+        self.assertEqual(
+            "src a: 2 runs with seeds 1 to 3, 4 minutes, 8 faults of 2 kinds, 20 contenders, 10 commands;"
+            " violations: none\n"
+            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults of 2 kinds, 10 contenders, 5 commands;"
+            " violations: 1 overlap", lines)
+
     def test_the_next_run_is_one_that_waited_and_conflicts(self):
         victim = run(1, 10, 15, 1)
         late = run(3, 15.5, 16, 3)

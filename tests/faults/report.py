@@ -1,5 +1,6 @@
 """The table printed at the end of a run."""
 
+import collections
 import dataclasses
 import math
 import signal
@@ -90,6 +91,24 @@ class _Row:
             following = f"{statistics.median(self.next):.2f} / {max(self.next):.2f} s"
         return [str(self.made), str(self.struck), str(self.overlaps), str(self.outlived), slowest,
                 margin, needless, following]
+
+
+def total(parts):
+    """The runs of each source that --record has recorded, a line each."""
+    lines = []
+    for source in dict.fromkeys(part["source"] for part in parts):
+        own = [part for part in parts if part["source"] == source]
+        faults, found = collections.Counter(), collections.Counter()
+        for part in own:
+            faults.update(part["faults"])
+            found.update(part["violations"])
+        lines.append(f"src {source}: {len(own)} runs with seeds {min(part['seed'] for part in own)} to"
+                     f" {max(part['seed'] for part in own)}, {sum(part['minutes'] for part in own):g} minutes,"
+                     f" {faults.total()} faults of {len(faults)} kinds,"
+                     f" {sum(part['contenders'] for part in own)} contenders,"
+                     f" {sum(part['commands'] for part in own)} commands; violations: "
+                     + (", ".join(f"{count} {kind}" for kind, count in found.items()) or "none"))
+    return "\n".join(lines)
 
 
 def table(made, runs, history, violations):

@@ -2,6 +2,7 @@
 results. Called by scripts/torture."""
 
 import argparse
+import collections
 import ctypes
 import dataclasses
 import json
@@ -58,6 +59,8 @@ def parse_arguments():
     parser.add_argument("--mutation", action="store_true",
                         help="exit with 0 as soon as an overlap is found, with 1 if there is none")
     parser.add_argument("--keep", metavar="DIRECTORY", help="keep all records there")
+    parser.add_argument("--record", metavar="FILE", help="add what the run was and found to FILE")
+    parser.add_argument("--total", metavar="FILE", help="add up the runs that FILE records, by source")
     parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--zklock")
     parser.add_argument("--recorder")
@@ -205,6 +208,14 @@ class Site:
         self.ensemble.remove_disks(keep)
         time.sleep(0.3)
         self.reaper.stop()
+
+
+def source():
+    """Which source the programs were built from: git's name of src/."""
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], check=False).returncode != 0:
+        sys.exit("torture: --record: src/ has changes that are not committed")
+    return subprocess.run(["git", "rev-parse", "--short=12", "HEAD:src"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.strip()
 
 
 def stop_on_signals():
@@ -369,6 +380,13 @@ class Torture:
                     " served is no evidence against zklock")
         for violation in violations:
             say(f"VIOLATION  {violation}")
+        if self._arguments.record:
+            with open(self._arguments.record, "a") as file:
+                print(json.dumps({
+                    "source": self._arguments.source, "seed": self._arguments.seed, "minutes": self._arguments.minutes,
+                    "faults": collections.Counter(fault.name for fault in made), "contenders": len(runs),
+                    "commands": commands,
+                    "violations": collections.Counter(one.kind for one in violations)}), file=file)
         say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))
         return 1 if violations else 0
 
@@ -398,6 +416,11 @@ def main():
                         cgroups=True, releases=[])
         print("\n".join(sorted(faults.all_names())))
         return 0
+    if arguments.total:
+        with open(arguments.total) as file:
+            print(report.total([json.loads(line) for line in file]))
+        return 0
+    arguments.source = arguments.record and source()
     network = enter(arguments)
     if arguments.seed is None:
         arguments.seed = random.SystemRandom().randrange(1_000_000)
