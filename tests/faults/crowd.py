@@ -478,7 +478,7 @@ class Crowd:
 
     def reserve(self, host, lock, seconds):
         """Reserves a lock for so long, as an operator would. Returns whether that was done."""
-        return self.operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
+        return 0 == self.operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
 
     def release_reservations(self, ids):
         """Releases reservations of the LOCKs for them, as an operator would."""
@@ -486,7 +486,7 @@ class Crowd:
             self.operate(self.hosts[0], "release", "--any", "--reserve", one, *self.reserved_locks)
 
     def operate(self, host, word, *arguments):
-        """Runs a zklock as an operator would. Returns whether it succeeded."""
+        """Runs a zklock as an operator would. Returns its status, None if it has not ended in 20 s."""
         done, statuses = threading.Event(), []
 
         def over(status):
@@ -497,7 +497,7 @@ class Crowd:
                                       *arguments]),
             over, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         done.wait(20)
-        return statuses == [0]
+        return statuses[0] if statuses else None
 
     def run_history(self, host):
         """The runs that zklock shows for the LOCK of which --history is kept, the newest first, or

@@ -41,8 +41,8 @@ class Disk:
     def stall(self, seconds, share=0.9):
         """Lets no write end for `share` of each of the next seconds. Returns when that is over."""
         for _ in range(int(seconds)):
-            self._run("fsfreeze", "-f", self.path)
             try:
+                self._run("fsfreeze", "-f", self.path)
                 time.sleep(share)
             finally:
                 self._run("fsfreeze", "-u", self.path)

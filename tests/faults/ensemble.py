@@ -147,8 +147,12 @@ class Server:
     def has_diverged(self):
         """Whether it found that its data differed from the leader's when both had made the same
         changes."""
+        return self.has_logged("Digests are not matching") > 0
+
+    def has_logged(self, words):
+        """How often it has."""
         with open(f"{self.directory}/log", "rb") as file:
-            return b"Digests are not matching" in file.read()
+            return file.read().count(words.encode())
 
     def ask(self, word, patience=1.0):
         """The answer to a four-letter command; empty without one."""
@@ -244,14 +248,19 @@ class Ensemble:
     def give_disks(self):
         """Gives each server a disk for its data. As root, in a mount namespace, before the servers start.
         Raises RuntimeError where that is not possible."""
-        for server in self.servers:
-            server.disk = Disk(f"{server.directory}/data", self._reaper)
-            server.write_number()
+        try:
+            for server in self.servers:
+                server.disk = Disk(f"{server.directory}/data", self._reaper)
+                server.write_number()
+        except RuntimeError:
+            self.remove_disks()
+            raise
 
     def remove_disks(self, keep=False):
         for server in self.servers:
             if server.disk is not None:
                 server.disk.unmount(keep)
+                server.disk = None
 
     def use_up_disk(self, server):
         """Writes until the server whose disk is full stops serving, or has needed more than the space that

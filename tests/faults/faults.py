@@ -66,7 +66,7 @@ class Faults:
 
     def all_names(self):
         names = [name[len("_do_"):] for name in dir(self) if name.startswith("_do_")]
-        has_disks = self._ensemble is None or self._ensemble.servers[0].disk is not None
+        has_disks = self._ensemble is None or all(server.disk for server in self._ensemble.servers)
         return [name for name in names
                 if (self._namespaces or "one_way" not in name and "member" not in name)
                 and (self._cgroups is not None or "contained" not in name)
@@ -799,8 +799,12 @@ class Faults:
                             self._make_room)
 
     def _fill_disk(self, server):
+        words = "No space left on device"
+        before = server.has_logged(words)
         server.disk.fill()
         self._ensemble.use_up_disk(server)
+        self._expect(lambda: server.has_logged(words) > before, 5,
+                     f"{server.name} did not notice that its disk was full")
 
     def _make_room(self, server):
         """As an operator does: a server that could not write has to be started again."""
@@ -816,14 +820,12 @@ class Faults:
         self._ensemble.repair(server)
         how = server.damage_log(self._numbers)
         self._ensemble.start(server)
-        self._wait(server.mode, 15)
-        refused = not server.mode()
+        self._wait(lambda: server.pid is None or server.mode(), 60)
+        refused = server.pid is None
         print(f"           the end of its log {how}: it {'refuses to start' if refused else 'starts'}",
               flush=True)
         if refused:
-            # As its operator does, once the others have a quorum.
-            self._ensemble.end(server)
-            server.put_data_away()
+            server.put_data_away()  # as its operator does, once the others have a quorum
 
     def _do_elect(self):
         wanted = self._random_follower()

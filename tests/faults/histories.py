@@ -25,6 +25,7 @@ class Clock:
         self._path = os.path.abspath(path)
         with open(path, "wb") as file:
             file.truncate(8)
+        os.chmod(path, 0o644)  # some contenders run as another user
 
     def variables(self, library):
         """`library`: the path of skewed_clock.c, compiled."""

@@ -45,17 +45,19 @@ class _Run:
         self._expect(self._crowd.reserve(_HOSTS[0], f"/torture/{one}", 3600), f"{one}: not reserved")
 
     def _release(self, one):
-        self._expect(self._crowd.operate(_HOSTS[0], "release", "--reserve", "operator", f"/torture/{one}"),
-                     f"{one}: not released")
+        status = self._crowd.operate(_HOSTS[0], "release", "--reserve", "operator", f"/torture/{one}")
+        self._expect(status == 0, f"{one}: not released")
 
     def _is_reserved(self, one):
-        return not self._crowd.operate(_HOSTS[0], "try", f"/torture/{one}", "--", "true")
+        status = self._crowd.operate(_HOSTS[0], "try", f"/torture/{one}", "--", "true")
+        self._expect(status in (0, 75), f"{one}: try ended with {status}")
+        return status == 75
 
     def _holder(self, lock):
         """A contender whose command excludes all others, and goes on."""
-        return self._crowd.victim(self._numbers, 60.0, lambda one: (
+        return self._crowd.victim(self._numbers, 60.0, patience=60.0, is_right=lambda one: (
             one.run.lock == lock and one.run.word != "read" and "--read" not in one.plan.options
-            and not one.run.may_remain))
+            and not one.run.may_remain)) or sys.exit(f"restored_backup.py: nobody holds {lock}")
 
     def _history(self):
         return histories.ServerHistory.read(

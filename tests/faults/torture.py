@@ -188,7 +188,8 @@ class Site:
 
     def __init__(self, arguments, network, directory, hosts, **crowd):
         os.makedirs(f"{directory}/runs")
-        os.chmod(directory, 0o711)
+        for path in (directory, f"{directory}/runs"):
+            os.chmod(path, 0o711)  # some contenders run as another user
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         make = make_namespaces if network == "namespaces" else make_proxies
         self.links, servers, addresses = make(directory, arguments.tick, arguments.settings, hosts)
@@ -203,11 +204,13 @@ class Site:
 
     def end(self, keep=False):
         self.crowd.kill_all()
-        for server in self.ensemble.servers:
-            self.ensemble.end(server)
-        self.ensemble.remove_disks(keep)
-        time.sleep(0.3)
-        self.reaper.stop()
+        try:
+            for server in self.ensemble.servers:
+                self.ensemble.end(server)
+            self.ensemble.remove_disks(keep)
+        finally:
+            time.sleep(0.3)
+            self.reaper.stop()
 
 
 def source():
@@ -262,6 +265,10 @@ class Torture:
                 self._ensemble.give_disks()
             except RuntimeError as error:
                 say(f"torture: no faults of disks: {error}")
+        unknown = set(self._arguments.only or []) - set(self._faults.all_names())
+        if unknown:
+            say(f"torture: no such fault, or not here: {', '.join(sorted(unknown))}")
+            return 64
         if not self._ensemble.make_whole():
             say("torture: the servers did not start")
             return 2
@@ -285,7 +292,8 @@ class Torture:
                 continue
             say(f"{time.monotonic() - began:7.1f} s  {name.replace('_', ' ')}")
             if not self._faults.make(name):
-                say("torture: the servers did not come back")
+                self._faults.broken.append(checker.Violation("servers", "they did not come back",
+                                                             histories.now()))
                 break
             self._look_at_history()
             found = self._overlaps()
@@ -420,6 +428,9 @@ def main():
         with open(arguments.total) as file:
             print(report.total([json.loads(line) for line in file]))
         return 0
+    if arguments.record and (arguments.only or arguments.settings or arguments.tls
+                             or arguments.other_release or arguments.mutation):
+        sys.exit("torture: --record: only runs with all faults, and without other settings, add up")
     arguments.source = arguments.record and source()
     network = enter(arguments)
     if arguments.seed is None:
