@@ -95,10 +95,9 @@ class Guard {
   const GuardDuty& duty_;
   UniqueFd socket_;
   UniqueFd timer_;
-  std::optional<ContinueTimer>
-      continue_timer_;  // of this process, not of the one it is forked from
-  UniqueFd signals_;    // CHLD, and CONT, which tells of zklock's death
-  UniqueFd link_;       // to the command, until it has been executed
+  std::optional<ContinueTimer> continue_timer_;  // once the guard is a process of its own
+  UniqueFd signals_;                             // CHLD, and CONT, which tells of zklock's death
+  UniqueFd link_;                                // to the command, until it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
 

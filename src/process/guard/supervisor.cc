@@ -364,7 +364,8 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
   if (!state.lease().Set(lease_end, grace)) return;
   state.shortened_at = BootClock::now();
   state.guard.Send({.kind = Message::Kind::kWake});
-  kill(state.guard.pid(), SIGCONT);  // one that is stopped would look at the old time only
+  // One that is stopped would look at the old time only. Later the pid may be 0, our process group.
+  if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
 }
 
 void Supervisor::Forward(int signal_number) {

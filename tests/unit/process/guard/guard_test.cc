@@ -437,6 +437,19 @@ TEST_CASE("a guard that hangs, and does not acknowledge a shortened lease, is ta
   CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
+TEST_CASE("a lease that moves back once the guard is gone sends no signal to our own group") {
+  StubbornTree command({.lease_end = BootClock::now() + hours(2)});
+  kill(command.guard(), SIGKILL);
+  REQUIRE(command.WaitForEnd().guard_failed);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCONT);
+  REQUIRE(sigprocmask(SIG_BLOCK, &signals, nullptr) == 0);
+  command->SetLease(BootClock::now() + hours(1), seconds(1));
+  REQUIRE(sigpending(&signals) == 0);
+  CHECK(sigismember(&signals, SIGCONT) == 0);
+}
+
 TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
   Supervised command(kSleeper + kWaitForEver,
                      {.tree = 1, .lease_end = BootClock::now() + hours(2)});
