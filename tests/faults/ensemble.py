@@ -147,10 +147,10 @@ class Server:
     def has_diverged(self):
         """Whether it found that its data differed from the leader's when both had made the same
         changes."""
-        return self.has_logged("Digests are not matching") > 0
+        return self.times_logged("Digests are not matching") > 0
 
-    def has_logged(self, words):
-        """How often it has."""
+    def times_logged(self, words):
+        """How often they are in its log."""
         with open(f"{self.directory}/log", "rb") as file:
             return file.read().count(words.encode())
 

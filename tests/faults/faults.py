@@ -800,10 +800,10 @@ class Faults:
 
     def _fill_disk(self, server):
         words = "No space left on device"
-        before = server.has_logged(words)
+        before = server.times_logged(words)
         server.disk.fill()
         self._ensemble.use_up_disk(server)
-        self._expect(lambda: server.has_logged(words) > before, 5,
+        self._expect(lambda: server.times_logged(words) > before, 5,
                      f"{server.name} did not notice that its disk was full")
 
     def _make_room(self, server):
@@ -958,7 +958,7 @@ class Faults:
         self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
                               max_session_timeout=None)
 
-    # --- clocks -------------------------------------------------------------------------
+    # --- clocks ----------------------------------------------------------------------------------
 
     def _do_clock_of_host(self):
         # What zklock measures and compares is not the time of day.
