@@ -1,27 +1,38 @@
 /* To be preloaded. While the FIFO $ZKLOCK_TEST_FORKS exists, fork() fails and writes a byte to it.
    While the FIFO $ZKLOCK_TEST_FORKS.held exists, which has no writer, a guard blocks before it
-   forks its command. The same goes for clone3, by which a command is forked into its cgroup. */
+   forks its command. While $ZKLOCK_TEST_FORKS.stopped exists, a command is stopped from birth.
+   The same goes for clone3, by which a command is forked into its cgroup. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-static void WaitIfHeld(const char* fifo) {
+/* A guard has asked for CONT at zklock's end before it forks. */
+static int IsGuard(void) {
+  int signal_number = 0;
+  return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGCONT;
+}
+
+/* Whether this process is a guard and $ZKLOCK_TEST_FORKS.`suffix` exists, whose path this sets. */
+static int MustAct(const char* suffix, char path[4096]) {
+  const char* fifo = getenv("ZKLOCK_TEST_FORKS");
+  if (fifo == NULL || !IsGuard()) return 0;
+  snprintf(path, 4096, "%s.%s", fifo, suffix);
+  return access(path, F_OK) == 0;
+}
+
+static void WaitIfHeld(void) {
   char held[4096];
-  char name[16] = "";
-  snprintf(held, sizeof held, "%s.held", fifo);
-  prctl(PR_GET_NAME, name);
-  if (strcmp(name, "lock-guard") != 0) return;
-  const int opened = open(held, O_RDONLY | O_CLOEXEC);
+  const int opened = MustAct("held", held) ? open(held, O_RDONLY | O_CLOEXEC) : -1;
   if (opened >= 0) close(opened);
 }
 
@@ -35,19 +46,25 @@ static int IsAllowed(void) {
     errno = EAGAIN;
     return 0;
   }
-  if (fifo != NULL) WaitIfHeld(fifo);
+  WaitIfHeld();
   return 1;
 }
 
 pid_t fork(void) {
   if (!IsAllowed()) return -1;
+  char path[4096];
+  const int stops = MustAct("stopped", path);
   pid_t (*real)(void);
   *(void**)&real = dlsym(RTLD_NEXT, "fork");
-  return real();
+  const pid_t pid = real();
+  if (pid == 0 && stops) kill(getpid(), SIGSTOP);
+  return pid;
 }
 
 long syscall(long number, ...) {
   if (number == SYS_clone3 && !IsAllowed()) return -1;
+  char path[4096];
+  const int stops = number == SYS_clone3 && MustAct("stopped", path);
   long argument[6];
   va_list arguments;
   va_start(arguments, number);
@@ -55,5 +72,8 @@ long syscall(long number, ...) {
   va_end(arguments);
   long (*real)(long, ...);
   *(void**)&real = dlsym(RTLD_NEXT, "syscall");
-  return real(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+  const long result =
+      real(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+  if (result == 0 && stops) kill(getpid(), SIGSTOP);
+  return result;
 }

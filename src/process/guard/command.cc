@@ -32,7 +32,7 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
 [[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, pid_t parent,
                                 int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  DropGuardName();
+  TakeCommandName();
   // If the parent ended before the prctl, nobody guards this command.
   if (getppid() != parent) _exit(kExitInternal);
   signals.RestoreDispositions();

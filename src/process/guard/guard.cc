@@ -153,7 +153,6 @@ bool Guard::MayCloseSession() const {
 }
 
 void Guard::Begin() {
-  TakeGuardName();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   timer_ = MakeTimer();
   continue_timer_.emplace();
@@ -172,6 +171,9 @@ void Guard::Begin() {
   link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command, duty_.cgroup,
                       duty_.page.cgroup_error);
   command_ = duty_.page.command;
+  // Not before the fork: a command that is stopped at once, and still has the name, would get no
+  // stop signal at the lease's end.
+  TakeGuardName();
   if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
   // Not before the fork: the command stays in zklock's session and process group. Outside of them
   // the guard is spared a KILL or STOP of the group. It takes a session of its own, not just a

@@ -26,7 +26,7 @@ void TakeGuardName() {
   std::strncpy(word, "guard", std::strlen(word));
 }
 
-void DropGuardName() { prctl(PR_SET_NAME, "lock-command"); }
+void TakeCommandName() { prctl(PR_SET_NAME, "lock-command"); }
 
 bool HasGuardName(pid_t pid) {
   const UniqueFd file(

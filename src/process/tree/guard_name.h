@@ -8,8 +8,8 @@ namespace zklock::process {
 /// former matches the process's name, the latter the first word of its command line.
 void TakeGuardName();
 
-/// Renames a process that a guard has forked. Async-signal-safe.
-void DropGuardName();
+/// Renames the process that will execute the command. Async-signal-safe.
+void TakeCommandName();
 
 /// Whether a process has a guard's name: a quick check before IsGuard().
 [[nodiscard]] bool HasGuardName(pid_t pid);

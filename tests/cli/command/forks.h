@@ -33,6 +33,8 @@ class Forks {
       throw std::runtime_error("mkfifo");
     }
   }
+  /// From now on every command is stopped before it does anything.
+  void StopCommands() const { (void)directory_.Write("refused.stopped", ""); }
   void Allow() { unlink(directory_.Path("refused").c_str()); }
   /// Waits until a fork was attempted and refused. Each refusal is reported once.
   void WaitForRefusal() {

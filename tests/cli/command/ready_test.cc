@@ -59,10 +59,11 @@ std::string NewPersistentLock(const std::string& name) {
 
 /// A zklock whose create was committed but not yet answered, with guard and command forked.
 struct Joining {
-  explicit Joining(const std::string& name, const Words& words = {"exclusive"})
+  explicit Joining(const std::string& name, const Words& words = {"exclusive"},
+                   const Forks& forks = {})
       : lock(NewPersistentLock(name)),
         gate("create " + lock),
-        zklock(Child::Start(gate.Before(HolderOptions(words, lock)))) {
+        zklock(Child::Start(forks.Use(gate.Before(HolderOptions(words, lock))))) {
     gate.WaitUntilReached();
     ready = WaitForReady(zklock);
   }
@@ -290,15 +291,22 @@ TEST_CASE("a signal while zklock records a run interrupts the recording") {
   CHECK_THAT(zklock.err(), Catch::Contains("--min-interval"));
 }
 
-TEST_CASE("with --on-lost warn the command does not start if the lock is already lost") {
-  Joining joining("late", {"exclusive", "-v", "--on-lost", "warn", "--session-timeout", "4s"});
-  REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
+TEST_CASE("a command that is stopped until the lock is lost does not start") {
+  const std::string on_lost = GENERATE(values<std::string>({"stop", "warn"}));
+  const bool from_birth = GENERATE(false, true);
+  CAPTURE(on_lost, from_birth);
+  const Forks forks;
+  if (from_birth) forks.StopCommands();
+  Joining joining("late", {"exclusive", "-v", "--on-lost", on_lost, "--session-timeout", "4s"},
+                  forks);
+  if (!from_birth) REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
   joining.gate.Open();
   joining.zklock.ReadErrUntil("acquired " + joining.lock);
   joining.gate.Freeze();
   CHECK(joining.zklock.Wait() == Exited(76));
   CHECK(joining.zklock.out().empty());
-  CHECK(joining.zklock.err().find("running") == std::string::npos);
+  CHECK_THAT(joining.zklock.err(), !Catch::Contains("running"));
+  CHECK_THAT(joining.zklock.err(), Catch::Contains("ended with status 143"));
 }
 
 TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {
