@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/wait.h"
+
 namespace zklock::test {
 
 /// Keeps a process from running, and from being continued by CONT: the guard's timer sends it that.
@@ -20,6 +22,14 @@ class Hang {
   ~Hang() { End(); }
   Hang(const Hang&) = delete;
   Hang& operator=(const Hang&) = delete;
+  /// Lets the process run, from system call to system call, until `done`.
+  template <typename Done>
+  void StepUntil(const Done& done) {
+    while (!done()) {
+      REQUIRE(ptrace(PTRACE_SYSCALL, pid_, nullptr, nullptr) == 0);
+      WaitUntil([this] { return waitpid(pid_, nullptr, __WALL | WNOHANG) == pid_; });
+    }
+  }
   void End() {
     if (pid_ != 0) ptrace(PTRACE_DETACH, pid_, nullptr, nullptr);
     pid_ = 0;

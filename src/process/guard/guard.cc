@@ -66,6 +66,7 @@ class Guard {
   void Begin();
   void AwaitRelease();
   void Wait();
+  void PromiseLook(TimePoint look) const;
   void ReadExecResult();
   void ReadMessages();
   void BeginCommand();
@@ -203,12 +204,17 @@ void Guard::Wait() {
   if (nested_runs_.AreLeft()) nested_runs_.AppendTo(polled);
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
   // Never sooner than promised: a guard that gets no processor time is not dead.
-  if (is_watched) duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
+  if (is_watched) PromiseLook(look);
 
   signalfd_siginfo taken;
   while (read(signals_.get(), &taken, sizeof taken) > 0) {
   }
   is_orphaned_ = ZklockIsGone();  // only after its CONT was taken, so that none is missed
+}
+
+// Of a round that may take long.
+void Guard::PromiseLook(TimePoint look) const {
+  duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 }
 
 // zklock may have been killed since the last look, and can no longer close its session. (When it
@@ -236,6 +242,7 @@ void Guard::ReadExecResult() {
   if (phase_ >= Phase::kEnding) return;
   is_executed_ = true;
   duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
+  PromiseLook(NextLook());  // before zklock plans by it
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 

@@ -477,6 +477,20 @@ TEST_CASE("a guard that hangs does not keep a run that lasts too long from endin
   CHECK(command.report.HasEnded());
 }
 
+TEST_CASE("zklock knows the limit of a run from the start, even if the guard hangs just then") {
+  const auto [signals, spec, command] =
+      Prepared(Script("sleep 1000", {.kill_after = milliseconds(100), .max_run = seconds(1)}));
+  command->Await(spec.lease_end, spec.kill_after);
+  test::Hang guard(test::ParentOf(command->command_pid()));
+  command->Begin(spec.environment);
+  guard.StepUntil([&command = command] {
+    command->OnReady(0);
+    return command->has_started();
+  });
+  CHECK(WaitForEnd(*command).guard_failed);
+  CHECK(command->cause() == EndCause::kRunTooLong);
+}
+
 TEST_CASE("a stopped guard does not keep the destructor from ending the tree") {
   StubbornTree command;
   kill(command.guard(), SIGSTOP);
