@@ -1,10 +1,12 @@
-# Runs after a test program is linked: writes one add_test() for each of its cases to OUTPUT.
+# Runs after a test program is linked: writes one add_test() for each of its cases to OUTPUT. Cases with the
+# tag [slow], those that take 20 s and more, are started first.
 # Catch2's own catch_discover_tests() splits a name at each ';', and properties that are lists too.
 #
 #   cmake -D PROGRAM=... -D SUITE=... -D PROPERTIES_FILE=... -D OUTPUT=...
-#         -D LIST_OPTIONS=... -D RUN_OPTIONS=... -D EMULATOR=... -P DiscoverTests.cmake
+#         -D LIST_OPTIONS=... -D RUN_OPTIONS=... -D EMULATOR=... -D BY_FILE=... -P DiscoverTests.cmake
 #
 # The options differ between Catch2's versions. EMULATOR runs a program for another processor, or is empty.
+# BY_FILE: a test is all cases of a source file, for a program that takes longer to start than to run one.
 
 separate_arguments(list_options UNIX_COMMAND "${LIST_OPTIONS}")
 # The exit status is the number of tests, or 0.
@@ -13,6 +15,7 @@ execute_process(COMMAND ${EMULATOR} ${PROGRAM} ${list_options} OUTPUT_VARIABLE n
 if(NOT count MATCHES "^[0-9]+$" OR names STREQUAL "")
   message(FATAL_ERROR "${PROGRAM} does not list its tests: ${count}")
 endif()
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} ${list_options} "[slow]" OUTPUT_VARIABLE slow_names)
 set(emulator "")
 if(EMULATOR)
   string(REPLACE ";" "]==] [==[" emulator "[==[${EMULATOR}]==] ")
@@ -28,9 +31,29 @@ string(REPLACE "[" ${opening} names "${names}")
 string(REPLACE "]" ${closing} names "${names}")
 string(REPLACE "\n" ";" names "${names}")
 set(script "")
+if(BY_FILE)
+  execute_process(COMMAND ${EMULATOR} ${PROGRAM} --filenames-as-tags --list-tags OUTPUT_VARIABLE tags)
+  string(REGEX MATCHALL "#[^]]+" files "${tags}")
+  if(NOT files)
+    message(FATAL_ERROR "${PROGRAM} does not list its files: ${tags}")
+  endif()
+  foreach(file IN LISTS files)
+    string(SUBSTRING ${file} 1 -1 name)
+    string(APPEND script "add_test(${SUITE}:${name} ${emulator}[==[${PROGRAM}]==] --filenames-as-tags [==[[${file}]]==]"
+           " ${RUN_OPTIONS})\n"
+           "set_tests_properties(${SUITE}:${name} PROPERTIES ${properties})\n")
+  endforeach()
+  set(names "")
+endif()
 foreach(name IN LISTS names)
   if(name STREQUAL "")
     continue()
+  endif()
+  # The longest tests start first; otherwise one of them would run alone at the end.
+  set(cost "")
+  string(FIND "\n${slow_names}" "\n${name}\n" is_slow)
+  if(NOT is_slow EQUAL -1)
+    set(cost " COST 1000")
   endif()
   string(REPLACE ${semicolon} ";" name "${name}")
   # Escape characters with a meaning in Catch2's filters.
@@ -44,6 +67,6 @@ foreach(name IN LISTS names)
   string(REPLACE ${closing} "]" name "${name}")
   string(APPEND script "add_test([==[${SUITE}:${name}]==] ${emulator}[==[${PROGRAM}]==] [==[${filter}]==]"
          " ${RUN_OPTIONS})\n"
-         "set_tests_properties([==[${SUITE}:${name}]==] PROPERTIES ${properties})\n")
+         "set_tests_properties([==[${SUITE}:${name}]==] PROPERTIES ${properties}${cost})\n")
 endforeach()
 file(WRITE ${OUTPUT} "${script}")

@@ -253,9 +253,15 @@ TEST_CASE("zklock prints each message about paths and lists of servers") {
   CheckProvocations(PathProvocations());
 }
 TEST_CASE("zklock prints each message about a run") { CheckProvocations(RunProvocations()); }
-TEST_CASE("zklock prints each message about a queue") { CheckProvocations(QueueProvocations()); }
-TEST_CASE("zklock prints each message about a lost lock") { CheckProvocations(LossProvocations()); }
-TEST_CASE("zklock prints each message about servers") { CheckProvocations(ServerProvocations()); }
+TEST_CASE("zklock prints each message about a queue", "[slow]") {
+  CheckProvocations(QueueProvocations());
+}
+TEST_CASE("zklock prints each message about a lost lock", "[slow]") {
+  CheckProvocations(LossProvocations());
+}
+TEST_CASE("zklock prints each message about servers", "[slow]") {
+  CheckProvocations(ServerProvocations());
+}
 TEST_CASE("zklock prints each message about unsound answers") {
   CheckProvocations(AnswerProvocations());
 }

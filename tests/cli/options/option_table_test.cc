@@ -296,12 +296,12 @@ void CheckComplete(const std::string& subcommand, const Rows& rows,
 
 using enum Situation;
 
-TEST_CASE("each option of a run works in each situation") {
+TEST_CASE("each option of a run works in each situation", "[slow]") {
   const std::string subcommand = GENERATE(as<std::string>{}, "exclusive", "read", "write", "try");
   Table(subcommand).Check(RunRows(subcommand));
 }
 
-TEST_CASE("each option of a run works in each situation with --hold") {
+TEST_CASE("each option of a run works in each situation with --hold", "[slow]") {
   const std::string subcommand = GENERATE(as<std::string>{}, "exclusive", "read", "write", "try");
   Table(subcommand).Check(HoldRows(subcommand));
 }

@@ -209,7 +209,7 @@ TEST_CASE("an ID waits for another ID, and finds its own while it waits") {
   CHECK(FirstOf(lock)["reservation"]["id"] == "other");
 }
 
-TEST_CASE("two callers with one ID make one reservation, a hundred times") {
+TEST_CASE("two callers with one ID make one reservation, a hundred times", "[slow]") {
   const std::string lock = NewLock("reserve");
   Tree tree;
   for (int round = 0; round < 100; ++round) {

@@ -94,7 +94,7 @@ std::string Ask(const std::string& server, const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("commands run, hand over and end on servers of every configuration") {
+TEST_CASE("commands run, hand over and end on servers of every configuration", "[slow]") {
   for (const Configuration& configuration : Configurations()) {
     CAPTURE(configuration.name);
     const OwnServer servers(configuration.settings, configuration.size, configuration.options);

@@ -243,7 +243,8 @@ TEST_CASE("a session is granted wherever the answer is cut in two, and byte by b
   }
 }
 
-TEST_CASE("no malformed reply ends zklock, makes it run a command, or keeps it for long") {
+TEST_CASE("no malformed reply ends zklock, makes it run a command, or keeps it for long",
+          "[slow]") {
   const Scene scene = GENERATE(from_range(Scenes()));
   CAPTURE(scene.words);
   const std::set<std::string> kinds = KindsOf(scene);

@@ -98,7 +98,8 @@ TEST_CASE(
              Catch::Contains("(no way; closes the connection in the TLS handshake"));
 }
 
-TEST_CASE("a server that stalls in TLS does not keep a holder from the next one in time") {
+TEST_CASE("a server that stalls in TLS does not keep a holder from the next one in time",
+          "[slow]") {
   const Certificates certificates;
   const TlsServer server(certificates, "none");
   const auto check = [&](const std::string& stalling) {
