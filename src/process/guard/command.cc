@@ -1,5 +1,6 @@
 #include "process/guard/command.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 
 #include "base/exit_status.h"
 #include "process/loop/system_error.h"
-#include "process/tree/guard_name.h"
 
 namespace zklock::process {
 
@@ -29,16 +29,20 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
 }
 
 // In the forked child: only async-signal-safe calls from here on.
-[[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, pid_t parent,
-                                int link) {
+[[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals,
+                                const GuardPage& page, pid_t parent, int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  TakeCommandName();
   // If the parent ended before the prctl, nobody guards this command.
   if (getppid() != parent) _exit(kExitInternal);
   signals.RestoreDispositions();
   char word = 0;
   if (recv(link, &word, sizeof word, 0) != sizeof word) _exit(kExitInternal);
   signals.RestoreMask();
+  // This process may have been stopped since it was allowed to run, or the host suspended, and the
+  // stop signal may be ignored. The guard may have been stopped too, and sees the time a little
+  // later.
+  while (!page.is_ending && BootClock::now() >= page.lease.StopTime()) poll(nullptr, 0, 1);
+  if (page.is_ending) _exit(kExitInternal);
   const int error = image.Execute();
   // The dispositions are the user's again, so PIPE may end the process here: just as well.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
@@ -63,8 +67,8 @@ int ExecImage::Execute() const {
   return errno;
 }
 
-UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic<pid_t>& pid,
-                     const Cgroup* cgroup, std::atomic<int>& cgroup_error) {
+UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, GuardPage& page,
+                     const Cgroup* cgroup) {
   int ends[2];
   Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
   UniqueFd link(ends[0]);
@@ -73,15 +77,15 @@ UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic
   pid_t forked = -1;
   if (cgroup != nullptr) {
     forked = ForkIntoCgroup(cgroup->directory());
-    if (forked < 0) cgroup_error = errno;
+    if (forked < 0) page.cgroup_error = errno;
   }
   if (forked < 0) forked = Check(fork(), "fork");
   if (forked == 0) {
-    pid = getpid();
+    page.command = getpid();
     link.Reset();
-    BecomeCommand(image, signals, parent, commands_end.get());
+    BecomeCommand(image, signals, page, parent, commands_end.get());
   }
-  pid = forked;
+  page.command = forked;
   return link;
 }
 

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <sys/types.h>
-
-#include <atomic>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "process/guard/guard_link.h"
 #include "process/guard/shared_environment.h"
 #include "process/loop/signals.h"
 #include "process/tree/cgroup.h"
@@ -34,17 +32,17 @@ class ExecImage {
 /// Forks the command as a child of the calling process, in whose process group it stays and which
 /// it does not outlive (PDEATHSIG). It is not executed before LetCommandRun(). Until then all
 /// signals are blocked in it, and those that arrive stay pending for the command. It then gets the
-/// mask and dispositions that zklock was started with.
+/// mask and dispositions that zklock was started with. Nor is it executed while the stop time
+/// of the page's lease has passed, or once the guard is ending the tree.
 ///
 /// Returns a link to it, which carries one int, the errno of execve, if that failed. At the link's
-/// end the command is running, or was killed before. `pid` is in memory that both processes share,
-/// and is written by whichever is first. Throws std::system_error.
+/// end the command is running, or has ended before. Its pid is written to the page by whichever
+/// process is first. Throws std::system_error.
 ///
-/// With a `cgroup` the command begins in it. If the kernel refuses that, `cgroup_error` gets the
-/// errno, and the command begins where this process is.
-[[nodiscard]] UniqueFd ForkCommand(const ExecImage& image, const Signals& signals,
-                                   std::atomic<pid_t>& pid, const Cgroup* cgroup,
-                                   std::atomic<int>& cgroup_error);
+/// With a `cgroup` the command begins in it. If the kernel refuses that, the page gets the errno,
+/// and the command begins where this process is.
+[[nodiscard]] UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, GuardPage& page,
+                                   const Cgroup* cgroup);
 
 /// Once. Does nothing if the command was killed meanwhile.
 void LetCommandRun(const UniqueFd& link);

@@ -169,11 +169,11 @@ void Guard::Begin() {
   if (ZklockIsGone())
     raise(SIGCONT);  // zklock died before the prctl: no CONT will come, and Wait() must see it
 
-  link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command, duty_.cgroup,
-                      duty_.page.cgroup_error);
+  // A command that is stopped at once must not have the guard's name: it would get no stop signal
+  // at the lease's end.
+  TakeCommandName();
+  link_ = ForkCommand(duty_.image, duty_.signals, duty_.page, duty_.cgroup);
   command_ = duty_.page.command;
-  // Not before the fork: a command that is stopped at once, and still has the name, would get no
-  // stop signal at the lease's end.
   TakeGuardName();
   if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
   // Not before the fork: the command stays in zklock's session and process group. Outside of them

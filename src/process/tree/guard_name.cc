@@ -18,15 +18,17 @@ namespace {
 
 constexpr char kGuardName[] = "lock-guard";
 
-}  // namespace
-
-void TakeGuardName() {
-  prctl(PR_SET_NAME, kGuardName);
+void TakeName(const char* name) {
+  prctl(PR_SET_NAME, name);
   char* const word = program_invocation_name;  // argv[0], this process's copy of it
   std::strncpy(word, "guard", std::strlen(word));
 }
 
-void TakeCommandName() { prctl(PR_SET_NAME, "lock-command"); }
+}  // namespace
+
+void TakeGuardName() { TakeName(kGuardName); }
+
+void TakeCommandName() { TakeName("lock-command"); }
 
 bool HasGuardName(pid_t pid) {
   const UniqueFd file(

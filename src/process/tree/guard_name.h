@@ -5,10 +5,11 @@
 namespace zklock::process {
 
 /// Renames this forked process, so that `pkill zklock` and `kill -9 $(pidof zklock)` spare it: the
-/// former matches the process's name, the latter the first word of its command line.
+/// former matches the process's name, the latter the first word of its command line. From then on
+/// it is a guard for others (IsGuard()).
 void TakeGuardName();
 
-/// Renames the process that will execute the command. Async-signal-safe.
+/// Likewise, before a fork: the child must not pass for a guard.
 void TakeCommandName();
 
 /// Whether a process has a guard's name: a quick check before IsGuard().

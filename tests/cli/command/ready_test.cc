@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstddef>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -60,10 +62,12 @@ std::string NewPersistentLock(const std::string& name) {
 /// A zklock whose create was committed but not yet answered, with guard and command forked.
 struct Joining {
   explicit Joining(const std::string& name, const Words& words = {"exclusive"},
-                   const Forks& forks = {})
-      : lock(NewPersistentLock(name)),
-        gate("create " + lock),
-        zklock(Child::Start(forks.Use(gate.Before(HolderOptions(words, lock))))) {
+                   const Forks& forks = {}, const std::function<void()>& prepare = {})
+      : lock(NewPersistentLock(name)), gate("create " + lock), zklock([&] {
+          ChildOptions options = forks.Use(gate.Before(HolderOptions(words, lock)));
+          options.prepare = prepare;
+          return Child::Start(options);
+        }()) {
     gate.WaitUntilReached();
     ready = WaitForReady(zklock);
   }
@@ -291,14 +295,17 @@ TEST_CASE("a signal while zklock records a run interrupts the recording") {
   CHECK_THAT(zklock.err(), Catch::Contains("--min-interval"));
 }
 
-TEST_CASE("a command that is stopped until the lock is lost does not start") {
+TEST_CASE("a command that is stopped until the lock is lost does not start", "[slow]") {
   const std::string on_lost = GENERATE(values<std::string>({"stop", "warn"}));
   const bool from_birth = GENERATE(false, true);
-  CAPTURE(on_lost, from_birth);
+  const bool ignores_term = GENERATE(false, true);
+  CAPTURE(on_lost, from_birth, ignores_term);
   const Forks forks;
   if (from_birth) forks.StopCommands();
   Joining joining("late", {"exclusive", "-v", "--on-lost", on_lost, "--session-timeout", "4s"},
-                  forks);
+                  forks, [=] {
+                    if (ignores_term) signal(SIGTERM, SIG_IGN);
+                  });
   if (!from_birth) REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
   joining.gate.Open();
   joining.zklock.ReadErrUntil("acquired " + joining.lock);
@@ -306,7 +313,8 @@ TEST_CASE("a command that is stopped until the lock is lost does not start") {
   CHECK(joining.zklock.Wait() == Exited(76));
   CHECK(joining.zklock.out().empty());
   CHECK_THAT(joining.zklock.err(), !Catch::Contains("running"));
-  CHECK_THAT(joining.zklock.err(), Catch::Contains("ended with status 143"));
+  CHECK_THAT(joining.zklock.err(),
+             Catch::Contains(ignores_term ? "ended with status 70" : "ended with status 143"));
 }
 
 TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {
