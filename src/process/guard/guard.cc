@@ -125,10 +125,6 @@ void Guard::Run() {
     ReadMessages();
     Advance(BootClock::now());
   }
-  while (MustContinueZklock() && !ZklockIsGone()) {
-    kill(duty_.zklock, SIGCONT);
-    poll(nullptr, 0, 1);
-  }
   AwaitRelease();
   if (!MayCloseSession()) return;
   // The locks of ancestors need not cover the close.
@@ -140,6 +136,11 @@ void Guard::Run() {
 // doing so, the session may be open.
 void Guard::AwaitRelease() {
   for (;;) {
+    // zklock may suspend itself as late as now, if it still took the command for suspended.
+    while (MustContinueZklock() && !ZklockIsGone()) {
+      kill(duty_.zklock, SIGCONT);
+      poll(nullptr, 0, 1);
+    }
     const bool is_gone = ZklockIsGone();  // first: then every message it sent can be read
     ReadMessages();
     if (is_gone && !nested_runs_.AreLeft()) return;
@@ -212,7 +213,7 @@ void Guard::Wait() {
   is_orphaned_ = ZklockIsGone();  // only after its CONT was taken, so that none is missed
 }
 
-// Of a round that may take long.
+// Allows for a round that takes long.
 void Guard::PromiseLook(TimePoint look) const {
   duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 }
@@ -232,6 +233,7 @@ void Guard::ReadExecResult() {
       kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
       waitpid(command_, nullptr, 0);
       command_status_ = SIGKILL;  // Forward() must not use the pid any more
+      suspended_by_ = 0;
     }
     tree_.RemoveCgroup();
     Send(socket_.get(), {.kind = Message::Kind::kExecFailed, .number = error});
@@ -268,7 +270,10 @@ void Guard::BeginCommand() {
     LetCommandRun(link_);
     LockMemory();  // the command does not wait for it, and is a process of its own already
   } else {
-    link_.Reset();  // zklock was stopped after it got the lock: the command does not begin
+    // zklock was stopped after it got the lock: the command does not begin. The lease may be moved
+    // before the next look.
+    duty_.page.cause.Set(EndCause::kLeaseRanOut);
+    link_.Reset();
   }
 }
 
@@ -299,8 +304,10 @@ void Guard::Reap() {
 
 void Guard::CommandChanged(int wait_status) {
   suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
-  if (suspended_by_ != 0 && phase_ <= Phase::kRunning) {
-    Send(socket_.get(), {.kind = Message::Kind::kSuspended, .number = suspended_by_});
+  // One message for as long as zklock has not taken it, so that the socket cannot get full.
+  if (suspended_by_ != 0 && phase_ <= Phase::kRunning &&
+      duty_.page.suspended_by.exchange(suspended_by_) == 0) {
+    Send(socket_.get(), {.kind = Message::Kind::kWake});
   }
   if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
 }
@@ -434,6 +441,7 @@ void Guard::BeginEnding(TimePoint now) {
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
+  Send(socket_.get(), {.kind = Message::Kind::kWake});  // it may plan by an older promise
 }
 
 void Guard::Kill() {

@@ -33,6 +33,9 @@ struct GuardPage {
   /// Written by the guard: it has sent the stop signal, or KILL, to what was left of the tree.
   std::atomic<bool> sent_stop{false};
   std::atomic<bool> sent_kill{false};
+  /// Written by the guard, with kWake: the signal that suspended the command. zklock takes it, and
+  /// leaves 0.
+  std::atomic<int> suspended_by{0};
   /// Written by zklock: it suspends itself with the command. The guard continues it, again and
   /// again until this is false, once the command continues or has ended.
   std::atomic<bool> zklock_is_suspended{false};
@@ -51,11 +54,10 @@ struct Message {
   enum class Kind : int {
     kReady,       ///< the command is forked
     kBegin,       ///< to the guard: the command may run
-    kWake,        ///< to the guard: look at the page
+    kWake,        ///< in both directions: look at the page
     kForward,     ///< to the guard: send `number` to the command
     kNestedRun,   ///< to the guard, with a descriptor: the connection of a nested run
     kStarted,     ///< the command runs
-    kSuspended,   ///< `number`: the signal that suspended the command
     kExecFailed,  ///< `number`: errno of execve
     kFailed,      ///< `number`: errno, `name`: the operation. The guard exits
     kSurvivor,    ///< `number`: pid, `name`. Precedes kTreeEnded

@@ -76,11 +76,10 @@ struct Supervisor::State {
 
   std::variant<Guarded, TakenOver, ExecFailed, std::system_error, Ended> phase;
   Progress progress = Progress::kForking;
-  bool has_lease = false;               // Await()
-  bool leaves_guard = false;            // LeaveGuard()
-  int suspended_by = 0;                 // the signal that suspended the command, until it is taken
-  std::optional<Awaited> awaited;       // until it is taken
-  std::optional<TimePoint> ordered_at;  // End()
+  bool has_lease = false;                 // Await()
+  bool leaves_guard = false;              // LeaveGuard()
+  std::optional<Awaited> awaited;         // until it is taken
+  std::optional<TimePoint> ordered_at;    // End()
   std::optional<TimePoint> shortened_at;  // the lease, until the guard has planned for that
   GuardWatch watch{[this] { return SeeGuard(guard.pid()); }};
 
@@ -152,9 +151,6 @@ void Supervisor::State::Handle(const Message& message) {
       progress = Progress::kStarted;
       if (outlives_lease) lease().Set(kNever, lease().grace());
       return;
-    case Message::Kind::kSuspended:
-      suspended_by = message.number;
-      return;
     case Message::Kind::kExecFailed:
       return SettleByGuard(ExecFailed{message.number});
     case Message::Kind::kFailed:
@@ -174,11 +170,11 @@ void Supervisor::State::Handle(const Message& message) {
       return CommandEnded(message.number);
     case Message::Kind::kTreeEnded:
       return TreeEnded(message.number);
-    case Message::Kind::kBegin:
-    case Message::Kind::kWake:
+    case Message::Kind::kWake:   // Serve() and its callers look at the page
+    case Message::Kind::kBegin:  // this and the rest are sent by zklock only
     case Message::Kind::kForward:
     case Message::Kind::kNestedRun:
-      return;  // sent by zklock only
+      return;
   }
 }
 
@@ -332,6 +328,8 @@ void Supervisor::Begin(const std::vector<std::string>& environment) {
   State& state = *state_;
   if (state.guard.SetEnvironment(environment)) {
     state.guard.Send({.kind = Message::Kind::kBegin});
+    // It promises nothing yet, and may have been stopped.
+    if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
   } else {
     state.guard.Discard();
     state.phase.emplace<ExecFailed>(ExecFailed{E2BIG});
@@ -386,7 +384,7 @@ bool Supervisor::IsFromCommand(pid_t sender) const {
 
 std::optional<int> Supervisor::TakeSuspension() {
   State& state = *state_;
-  const int number = std::exchange(state.suspended_by, 0);
+  const int number = state.guard.page().suspended_by.exchange(0);
   if (number == 0 || !state.IsGuarded() || state.ordered_at || state.guard.page().is_ending) {
     return std::nullopt;
   }

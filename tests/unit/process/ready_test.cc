@@ -128,6 +128,16 @@ TEST_CASE("a command that is discarded before its guard has forked it leaves not
   CHECK(ChildrenOf(getpid()).empty());
 }
 
+TEST_CASE("a guard that is stopped while the command waits is continued when it begins") {
+  const auto [signals, spec, command] = Prepared(Script("exit 5"));
+  command->Await(spec.lease_end, spec.kill_after);
+  const pid_t guard = test::ParentOf(command->command_pid());
+  kill(guard, SIGSTOP);
+  WaitForState(guard, 'T');
+  command->Begin(spec.environment);
+  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
+}
+
 TEST_CASE("a signal that arrives before the command begins ends it as it begins") {
   const Signals signals;
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1);

@@ -491,6 +491,14 @@ TEST_CASE("zklock knows the limit of a run from the start, even if the guard han
   CHECK(command->cause() == EndCause::kRunTooLong);
 }
 
+TEST_CASE("a guard that begins to end the tree wakes zklock") {
+  // zklock may plan by an older promise of the guard's.
+  const StubbornTree command({.max_run = seconds(4)});
+  pollfd polled{command->GetInterest().fd, POLLIN, 0};
+  REQUIRE(poll(&polled, 1, static_cast<int>(milliseconds(test::kPatience).count())) == 1);
+  CHECK(command->cause() == EndCause::kRunTooLong);
+}
+
 TEST_CASE("a stopped guard does not keep the destructor from ending the tree") {
   StubbornTree command;
   kill(command.guard(), SIGSTOP);
@@ -508,6 +516,35 @@ TEST_CASE("an order reaches a guard whose socket is full") {
   const Ended ended = command.WaitForEnd();
   CHECK_FALSE(ended.guard_failed);
   CHECK(command->cause() == EndCause::kReleaseRequested);
+}
+
+TEST_CASE("a command that was suspended often while zklock hung is reported as ended") {
+  const Supervised command("exec sleep 1000");
+  const pid_t pid = command->command_pid();
+  const pid_t guard = command.guard();
+  for (int i = 0; i < 2000; ++i) {  // the guard sees most of them, not all
+    kill(pid, SIGSTOP);
+    WaitForState(pid, 'T');
+    kill(pid, SIGCONT);
+  }
+  kill(pid, SIGKILL);
+  test::WaitUntilGone(pid);
+  WaitUntilAsleep(guard);
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Killed(SIGKILL));
+}
+
+TEST_CASE("a zklock that suspends itself once the command has ended is continued") {
+  Child child = Child::Start({.body = [] {
+    const Signals signals;
+    const auto command = MustStart(Script("exec sleep 1000"), signals);
+    const pid_t guard = test::ParentOf(command->command_pid());
+    command->End(EndCause::kReleaseRequested);
+    (void)WaitForEnd(*command);
+    WaitUntilAsleep(guard);
+    command->SuspendWithCommand(signals, SIGSTOP);
+    return 0;
+  }});
+  CHECK(child.Wait() == Exited(0));
 }
 
 TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
