@@ -87,6 +87,7 @@ void Acquire::OnDisconnected() {
 }
 
 void Acquire::OnExpired() {
+  // Expiry takes another connection, and so a turn of the event loop: an outcome is taken by then.
   if (attempt_.IsOver()) return;
   if (!attempt_.unserved_since) attempt_.unserved_since = attempt_.clock.Now();
   if (attempt_.contender.ticket()) attempt_.observer.OnPlaceLost(attempt_.request.lock);

@@ -411,6 +411,7 @@ void AcquireAny::OnDisconnected() {
 }
 
 void AcquireAny::OnExpired() {
+  // Expiry takes another connection, and so a turn of the event loop: an outcome is taken by then.
   if (outcome_) return;
   // The servers have answered: they are looked for anew.
   if (HasJoined() || !unserved_since_) unserved_since_ = clock_.Now();
