@@ -55,7 +55,8 @@ int CountMissed(long most, const std::string& before) {
   for (std::string line; std::getline(lines, line);) {
     // "55d0c0ffee00-55d0c0fff000 r--p …"
     if (line.find('-') < line.find(' ')) {
-      is_new = before.find(line.substr(0, line.find(' '))) == std::string::npos;
+      // By its start: a heap that has grown since is not new.
+      is_new = before.find(line.substr(0, line.find('-') + 1)) == std::string::npos;
     }
     if (line.rfind("Size:", 0) == 0) size = Kibibytes(line);
     if (line.rfind("VmFlags:", 0) != 0) continue;
