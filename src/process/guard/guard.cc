@@ -441,7 +441,7 @@ void Guard::BeginEnding(TimePoint now) {
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
-  Send(socket_.get(), {.kind = Message::Kind::kWake});  // it may plan by an older promise
+  Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may plan by an older promise
 }
 
 void Guard::Kill() {

@@ -6,7 +6,7 @@ namespace zklock::process {
 
 /// Renames this forked process, so that `pkill zklock` and `kill -9 $(pidof zklock)` spare it: the
 /// former matches the process's name, the latter the first word of its command line. From then on
-/// it is a guard for others (IsGuard()).
+/// others take it for a guard (IsGuard()).
 void TakeGuardName();
 
 /// Likewise, before a fork: the child must not pass for a guard.
