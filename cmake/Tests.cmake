@@ -116,7 +116,7 @@ foreach(suite IN ITEMS unit server cli faults model)
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${suite}_properties.txt)
   set(by_file OFF)
   set(skip "SKIP_REGULAR_EXPRESSION [==[skipped: needs ]==]")
-  if(suite STREQUAL unit AND ZKLOCK_SANITIZE)
+  if(suite STREQUAL unit AND (ZKLOCK_SANITIZE OR CMAKE_CROSSCOMPILING_EMULATOR))
     set(by_file ON)
     set(skip "")  # it would hide the failure of another case
   endif()
