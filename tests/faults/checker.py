@@ -206,6 +206,8 @@ def _allowed_statuses(run, had_trouble):
             yield _UNAVAILABLE
         if run.was_sent("zklock", signal.SIGTERM):
             yield 128 + signal.SIGTERM
+            if not run.messages:
+                yield -signal.SIGTERM  # it did not handle signals yet, and so has not connected
         if run.nested or run.held:
             yield _LOST  # lost before the nested run began its command
         if run.reserves and had_trouble(run.spawned, run.ended):

@@ -390,6 +390,10 @@ class Statuses(unittest.TestCase):
     def test_a_signals_status_needs_the_signal(self):
         self.assertTrue(self.forbidden(idle(143)))
         self.assertFalse(self.forbidden(idle(143, signals=[Sent(1, "zklock", signal.SIGTERM)])))
+        early = idle(-15, signals=[Sent(1, "zklock", signal.SIGTERM)])
+        self.assertFalse(self.forbidden(early))
+        early.messages = "zklock: waiting for /l"
+        self.assertTrue(self.forbidden(early))
         self.assertTrue(self.forbidden(idle(-9)))
         self.assertFalse(self.forbidden(idle(-9, signals=[Sent(1, "zklock", signal.SIGKILL)])))
         self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=137, ended=False)))
@@ -742,14 +746,14 @@ class Recorders(unittest.TestCase):
 class Reports(unittest.TestCase):
     def test_runs_are_added_up_by_source(self):
         def part(source, seed, violations):
-            return {"source": source, "seed": seed, "minutes": 2, "faults": {"kill": 2, "cut": seed},
-                    "contenders": 10, "commands": 5, "violations": violations}
+            return {"source": source, "seed": seed, "minutes": 2, "contenders": 10, "commands": 5,
+                    "faults": {"kill": 2, f"kill{report.BESIDE}": seed}, "violations": violations}
         lines = report.total([part("a", 1, {}), part("b", 1, {"overlap": 1}), part("a", 3, {})])
         self.assertEqual(
-            "src a: 2 runs with seeds 1 to 3, 4 minutes, 8 faults of 2 kinds, 20 contenders, 10 commands;"
-            " violations: none\n"
-            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults of 2 kinds, 10 contenders, 5 commands;"
-            " violations: 1 overlap", lines)
+            "src a: 2 runs with seeds 1 to 3, 4 minutes, 8 faults of 2 kinds (4 of them, beside another"
+            " fault), 20 contenders, 10 commands; violations: none\n"
+            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults of 2 kinds (1 of them, beside another"
+            " fault), 10 contenders, 5 commands; violations: 1 overlap", lines)
 
     def test_the_next_run_is_one_that_waited_and_conflicts(self):
         victim = run(1, 10, 15, 1)
@@ -762,6 +766,28 @@ class Reports(unittest.TestCase):
         add(servers, Znode("/l/left-lock-2", 2, 9, 8, 16.0, expired=True))
         runs[1].record.token = 4
         self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers, forgives=True))
+
+    def test_a_lock_is_not_handed_on_late_by_what_another_fault_struck(self):
+        victim, following = run(1, 10, 15, 1), run(3, 17, 18, 3)
+        stopped = idle(75, label="contender-2")
+        following.spawned = 11
+        runs = [victim, stopped, following]
+        servers = history(runs)
+        add(servers, Znode("/l/x-lock-2", 2, 9, 11, 16.6, label=stopped.label))
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0, servers, forgives=True))
+        stopped.signals.append(Sent(14, "zklock", signal.SIGSTOP))
+        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers, forgives=True))
+        following.signals.append(Sent(17.5, "zklock", signal.SIGSTOP))
+        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers, forgives=True))
+        following.signals.append(Sent(16, "zklock", signal.SIGSTOP))
+        self.assertIsNone(report.succession(victim, runs, 15.0, servers, forgives=True))
+
+    def test_a_fault_beside_another_explains_no_end_of_what_it_did_not_strike(self):
+        one = run(1, 10, 15, 1, ended=False, status=76)
+        cut = Made("host cut off", 11.0, False, True, [], 15.1)
+        beside = Made("zklock killed" + report.BESIDE, 14.0, False, False, [], 14.5)
+        self.assertEqual([], report.ended_without_need([cut, beside], [one]))
+        self.assertEqual(["needless"], kinds(report.ended_without_need([beside], [one])))
 
     def test_a_set_may_hold_a_lock_before_its_command_begins(self):
         victim, following, of_a_set = run(1, 10, 15, 1), run(2, 17, 18, 2), run(3, 16, 17, 3)

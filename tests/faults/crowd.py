@@ -230,7 +230,7 @@ def draw_pool_plan(numbers, locks, timeouts):
 class Contender:
     """One run of zklock; with --hold or --reserve, the shell and everything it runs."""
 
-    def __init__(self, number, host, plan, directory):
+    def __init__(self, number, host, plan, directory, of_crowd):
         self.plan = plan
         self.file = histories.RecordFile(f"{directory}/{number}.record")
         self.error_path = f"{directory}/{number}.err"
@@ -247,6 +247,8 @@ class Contender:
             label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
+        self.of_crowd = of_crowd  # of a slot, not of a fault, which needs it itself
+        self.is_chosen = False  # as a victim
 
     def note(self, record):
         """A pool's record names the LOCK that it has taken."""
@@ -442,10 +444,10 @@ class Crowd:
                 self.launch(host, plan, lambda: self._next(host, numbers, draw, locks))
         self._reaper.later(plan.pause, begin)
 
-    def launch(self, host, plan, when_over=lambda: None):
+    def launch(self, host, plan, when_over=None):
         with self._lock:
             self._count += 1
-            contender = Contender(self._count, host, plan, self._directory)
+            contender = Contender(self._count, host, plan, self._directory, when_over is not None)
             self.alive[self._count] = contender
         command = self._links.inside(host, self._command(contender, host))
         error = open(contender.error_path, "wb")
@@ -465,7 +467,8 @@ class Crowd:
             with self._lock:
                 del self.alive[contender.run.number]
                 self.over.append(contender)
-            when_over()
+            if when_over:
+                when_over()
         with error:
             contender.process = self._reaper.spawn(
                 command, over, stdout=subprocess.DEVNULL, stderr=error,
@@ -599,17 +602,16 @@ class Crowd:
         return found
 
     def victim(self, numbers, seconds, is_right=lambda contender: True, patience=10.0):
-        """Returns a contender whose command runs and will run for `seconds` unless ended, or None
-        if none is found in time."""
+        """Returns a contender of the crowd whose command runs and will run for `seconds` unless ended, and
+        that nobody else will get; None if none is found in time."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             # Nobody knows how long a reservation keeps a victim's successor waiting.
             candidates = [contender for contender, record in self.running()
-                          if not contender.run.signals and is_right(contender)
+                          if contender.of_crowd and not contender.run.signals
                           and contender.plan.max_run is None
-                          and contender.plan.lock not in self.reserved_locks]
-            if candidates:
-                contender = numbers.choice(candidates)
+                          and contender.plan.lock not in self.reserved_locks and is_right(contender)]
+            if candidates and self._choose(contender := numbers.choice(candidates)):
                 contender.file.hold_until(histories.now() + seconds)
                 time.sleep(0.02)
                 record = contender.file.read()
@@ -618,10 +620,15 @@ class Crowd:
             time.sleep(0.02)
         return None
 
+    def _choose(self, contender):
+        with self._lock:
+            is_free, contender.is_chosen = not contender.is_chosen, True
+        return is_free
+
     def waiting(self):
-        """The contenders whose command has not begun."""
-        return [contender for contender in self.snapshot()
-                if contender.file.read() is None and contender.is_alive()]
+        """The contenders of the crowd whose command has not begun."""
+        return [contender for contender in self.snapshot() if contender.of_crowd
+                and contender.file.read() is None and contender.is_alive()]
 
     def kill_all(self):
         for contender in self.snapshot():

@@ -9,15 +9,22 @@ import re
 import signal
 import sys
 import time
+import traceback
 import uuid
 
 import checker
 import histories
+import report
 from crowd import Plan
 
 
 _QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "terminate_zklock",
           "terminate_waiting_zklock"]
+# These strike the processes of one contender and expect nothing of the servers, so that they can be made
+# while another fault lasts.
+_OF_PROCESSES = [*_QUICK, "kill_reserving_zklock", "kill_zklock_and_guard", "stop_command", "stop_guard",
+                 "stop_guard_and_kill_zklock", "stop_waiting_zklock", "stop_zklock",
+                 "stop_zklock_and_guard", "stop_zklock_briefly"]
 
 
 @dataclasses.dataclass
@@ -38,11 +45,13 @@ def _shift(days):
 
 
 class Faults:
-    """Makes one fault at a time. `crowd` provides the victims."""
+    """Makes one fault at a time. `crowd` provides the victims. `beside`: makes only faults of processes, at
+    the same time as that object makes others, and adds what it made and found to that object's."""
 
     def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None,
-                 releases=None):
+                 releases=None, beside=None):
         self._numbers = random.Random(f"{seed} faults")
+        self._beside = beside
         self._crowd = crowd
         self._ensemble = ensemble
         self._links = links
@@ -53,14 +62,16 @@ class Faults:
         self._lasting = 0
         self._clocks_were_wrong = False
         self._deck = []
-        self.made = []
-        self.broken = []  # promises, as seen while a fault was made: checker.Violation
+        self.made = beside.made if beside else []
+        # Promises, as seen while a fault was made: checker.Violation.
+        self.broken = beside.broken if beside else []
 
     def next(self):
         """The name of the next fault. Each deck has all of them, in an order given by the seed;
         those that take no time are in it three times."""
         if not self._deck:
-            self._deck = sorted([*self.all_names(), *_QUICK, *_QUICK])
+            names = _OF_PROCESSES if self._beside else self.all_names()
+            self._deck = sorted([*names, *_QUICK, *_QUICK])
             self._numbers.shuffle(self._deck)
         return self._deck.pop()
 
@@ -76,8 +87,19 @@ class Faults:
     def make(self, name):
         """Makes a fault and repairs it. Returns False if the servers do not recover."""
         getattr(self, f"_do_{name}")()
+        if self._beside:
+            return True
         self._links.mend_all()
         return self._ensemble.make_whole() and self._set_clocks_right()
+
+    def make_until(self, is_over):
+        """In a thread of its own."""
+        try:
+            while not is_over():
+                self.make(self.next())
+                time.sleep(self._numbers.uniform(0, 0.2))
+        except Exception:  # Python would only print it
+            self.broken.append(checker.Violation("driver", traceback.format_exc(), histories.now()))
 
     def had_trouble(self, begin, end):
         return any(made.servers_struck and made.begin <= end
@@ -90,6 +112,8 @@ class Faults:
         victims = [one for one in victims if one]
         if len(victims) == 1 and victims[0].run.keeper_struck:
             name = self._name_for_keeper(name)
+        if self._beside:
+            name += report.BESIDE
         made = Made(name, histories.now(), harmless, servers, victims)
         self.made.append(made)
         yield made
@@ -296,7 +320,8 @@ class Faults:
 
     def _do_kill_reserving_zklock(self):
         # While it waits, converts its contender, or runs its command.
-        reserving = [one for one in self._crowd.snapshot() if one.plan.reserves and one.zklock()]
+        reserving = [one for one in self._crowd.snapshot()
+                     if one.plan.reserves and not one.run.signals and one.zklock()]
         if not reserving:
             return
         with self._fault("reserving zklock killed"):
@@ -723,9 +748,9 @@ class Faults:
         victim = self._victim()
         if victim is None:
             return
-        self._cut_off(victim.run.host)
-        time.sleep(self._numbers.uniform(0, 0.5))
         with self._fault("zklock killed, its host cut off", [victim], servers=True):
+            self._cut_off(victim.run.host)
+            time.sleep(self._numbers.uniform(0, 0.5))
             victim.send("zklock", signal.SIGKILL)
             self._await_successors([victim])
 

@@ -11,6 +11,7 @@ import checker
 _LOST = 76
 # The largest gap between a command's stamps: it may have lived that much longer than was seen.
 STAMPS = 0.02
+BESIDE = ", beside another fault"  # ends the names of those that were made while another may have lasted
 _COMFORTABLE = 10.0  # a shorter T is noted: an ordinary change of leader may end the command
 
 
@@ -36,7 +37,7 @@ def _holds_early(run, lock, begin, end):
 def succession(run, runs, moment, history, *, forgives=False):
     """How long after `moment` the next conflicting contender began, among those waiting at that
     moment. The time does not count in which a pool was before it in the queue that took another
-    LOCK; nor, if that is forgiven, that of a znode left by an earlier fault."""
+    LOCK; nor, if that is forgiven, that of a contender that another fault struck."""
     if not _is_alone(run, runs, moment):
         return None
     following = min((other for other in runs
@@ -47,8 +48,12 @@ def succession(run, runs, moment, history, *, forgives=False):
     if following is None or any(_holds_early(other, run.lock, moment, following.begin())
                                 for other in runs):
         return None
+    if forgives and any(sent.moment < following.begin() for sent in following.signals):
+        return None
     elsewhere = {other.label for other in runs
                  if other.any_of and (other.record is None or other.lock != run.lock)}
+    if forgives:
+        elsewhere |= {other.label for other in runs if other.signals and other is not run}
     between = [znode.removed for znode in history.znodes.values()
                if (znode.expired and forgives or znode.label in elsewhere)
                and znode.token < following.record.token
@@ -104,7 +109,8 @@ def total(parts):
             found.update(part["violations"])
         lines.append(f"src {source}: {len(own)} runs with seeds {min(part['seed'] for part in own)} to"
                      f" {max(part['seed'] for part in own)}, {sum(part['minutes'] for part in own):g} minutes,"
-                     f" {faults.total()} faults of {len(faults)} kinds,"
+                     f" {faults.total()} faults of {len(faults)} kinds"
+                     f" ({sum(count for name, count in faults.items() if name.endswith(BESIDE))} of them{BESIDE}),"
                      f" {sum(part['contenders'] for part in own)} contenders,"
                      f" {sum(part['commands'] for part in own)} commands; violations: "
                      + (", ".join(f"{count} {kind}" for kind, count in found.items()) or "none"))
@@ -118,7 +124,7 @@ def table(made, runs, history, violations):
         row = rows.setdefault(fault.name, _Row())
         row.made += 1
         struck_again = {id(victim): later.begin for later in reversed(made[index + 1:])
-                        if later.begin > fault.end for victim in later.victims}
+                        for victim in later.victims}
         for victim in fault.victims:
             run = victim.run
             if run.record is None or run.last() < fault.begin - STAMPS:
@@ -242,6 +248,8 @@ def free_while_waiting(runs, history):
 
 def _needless(made, runs):
     """Yields (run, fault) for each command that zklock ended although it could have continued."""
+    # Those beside others strike only what they send a signal.
+    made = [fault for fault in made if not fault.name.endswith(BESIDE)]
     for run in runs:
         # No signal or forced release can have ended it.
         if (run.status == _LOST and run.record is not None and not run.signals

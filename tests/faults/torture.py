@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from kazoo.security import ACL, Id, Permissions
@@ -37,6 +38,7 @@ _HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
 _LARGEST_TREE_END, _LARGEST_SUCCESSION = 0.2, 1.0
+_BESIDE = 2  # so many faults of processes are made at the same time as each other fault
 
 
 def say(text):
@@ -252,10 +254,13 @@ class Torture:
             releases = [server.jars, class_path(arguments.other_release)]
             server.jars = releases[1]
         self._looks = []  # (moment, the history of runs then)
-        self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
-                              links=self._site.links, tick=tick, namespaces=self._namespaces,
-                              cgroups=self._cgroups if self._cgroups.root else None,
-                              releases=releases)
+        common = {"crowd": self._crowd, "ensemble": self._ensemble, "links": self._site.links,
+                  "tick": tick, "namespaces": self._namespaces}
+        self._faults = Faults(seed=arguments.seed, releases=releases,
+                              cgroups=self._cgroups if self._cgroups.root else None, **common)
+        self._beside = [] if arguments.only else [
+            Faults(seed=f"{arguments.seed} {number}", beside=self._faults, **common)
+            for number in range(_BESIDE)]
 
     def run(self):
         """Returns the exit status."""
@@ -277,7 +282,16 @@ class Torture:
                 ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))])
         began = time.monotonic()
         self._crowd.start()
-        found = self._make_faults(began + self._arguments.minutes * 60, began)
+        over = threading.Event()
+        beside = [threading.Thread(target=one.make_until, args=[over.is_set]) for one in self._beside]
+        for thread in beside:
+            thread.start()
+        try:
+            found = self._make_faults(began + self._arguments.minutes * 60, began)
+        finally:
+            over.set()
+            for thread in beside:
+                thread.join()
         if self._arguments.mutation:
             return self._report_mutation(found, began)
         self._drain()
