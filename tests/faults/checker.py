@@ -354,6 +354,11 @@ def idle(runs, history, had_trouble):
     return found
 
 
+# One transaction deletes the other contenders of a pool. It fails if a queue had just been left, and the
+# close at a short command's end may come before they are deleted one by one.
+_DELETES_AGAIN = 1.0
+
+
 def left_behind(runs, history, had_trouble):
     """Contenders of pools that stayed in a queue after the end of the run, or long after its command
     had begun under another LOCK, although nothing disturbed them. A pool deletes these: it does not
@@ -372,7 +377,8 @@ def left_behind(runs, history, had_trouble):
             until = min(until, begin + _HANDED_OVER)
         # What reserves may leave its contender to the close: it ends with that.
         stayed = (znode.removed is None or znode.removed > until
-                  or is_of_other and znode.closed and not run.reserves)
+                  or is_of_other and znode.closed and znode.removed > begin + _DELETES_AGAIN
+                  and not run.reserves)
         if stayed and not had_trouble(begin, until):
             found.append(Violation("left behind", f"{_name(run)}: {znode.path} stayed in the queue",
                                    until, (run,)))

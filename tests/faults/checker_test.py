@@ -158,8 +158,9 @@ class Variations(unittest.TestCase):
                 Znode("/m/x-lock-1", 100, 1, 10, removed, closed=closed, label=pool.label)]),
                 trouble))
         self.assertEqual([], found(10.2))
-        self.assertEqual(["left behind"], found(10.2, closed=True))
-        self.assertEqual([], found(10.2, closed=True, reserves=True))
+        self.assertEqual([], found(10.9, closed=True))
+        self.assertEqual(["left behind"], found(11.2, closed=True))
+        self.assertEqual([], found(11.2, closed=True, reserves=True))
         self.assertEqual(["left behind"], found(16))
         self.assertEqual(["left behind"], found(None))
         self.assertEqual(["left behind"], found(10.2, of_taken=30.1))  # the run ended before that
