@@ -746,15 +746,24 @@ class Recorders(unittest.TestCase):
 
 class Reports(unittest.TestCase):
     def test_runs_are_added_up_by_source(self):
-        def part(source, seed, violations):
+        def part(source, seed, violations, **row):
+            faults = {"kill": report.Row(made=2, struck=1, overlaps=seed, **row),
+                      f"kill{report.BESIDE}": report.Row(made=seed)}
             return {"source": source, "seed": seed, "minutes": 2, "contenders": 10, "commands": 5,
-                    "faults": {"kill": 2, f"kill{report.BESIDE}": seed}, "violations": violations}
-        lines = report.total([part("a", 1, {}), part("b", 1, {"overlap": 1}), part("a", 3, {})])
+                    "faults": {name: vars(one) for name, one in faults.items()}, "violations": violations}
+        parts = [part("a", 1, {}, slowest=[0.5, 2, 4], margin=1.5, needless=[4, 10], next=[1]),
+                 part("b", 1, {"overlap": 1}), part("a", 3, {}, slowest=[0.4, 4, 10], next=[2, 5]),
+                 part("a", 3, {}, margin=0.5, outlived=1)]
+        lines = report.total(json.loads(json.dumps(parts))).splitlines()
         self.assertEqual(
-            "src a: 2 runs with seeds 1 to 3, 4 minutes, 8 faults of 2 kinds (4 of them, beside another"
-            " fault), 20 contenders, 10 commands; violations: none\n"
-            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults of 2 kinds (1 of them, beside another"
-            " fault), 10 contenders, 5 commands; violations: 1 overlap", lines)
+            "src a: 3 runs with seeds 1 to 3, 6 minutes, 13 faults, 7 of them, beside another fault,"
+            " 30 contenders, 15 commands; violations: none", lines[0])
+        self.assertEqual("| kill | 6 | 3 | 7 | 1 | 2.00 s of 4 s | 0.50 s | 2 (1 with T < 10 s)"
+                         " | 2.00 / 5.00 s |", lines[4])
+        self.assertEqual("| kill, beside another fault | 7 | 0 | 0 | 0 | – | – | 0 | – |", lines[5])
+        self.assertEqual(
+            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults, 1 of them, beside another fault,"
+            " 10 contenders, 5 commands; violations: 1 overlap", lines[7])
 
     def test_the_next_run_is_one_that_waited_and_conflicts(self):
         victim = run(1, 10, 15, 1)

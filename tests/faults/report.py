@@ -71,16 +71,23 @@ def _fault_of(moment, made, timeout):
     return None
 
 
-class _Row:
-    def __init__(self):
-        self.made = 0
-        self.struck = 0
-        self.overlaps = 0
-        self.outlived = 0
-        self.slowest = None  # (share, seconds, timeout)
-        self.margin = None
-        self.needless = []
-        self.next = []
+@dataclasses.dataclass
+class Row:
+    """Of one fault. Its values can be written as JSON."""
+    made: int = 0
+    struck: int = 0
+    overlaps: int = 0
+    outlived: int = 0
+    slowest: list = dataclasses.field(default_factory=list)  # share of T, seconds, T; empty if none ended
+    margin: float | None = None
+    needless: list = dataclasses.field(default_factory=list)  # the T of each command
+    next: list = dataclasses.field(default_factory=list)
+
+    def add(self, other):
+        for name in ("made", "struck", "overlaps", "outlived", "needless", "next"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.slowest = max(self.slowest, other.slowest)
+        self.margin = min((one for one in (self.margin, other.margin) if one is not None), default=None)
 
     def cells(self):
         slowest = "–"
@@ -88,7 +95,7 @@ class _Row:
             slowest = f"{self.slowest[1]:.2f} s of {self.slowest[2]:.0f} s"
         margin = "–" if self.margin is None else f"{self.margin:.2f} s"
         needless = str(len(self.needless))
-        short = sum(run.timeout < _COMFORTABLE for run in self.needless)
+        short = sum(timeout < _COMFORTABLE for timeout in self.needless)
         if short:
             needless += f" ({short} with T < 10 s)"
         following = "–"
@@ -99,29 +106,31 @@ class _Row:
 
 
 def total(parts):
-    """The runs of each source that --record has recorded, a line each."""
-    lines = []
+    """The runs of each source that --record has recorded: a line, and the table in Markdown."""
+    texts = []
     for source in dict.fromkeys(part["source"] for part in parts):
         own = [part for part in parts if part["source"] == source]
-        faults, found = collections.Counter(), collections.Counter()
+        rows, found = {}, collections.Counter()
         for part in own:
-            faults.update(part["faults"])
+            for name, row in part["faults"].items():
+                rows.setdefault(name, Row()).add(Row(**row))
             found.update(part["violations"])
-        lines.append(f"src {source}: {len(own)} runs with seeds {min(part['seed'] for part in own)} to"
+        beside = sum(row.made for name, row in rows.items() if name.endswith(BESIDE))
+        texts.append(f"src {source}: {len(own)} runs with seeds {min(part['seed'] for part in own)} to"
                      f" {max(part['seed'] for part in own)}, {sum(part['minutes'] for part in own):g} minutes,"
-                     f" {faults.total()} faults of {len(faults)} kinds"
-                     f" ({sum(count for name, count in faults.items() if name.endswith(BESIDE))} of them{BESIDE}),"
+                     f" {sum(row.made for row in rows.values())} faults, {beside} of them{BESIDE},"
                      f" {sum(part['contenders'] for part in own)} contenders,"
                      f" {sum(part['commands'] for part in own)} commands; violations: "
-                     + (", ".join(f"{count} {kind}" for kind, count in found.items()) or "none"))
-    return "\n".join(lines)
+                     + (", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
+                     + f"\n\n{table(rows)}\n")
+    return "\n".join(texts)
 
 
-def table(made, runs, history, violations):
-    """Returns the table in Markdown."""
+def rows_of(made, runs, history, violations):
+    """A Row for each name of a fault."""
     rows = {}
     for index, fault in enumerate(made):
-        row = rows.setdefault(fault.name, _Row())
+        row = rows.setdefault(fault.name, Row())
         row.made += 1
         struck_again = {id(victim): later.begin for later in reversed(made[index + 1:])
                         for victim in later.victims}
@@ -134,25 +143,29 @@ def table(made, runs, history, violations):
             again = struck_again.get(id(victim))
             if _was_ended(run) and (again is None or run.last() < again - STAMPS):
                 took = max(run.last() - fault.begin, 0)
-                if row.slowest is None or took / run.timeout > row.slowest[0]:
-                    row.slowest = (took / run.timeout, took, run.timeout)
+                row.slowest = max(row.slowest, [took / run.timeout, took, run.timeout])
                 follows = succession(run, runs, fault.begin, history)
             if follows is not None:
-                row.next.append(follows)
+                row.next.append(round(follows, 3))
             znode = history.of(run.record)
             if znode is not None and znode.expired:
                 margin = znode.removed - run.last()
                 row.margin = margin if row.margin is None else min(row.margin, margin)
     for run, fault in _needless(made, runs):
-        rows.setdefault(fault.name if fault else "none", _Row()).needless.append(run)
+        rows.setdefault(fault.name if fault else "none", Row()).needless.append(run.timeout)
     for violation in violations:
         if violation.kind in ("overlap", "outlived", "passed"):
             fault = _fault_of(violation.moment, made, 60)
-            row = rows.setdefault(fault.name if fault else "none", _Row())
+            row = rows.setdefault(fault.name if fault else "none", Row())
             if violation.kind == "outlived":
                 row.outlived += 1
             else:
                 row.overlaps += 1
+    return rows
+
+
+def table(rows):
+    """Returns the table in Markdown."""
     heads = ["fault", "made", "commands struck", "overlaps", "outlived the lease",
              "longest until dead, of T", "least time from dead to the session's end",
              "ended without need", "until the next began, median / longest"]

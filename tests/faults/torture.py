@@ -383,7 +383,8 @@ class Torture:
                     "slow", f"run {run.number}: next began only {following:.3f} s after the KILL",
                     run.last()))
         say("")
-        say(report.table(made, runs, history, violations))
+        rows = report.rows_of(made, runs, history, violations)
+        say(report.table(rows))
         remains = report.remains_table(made)
         if remains:
             say("\n" + remains)
@@ -406,7 +407,7 @@ class Torture:
             with open(self._arguments.record, "a") as file:
                 print(json.dumps({
                     "source": self._arguments.source, "seed": self._arguments.seed, "minutes": self._arguments.minutes,
-                    "faults": collections.Counter(fault.name for fault in made), "contenders": len(runs),
+                    "faults": {name: vars(row) for name, row in rows.items()}, "contenders": len(runs),
                     "commands": commands,
                     "violations": collections.Counter(one.kind for one in violations)}), file=file)
         say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))
