@@ -196,6 +196,9 @@ def unnoticed(runs):
             and (run.status != _LOST or run.last() > run.forced + run.timeout)]
 
 
+_STARTS = 0.5  # so long a process may take to become zklock, however busy this machine is
+
+
 def _allowed_statuses(run, had_trouble):
     if run.was_sent("zklock", signal.SIGKILL):
         yield 128 + signal.SIGKILL if run.held or run.reserves else -signal.SIGKILL
@@ -206,8 +209,8 @@ def _allowed_statuses(run, had_trouble):
             yield _UNAVAILABLE
         if run.was_sent("zklock", signal.SIGTERM):
             yield 128 + signal.SIGTERM
-            if not run.messages:
-                yield -signal.SIGTERM  # it did not handle signals yet, and so has not connected
+            if not run.held and not run.reserves and run.signals[0].moment < run.spawned + _STARTS:
+                yield -signal.SIGTERM  # it did not handle signals yet
         if run.nested or run.held:
             yield _LOST  # lost before the nested run began its command
         if run.reserves and had_trouble(run.spawned, run.ended):
@@ -354,15 +357,11 @@ def idle(runs, history, had_trouble):
     return found
 
 
-# One transaction deletes the other contenders of a pool. It fails if a queue had just been left, and the
-# close at a short command's end may come before they are deleted one by one.
-_DELETES_AGAIN = 1.0
-
-
 def left_behind(runs, history, had_trouble):
     """Contenders of pools that stayed in a queue after the end of the run, or long after its command
     had begun under another LOCK, although nothing disturbed them. A pool deletes these: it does not
-    leave them to the close of its session."""
+    leave them to the close of its session, unless that comes first after the transaction has failed: it
+    does if the pool had just left one of the queues."""
     found = []
     pools = {run.label: run for run in runs if run.any_of and run.ended is not None}
     for znode in history.znodes.values():
@@ -377,8 +376,7 @@ def left_behind(runs, history, had_trouble):
             until = min(until, begin + _HANDED_OVER)
         # What reserves may leave its contender to the close: it ends with that.
         stayed = (znode.removed is None or znode.removed > until
-                  or is_of_other and znode.closed and znode.removed > begin + _DELETES_AGAIN
-                  and not run.reserves)
+                  or is_of_other and znode.closed and not znode.failed and not run.reserves)
         if stayed and not had_trouble(begin, until):
             found.append(Violation("left behind", f"{_name(run)}: {znode.path} stayed in the queue",
                                    until, (run,)))

@@ -151,16 +151,17 @@ class Variations(unittest.TestCase):
                                                                 no_trouble)))
 
     def test_a_pool_leaves_the_queues_that_it_has_not_taken(self):
-        def found(removed, of_taken=30.005, trouble=no_trouble, closed=False, **more):
+        def found(removed, of_taken=30.005, trouble=no_trouble, closed=False, failed=False, **more):
             pool = run(1, 10, 30, 100, any_of=("/l", "/m"), **more)
             return kinds(checker.left_behind([pool], ServerHistory([
                 *history([pool], {1: of_taken}).znodes.values(),
-                Znode("/m/x-lock-1", 100, 1, 10, removed, closed=closed, label=pool.label)]),
+                Znode("/m/x-lock-1", 100, 1, 10, removed, closed=closed, failed=failed,
+                      label=pool.label)]),
                 trouble))
         self.assertEqual([], found(10.2))
-        self.assertEqual([], found(10.9, closed=True))
-        self.assertEqual(["left behind"], found(11.2, closed=True))
-        self.assertEqual([], found(11.2, closed=True, reserves=True))
+        self.assertEqual(["left behind"], found(10.2, closed=True))
+        self.assertEqual([], found(10.2, closed=True, failed=True))
+        self.assertEqual([], found(10.2, closed=True, reserves=True))
         self.assertEqual(["left behind"], found(16))
         self.assertEqual(["left behind"], found(None))
         self.assertEqual(["left behind"], found(10.2, of_taken=30.1))  # the run ended before that
@@ -391,10 +392,9 @@ class Statuses(unittest.TestCase):
     def test_a_signals_status_needs_the_signal(self):
         self.assertTrue(self.forbidden(idle(143)))
         self.assertFalse(self.forbidden(idle(143, signals=[Sent(1, "zklock", signal.SIGTERM)])))
-        early = idle(-15, signals=[Sent(1, "zklock", signal.SIGTERM)])
-        self.assertFalse(self.forbidden(early))
-        early.messages = "zklock: waiting for /l"
-        self.assertTrue(self.forbidden(early))
+        self.assertFalse(self.forbidden(idle(-15, signals=[Sent(1.4, "zklock", signal.SIGTERM)])))
+        self.assertTrue(self.forbidden(idle(-15, signals=[Sent(1.6, "zklock", signal.SIGTERM)])))
+        self.assertTrue(self.forbidden(idle(-15, signals=[Sent(1, "zklock", signal.SIGTERM)], held=True)))
         self.assertTrue(self.forbidden(idle(-9)))
         self.assertFalse(self.forbidden(idle(-9, signals=[Sent(1, "zklock", signal.SIGKILL)])))
         self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=137, ended=False)))
@@ -659,6 +659,11 @@ class TransactionLogs(unittest.TestCase):
         log = [transaction(7, 1, 10, int(time.time() * 1000), 14, multi(
             (15, create("/l/a/x-lock-1")), (-1, struct.pack(">i", -101))))]
         self.assertEqual({}, self.read(log, log, []).znodes)
+        # Those of its session that are there say so.
+        log = [transaction(session, 1, zxid, int(time.time() * 1000), 15, create(f"/l/a/x-lock-{zxid}"))
+               for session, zxid in ((7, 8), (8, 9))] + log
+        self.assertEqual({8: True, 9: False}, {token: znode.failed
+                                               for token, znode in self.of_tokens(log).items()})
 
     def test_a_conversion_continues_the_life_of_its_contender(self):
         path = "/l/a-reserve-lock-1"
@@ -748,7 +753,7 @@ class Reports(unittest.TestCase):
     def test_runs_are_added_up_by_source(self):
         def part(source, seed, violations, **row):
             faults = {"kill": report.Row(made=2, struck=1, overlaps=seed, **row),
-                      f"kill{report.BESIDE}": report.Row(made=seed)}
+                      "kill, beside another fault": report.Row(made=seed)}
             return {"source": source, "seed": seed, "minutes": 2, "contenders": 10, "commands": 5,
                     "faults": {name: vars(one) for name, one in faults.items()}, "violations": violations}
         parts = [part("a", 1, {}, slowest=[0.5, 2, 4], margin=1.5, needless=[4, 10], next=[1]),
@@ -756,13 +761,13 @@ class Reports(unittest.TestCase):
                  part("a", 3, {}, margin=0.5, outlived=1)]
         lines = report.total(json.loads(json.dumps(parts))).splitlines()
         self.assertEqual(
-            "src a: 3 runs with seeds 1 to 3, 6 minutes, 13 faults, 7 of them, beside another fault,"
+            "src a: 3 runs with seeds 1 to 3, 6 minutes, 13 faults, 7 of them beside another fault,"
             " 30 contenders, 15 commands; violations: none", lines[0])
         self.assertEqual("| kill | 6 | 3 | 7 | 1 | 2.00 s of 4 s | 0.50 s | 2 (1 with T < 10 s)"
                          " | 2.00 / 5.00 s |", lines[4])
         self.assertEqual("| kill, beside another fault | 7 | 0 | 0 | 0 | – | – | 0 | – |", lines[5])
         self.assertEqual(
-            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults, 1 of them, beside another fault,"
+            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults, 1 of them beside another fault,"
             " 10 contenders, 5 commands; violations: 1 overlap", lines[7])
 
     def test_the_next_run_is_one_that_waited_and_conflicts(self):
@@ -777,25 +782,38 @@ class Reports(unittest.TestCase):
         runs[1].record.token = 4
         self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers, forgives=True))
 
-    def test_a_lock_is_not_handed_on_late_by_what_another_fault_struck(self):
+    def test_a_lock_is_not_handed_on_late_by_what_another_fault_has_stopped(self):
         victim, following = run(1, 10, 15, 1), run(3, 17, 18, 3)
-        stopped = idle(75, label="contender-2")
+        struck = idle(75, label="contender-2", signals=[Sent(14, "zklock", signal.SIGKILL)])
         following.spawned = 11
-        runs = [victim, stopped, following]
+        runs = [victim, struck, following]
         servers = history(runs)
-        add(servers, Znode("/l/x-lock-2", 2, 9, 11, 16.6, label=stopped.label))
-        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0, servers, forgives=True))
-        stopped.signals.append(Sent(14, "zklock", signal.SIGSTOP))
-        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers, forgives=True))
+        add(servers, Znode("/l/locks/x-lock-2", 2, 9, 11, 16.6, label=struck.label))
+        self.assertAlmostEqual(2, report.succession(victim, runs, 15.0, servers))
+        struck.signals.append(Sent(14, "zklock", signal.SIGSTOP))
+        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers))
         following.signals.append(Sent(17.5, "zklock", signal.SIGSTOP))
-        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers, forgives=True))
+        self.assertAlmostEqual(0.4, report.succession(victim, runs, 15.0, servers))
         following.signals.append(Sent(16, "zklock", signal.SIGSTOP))
-        self.assertIsNone(report.succession(victim, runs, 15.0, servers, forgives=True))
+        self.assertIsNone(report.succession(victim, runs, 15.0, servers))
+
+    def test_what_two_faults_have_struck_counts_for_none(self):
+        one = Victim(run(1, 10, 15, 1, ended=False, status=76))
+        cut = Made("host cut off", 11.0, False, True, [one], 15.1)
+        stopped = Made("zklock stopped", 12.0, False, False, [one], 14.5, beside=True)
+        def found():
+            rows = report.rows_of([cut, stopped], [one.run], history([one.run]), [])
+            return {name: (row.made, row.struck) for name, row in rows.items()}
+        self.assertEqual({"host cut off": (1, 0), "zklock stopped, beside another fault": (1, 1)}, found())
+        stopped.begin, stopped.end = 16.0, 17.0
+        self.assertEqual({"host cut off": (1, 1), "zklock stopped": (1, 0)}, found())
+        one.run.signals.append(Sent(10.5, "guard", signal.SIGSTOP))
+        self.assertEqual({"host cut off": (1, 0), "zklock stopped": (1, 0)}, found())
 
     def test_a_fault_beside_another_explains_no_end_of_what_it_did_not_strike(self):
         one = run(1, 10, 15, 1, ended=False, status=76)
         cut = Made("host cut off", 11.0, False, True, [], 15.1)
-        beside = Made("zklock killed" + report.BESIDE, 14.0, False, False, [], 14.5)
+        beside = Made("zklock killed", 14.0, False, False, [], 14.5, beside=True)
         self.assertEqual([], report.ended_without_need([cut, beside], [one]))
         self.assertEqual(["needless"], kinds(report.ended_without_need([beside], [one])))
 

@@ -247,8 +247,8 @@ class Contender:
             label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
-        self.of_crowd = of_crowd  # of a slot, not of a fault, which needs it itself
-        self.is_chosen = False  # as a victim
+        self.of_crowd = of_crowd  # of a slot; others belong to the fault that started them
+        self.taker = None  # who has chosen it as a victim
 
     def note(self, record):
         """A pool's record names the LOCK that it has taken."""
@@ -325,8 +325,8 @@ class Contender:
         return None
 
     def send(self, target, number):
-        """Sends and records a signal to its zklock, guard or command. Returns False if there is
-        none."""
+        """Sends and records a signal to its zklock, guard or command. Returns False, and records none, if
+        there is no such process any more."""
         if target == "zklock":
             pid = self.zklock()
         elif target == "guard":
@@ -336,12 +336,16 @@ class Contender:
             pid = record.lives[0].pid if record and self.is_alive() else None
         if pid is None:
             return False
-        self.run.signals.append(checker.Sent(histories.now(), target, number))
+        sent = checker.Sent(histories.now(), target, number)
+        self.run.signals.append(sent)
         try:
-            os.kill(pid, number)
+            if not is_zombie(pid):
+                os.kill(pid, number)
+                return True
         except ProcessLookupError:
-            return False
-        return True
+            pass
+        self.run.signals.remove(sent)
+        return False
 
     def finish(self, status):
         with open(self.error_path, errors="replace") as file:
@@ -371,6 +375,14 @@ def name_of(pid):
             return file.read().strip()
     except OSError:
         return None
+
+
+def is_zombie(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def children_of(pid):
@@ -432,9 +444,10 @@ class Crowd:
             for contender in self.over:
                 contender.read_record()
 
-    def runs(self):
+    def runs(self, latest=0):
+        """All, or those that are not over and the latest of the others."""
         with self._lock:
-            return [contender.run for contender in self.over + list(self.alive.values())]
+            return [contender.run for contender in self.over[-latest:] + list(self.alive.values())]
 
     def _next(self, host, numbers, draw, locks):
         plan = draw(numbers, locks, self._timeouts)
@@ -601,17 +614,27 @@ class Crowd:
                 found.append((contender, record))
         return found
 
-    def victim(self, numbers, seconds, is_right=lambda contender: True, patience=10.0):
-        """Returns a contender of the crowd whose command runs and will run for `seconds` unless ended, and
-        that nobody else will get; None if none is found in time."""
+    def take(self, numbers, candidates, taker):
+        """One of them that no fault has struck or taken, or None. It is the taker's from then on."""
+        with self._lock:
+            free = [one for one in candidates if one.taker is None and not one.run.signals]
+            if not free:
+                return None
+            taken = numbers.choice(free)
+            taken.taker = taker
+            return taken
+
+    def victim(self, numbers, seconds, taker, is_right=lambda contender: True, patience=10.0):
+        """Takes a contender of the crowd whose command runs and will run for `seconds` unless ended.
+        Returns None if none is found in time."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             # Nobody knows how long a reservation keeps a victim's successor waiting.
             candidates = [contender for contender, record in self.running()
-                          if contender.of_crowd and not contender.run.signals
-                          and contender.plan.max_run is None
+                          if contender.of_crowd and contender.plan.max_run is None
                           and contender.plan.lock not in self.reserved_locks and is_right(contender)]
-            if candidates and self._choose(contender := numbers.choice(candidates)):
+            contender = self.take(numbers, candidates, taker)
+            if contender:
                 contender.file.hold_until(histories.now() + seconds)
                 time.sleep(0.02)
                 record = contender.file.read()
@@ -619,11 +642,6 @@ class Crowd:
                     return contender
             time.sleep(0.02)
         return None
-
-    def _choose(self, contender):
-        with self._lock:
-            is_free, contender.is_chosen = not contender.is_chosen, True
-        return is_free
 
     def waiting(self):
         """The contenders of the crowd whose command has not begun."""

@@ -14,22 +14,21 @@ import uuid
 
 import checker
 import histories
-import report
 from crowd import Plan
 
 
 _QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "terminate_zklock",
           "terminate_waiting_zklock"]
-# These strike the processes of one contender and expect nothing of the servers, so that they can be made
-# while another fault lasts.
-_OF_PROCESSES = [*_QUICK, "kill_reserving_zklock", "kill_zklock_and_guard", "stop_command", "stop_guard",
+# These send signals to one contender of the crowd at a time, and nothing else: they start no contender, touch
+# no link and no server, and expect nothing of them. So they can be made while another fault lasts.
+_OF_PROCESSES = [*_QUICK, "kill_reserving_zklock", "kill_zklock_and_guard", "stop_guard",
                  "stop_guard_and_kill_zklock", "stop_waiting_zklock", "stop_zklock",
                  "stop_zklock_and_guard", "stop_zklock_briefly"]
 
 
 @dataclasses.dataclass
 class Made:
-    """A fault that was made. `victims`: contenders whose command ran and was struck."""
+    """A fault that was made. `victims`: contenders that were struck."""
     name: str
     begin: float
     # A majority of the servers keeps serving or is back soon, and can be reached: no command should
@@ -38,6 +37,7 @@ class Made:
     servers_struck: bool  # or links: some contenders may find no server
     victims: list = dataclasses.field(default_factory=list)
     end: float | None = None
+    beside: bool = False  # in a thread of its own, at the same time as others
 
 
 def _shift(days):
@@ -45,13 +45,15 @@ def _shift(days):
 
 
 class Faults:
-    """Makes one fault at a time. `crowd` provides the victims. `beside`: makes only faults of processes, at
-    the same time as that object makes others, and adds what it made and found to that object's."""
+    """Makes one fault at a time. `crowd` provides the victims. With `beside`, another Faults, it makes only
+    faults of processes, at the same time as that one makes others, and adds what it made and found to
+    that one's."""
 
     def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None,
                  releases=None, beside=None):
         self._numbers = random.Random(f"{seed} faults")
         self._beside = beside
+        self._needs_signal = False  # a fault that has sent none is not counted
         self._crowd = crowd
         self._ensemble = ensemble
         self._links = links
@@ -86,6 +88,7 @@ class Faults:
 
     def make(self, name):
         """Makes a fault and repairs it. Returns False if the servers do not recover."""
+        self._needs_signal = name in _OF_PROCESSES
         getattr(self, f"_do_{name}")()
         if self._beside:
             return True
@@ -93,12 +96,13 @@ class Faults:
         return self._ensemble.make_whole() and self._set_clocks_right()
 
     def make_until(self, is_over):
-        """In a thread of its own."""
+        """Makes faults until is_over(), in a thread of its own."""
         try:
             while not is_over():
                 self.make(self.next())
                 time.sleep(self._numbers.uniform(0, 0.2))
-        except Exception:  # Python would only print it
+        except Exception:  # the main thread would not notice
+            traceback.print_exc()
             self.broken.append(checker.Violation("driver", traceback.format_exc(), histories.now()))
 
     def had_trouble(self, begin, end):
@@ -112,12 +116,15 @@ class Faults:
         victims = [one for one in victims if one]
         if len(victims) == 1 and victims[0].run.keeper_struck:
             name = self._name_for_keeper(name)
-        if self._beside:
-            name += report.BESIDE
-        made = Made(name, histories.now(), harmless, servers, victims)
+        made = Made(name, histories.now(), harmless, servers, victims, beside=self._beside is not None)
         self.made.append(made)
-        yield made
-        made.end = histories.now()
+        try:
+            yield made
+        finally:
+            made.end = histories.now()
+        if self._needs_signal and not any(
+                sent.moment >= made.begin for victim in victims for sent in victim.run.signals):
+            self.made.remove(made)
 
     @staticmethod
     def _name_for_keeper(name):
@@ -133,13 +140,18 @@ class Faults:
             self.broken.append(checker.Violation("fault", text, histories.now()))
 
     def _victim(self, seconds=15.0, is_right=lambda contender: True):
-        return self._crowd.victim(self._numbers, seconds, is_right)
+        return self._crowd.victim(self._numbers, seconds, self, is_right)
+
+    def _take(self, candidates):
+        return self._crowd.take(self._numbers, candidates, self)
 
     def _all_running(self, host=None, seconds=15.0):
-        """All contenders whose command is running (on that host), kept running for `seconds`."""
+        """All contenders whose command is running (on that host), kept running for `seconds`, except for
+        the victims of faults beside this one."""
         # A command under a reservation does not end with a lease.
         found = [contender for contender, _ in self._crowd.running(host)
-                 if not contender.plan.reserves and contender.plan.max_run is None]
+                 if not contender.plan.reserves and contender.plan.max_run is None
+                 and contender.taker in (None, self)]
         for contender in found:
             contender.file.hold_until(histories.now() + seconds)
         return found
@@ -173,7 +185,7 @@ class Faults:
                for _, record in self._crowd.running()):
             return True
         return any(run.record is not None and run.lock == contender.run.lock and run.begin() > end
-                   for run in self._crowd.runs()[-200:])
+                   for run in self._crowd.runs(latest=200))
 
     def _await_successors(self, victims, beyond=0.0):
         """Waits until each victim is dead and has a successor, or until none can follow any
@@ -238,11 +250,11 @@ class Faults:
             self._allow_to_end([victim])
 
     def _do_kill_waiting_zklock(self):
-        waiting = self._crowd.waiting()
-        if not waiting:
+        victim = self._take(self._crowd.waiting())
+        if victim is None:
             return
-        with self._fault("waiting zklock killed"):
-            self._numbers.choice(waiting).send("zklock", signal.SIGKILL)
+        with self._fault("waiting zklock killed", [victim]):
+            victim.send("zklock", signal.SIGKILL)
             time.sleep(0.2)
 
     def _do_kill_between_end_and_release(self):
@@ -320,33 +332,31 @@ class Faults:
 
     def _do_kill_reserving_zklock(self):
         # While it waits, converts its contender, or runs its command.
-        reserving = [one for one in self._crowd.snapshot()
-                     if one.plan.reserves and not one.run.signals and one.zklock()]
-        if not reserving:
+        victim = self._take([one for one in self._crowd.snapshot() if one.plan.reserves and one.zklock()])
+        if victim is None:
             return
-        with self._fault("reserving zklock killed"):
-            self._numbers.choice(reserving).send("zklock", signal.SIGKILL)
+        with self._fault("reserving zklock killed", [victim]):
+            victim.send("zklock", signal.SIGKILL)
             time.sleep(0.2)
 
     def _do_stop_waiting_zklock(self):
         # Its predecessor may release the lock meanwhile, or its session may expire: it must not start
         # with a lease that has ended.
-        waiting = self._crowd.waiting()
-        if not waiting:
+        victim = self._take(self._crowd.waiting())
+        if victim is None:
             return
-        victim = self._numbers.choice(waiting)
-        with self._fault("waiting zklock stopped"):
+        with self._fault("waiting zklock stopped", [victim]):
             victim.send("zklock", signal.SIGSTOP)
             time.sleep(self._numbers.uniform(0.3, 1.5) * victim.run.timeout)
             victim.send("zklock", signal.SIGCONT)
             time.sleep(0.5)
 
     def _do_terminate_waiting_zklock(self):
-        waiting = self._crowd.waiting()
-        if not waiting:
+        victim = self._take(self._crowd.waiting())
+        if victim is None:
             return
-        with self._fault("waiting zklock told to end"):
-            self._numbers.choice(waiting).send("zklock", signal.SIGTERM)
+        with self._fault("waiting zklock told to end", [victim]):
+            victim.send("zklock", signal.SIGTERM)
             time.sleep(0.2)
 
     def _do_terminate_zklock(self):
@@ -1113,8 +1123,10 @@ class Faults:
         off; then restores the setting under the other one."""
         hosts = self._numbers.sample(self._crowd.hosts, 2)
         stays, victim = (self._start_lasting(host=host) for host in hosts)
+        # Of a lease that was renewed T/3 ago little may be left, when the leader is restarted as well.
+        left = shortened - 30 / 3
         with self._fault(f"{what} changed, servers restarted one by one, T = 30 s",
-                         [stays, victim], harmless=True, servers=True):
+                         [stays, victim], harmless=left >= 10, servers=True):
             self._ensemble.restart_one_by_one(**settings)
             time.sleep(1)
         if victim is not None and victim.is_alive():

@@ -132,6 +132,7 @@ class Znode:
     removed: float | None = None
     expired: bool = False  # deleted because its session expired
     closed: bool = False  # deleted because its session was closed
+    failed: bool = False  # a transaction of its session failed while it was there
     reserved: float | None = None  # when it was converted to a reservation
     reservation: dict | None = None  # what its data says about that
     clock: int = 0  # by how many days the servers' clock was ahead when it was created
@@ -298,6 +299,10 @@ def _replay(payloads, below, shift):
             if all(part != _ERROR for part, _ in parts):
                 for part, content in parts:
                     apply(part, content, session, zxid, moment)
+            else:
+                for path in of_session.get(session, []):
+                    if path in alive:
+                        alive[path].failed = True
         else:
             apply(kind, data, session, zxid, moment)
     return znodes

@@ -11,7 +11,7 @@ import checker
 _LOST = 76
 # The largest gap between a command's stamps: it may have lived that much longer than was seen.
 STAMPS = 0.02
-BESIDE = ", beside another fault"  # ends the names of those that were made while another may have lasted
+_BESIDE = " beside another fault"  # ends the names of those that were made while another lasted
 _COMFORTABLE = 10.0  # a shorter T is noted: an ordinary change of leader may end the command
 
 
@@ -37,7 +37,8 @@ def _holds_early(run, lock, begin, end):
 def succession(run, runs, moment, history, *, forgives=False):
     """How long after `moment` the next conflicting contender began, among those waiting at that
     moment. The time does not count in which a pool was before it in the queue that took another
-    LOCK; nor, if that is forgiven, that of a contender that another fault struck."""
+    LOCK, or a contender that another fault stopped; nor, if that is forgiven, one whose session has
+    expired."""
     if not _is_alone(run, runs, moment):
         return None
     following = min((other for other in runs
@@ -48,17 +49,16 @@ def succession(run, runs, moment, history, *, forgives=False):
     if following is None or any(_holds_early(other, run.lock, moment, following.begin())
                                 for other in runs):
         return None
-    if forgives and any(sent.moment < following.begin() for sent in following.signals):
+    if any(sent.number == signal.SIGSTOP and sent.moment < following.begin() for sent in following.signals):
         return None
     elsewhere = {other.label for other in runs
-                 if other.any_of and (other.record is None or other.lock != run.lock)}
-    if forgives:
-        elsewhere |= {other.label for other in runs if other.signals and other is not run}
+                 if other.any_of and (other.record is None or other.lock != run.lock)
+                 or other is not run and other.was_sent("zklock", signal.SIGSTOP)}
     between = [znode.removed for znode in history.znodes.values()
                if (znode.expired and forgives or znode.label in elsewhere)
                and znode.token < following.record.token
                and znode.token != run.record.token and znode.removed is not None
-               and znode.path.rsplit("/", 1)[0] == run.lock
+               and znode.path.startswith(run.lock + "/")  # also in a semaphore
                and moment < znode.removed <= following.begin()]
     return following.begin() - max([moment, *between])
 
@@ -115,10 +115,9 @@ def total(parts):
             for name, row in part["faults"].items():
                 rows.setdefault(name, Row()).add(Row(**row))
             found.update(part["violations"])
-        beside = sum(row.made for name, row in rows.items() if name.endswith(BESIDE))
         texts.append(f"src {source}: {len(own)} runs with seeds {min(part['seed'] for part in own)} to"
                      f" {max(part['seed'] for part in own)}, {sum(part['minutes'] for part in own):g} minutes,"
-                     f" {sum(row.made for row in rows.values())} faults, {beside} of them{BESIDE},"
+                     f" {count(rows)},"
                      f" {sum(part['contenders'] for part in own)} contenders,"
                      f" {sum(part['commands'] for part in own)} commands; violations: "
                      + (", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
@@ -126,11 +125,19 @@ def total(parts):
     return "\n".join(texts)
 
 
+def count(rows):
+    """In words."""
+    beside = sum(row.made for name, row in rows.items() if name.endswith(_BESIDE))
+    return f"{sum(row.made for row in rows.values())} faults, {beside} of them{_BESIDE}"
+
+
 def rows_of(made, runs, history, violations):
     """A Row for each name of a fault."""
     rows = {}
+    main = [fault for fault in made if not fault.beside]
     for index, fault in enumerate(made):
-        row = rows.setdefault(fault.name, Row())
+        is_beside = fault.beside and any(one.begin < fault.end and fault.begin < one.end for one in main)
+        row = rows.setdefault(f"{fault.name},{_BESIDE}" if is_beside else fault.name, Row())
         row.made += 1
         struck_again = {id(victim): later.begin for later in reversed(made[index + 1:])
                         for victim in later.victims}
@@ -138,9 +145,13 @@ def rows_of(made, runs, history, violations):
             run = victim.run
             if run.record is None or run.last() < fault.begin - STAMPS:
                 continue
+            again = struck_again.get(id(victim))
+            # Of two faults at once it cannot be said which did what.
+            if (again is not None and again < fault.end
+                    or any(sent.moment < fault.begin for sent in run.signals)):
+                continue
             row.struck += 1
             follows = None
-            again = struck_again.get(id(victim))
             if _was_ended(run) and (again is None or run.last() < again - STAMPS):
                 took = max(run.last() - fault.begin, 0)
                 row.slowest = max(row.slowest, [took / run.timeout, took, run.timeout])
@@ -155,7 +166,7 @@ def rows_of(made, runs, history, violations):
         rows.setdefault(fault.name if fault else "none", Row()).needless.append(run.timeout)
     for violation in violations:
         if violation.kind in ("overlap", "outlived", "passed"):
-            fault = _fault_of(violation.moment, made, 60)
+            fault = _fault_of(violation.moment, main, 60)
             row = rows.setdefault(fault.name if fault else "none", Row())
             if violation.kind == "outlived":
                 row.outlived += 1
@@ -261,8 +272,8 @@ def free_while_waiting(runs, history):
 
 def _needless(made, runs):
     """Yields (run, fault) for each command that zklock ended although it could have continued."""
-    # Those beside others strike only what they send a signal.
-    made = [fault for fault in made if not fault.name.endswith(BESIDE)]
+    # Those beside others strike only what they send a signal to.
+    made = [fault for fault in made if not fault.beside]
     for run in runs:
         # No signal or forced release can have ended it.
         if (run.status == _LOST and run.record is not None and not run.signals
@@ -283,7 +294,7 @@ def ended_without_need(made, runs):
 
 def slow_ends(made, runs, history):
     """Yields, for each KILL of zklock alone, the run, the time until its tree was dead, and the
-    time until the next one began (None if there was none)."""
+    time until the next one began (None if there was none, or if another fault may have delayed it)."""
     for fault in made:
         if fault.name == "zklock killed":
             for victim in fault.victims:
@@ -291,5 +302,6 @@ def slow_ends(made, runs, history):
                 killed = next((sent.moment for sent in run.signals
                                if sent.number == signal.SIGKILL), fault.begin)
                 if run.record is not None and run.last() >= killed - STAMPS:
-                    follows = succession(run, runs, killed, history, forgives=True)
+                    follows = None if fault.beside else succession(run, runs, killed, history,
+                                                                   forgives=True)
                     yield run, max(run.last() - killed, 0), follows

@@ -38,7 +38,7 @@ _HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
 _LARGEST_TREE_END, _LARGEST_SUCCESSION = 0.2, 1.0
-_BESIDE = 2  # so many faults of processes are made at the same time as each other fault
+_BESIDE = 2  # so many threads make faults of processes at the same time as all others are made
 
 
 def say(text):
@@ -288,12 +288,13 @@ class Torture:
             thread.start()
         try:
             found = self._make_faults(began + self._arguments.minutes * 60, began)
+            took = time.monotonic() - began
         finally:
             over.set()
             for thread in beside:
                 thread.join()
         if self._arguments.mutation:
-            return self._report_mutation(found, began)
+            return self._report_mutation(found, took)
         self._drain()
         return self._judge()
 
@@ -334,8 +335,7 @@ class Torture:
             runs.append(checker.Run(**{**vars(contender.run), "record": record}))
         return checker.overlaps(runs)
 
-    def _report_mutation(self, found, began):
-        took = time.monotonic() - began
+    def _report_mutation(self, found, took):
         if found:
             say(f"torture: mutation found after {took:.0f} s (seed {self._arguments.seed})")
         else:
@@ -389,7 +389,7 @@ class Torture:
         if remains:
             say("\n" + remains)
         commands = sum(run.record is not None for run in runs)
-        say(f"\n{len(runs)} contenders, {commands} commands, {len(made)} faults, seed"
+        say(f"\n{len(runs)} contenders, {commands} commands, {report.count(rows)}, seed"
             f" {self._arguments.seed}, tick {self._arguments.tick} ms")
         half, double = report.long_waits(runs, history)
         say(f"{half} commands began after a wait in the queue of more than T/2, {double} of more"
