@@ -6,7 +6,9 @@
 #         -D LIST_OPTIONS=... -D RUN_OPTIONS=... -D EMULATOR=... -D BY_FILE=... -P DiscoverTests.cmake
 #
 # The options differ between Catch2's versions. EMULATOR runs a program for another processor, or is empty.
-# BY_FILE: a test is all cases of a source file, for a program that takes longer to start than to run one.
+# BY_FILE: a test is all cases of a source file, for a program that takes longer to start than to run one. With an
+# emulator those with the tag [native] are left out: they trace a process, filter its system calls, lock memory, or
+# look at what belongs to the emulator itself: names, handlers and the numbers of signals.
 
 separate_arguments(list_options UNIX_COMMAND "${LIST_OPTIONS}")
 # The exit status is the number of tests, or 0.
@@ -32,14 +34,18 @@ string(REPLACE "]" ${closing} names "${names}")
 string(REPLACE "\n" ";" names "${names}")
 set(script "")
 if(BY_FILE)
-  execute_process(COMMAND ${EMULATOR} ${PROGRAM} --filenames-as-tags --list-tags OUTPUT_VARIABLE tags)
+  set(native "")
+  if(EMULATOR)
+    set(native "~[native]")
+  endif()
+  execute_process(COMMAND ${EMULATOR} ${PROGRAM} --filenames-as-tags --list-tags ${native} OUTPUT_VARIABLE tags)
   string(REGEX MATCHALL "#[^]]+" files "${tags}")
   if(NOT files)
     message(FATAL_ERROR "${PROGRAM} does not list its files: ${tags}")
   endif()
   foreach(file IN LISTS files)
     string(SUBSTRING ${file} 1 -1 name)
-    string(APPEND script "add_test(${SUITE}:${name} ${emulator}[==[${PROGRAM}]==] --filenames-as-tags [==[[${file}]]==]"
+    string(APPEND script "add_test(${SUITE}:${name} ${emulator}[==[${PROGRAM}]==] --filenames-as-tags [==[[${file}]${native}]==]"
            " ${RUN_OPTIONS})\n"
            "set_tests_properties(${SUITE}:${name} PROPERTIES ${properties})\n")
   endforeach()

@@ -36,7 +36,8 @@ pid_t WaitForCommand(const Supervisor& supervisor) {
   return supervisor.command_pid();
 }
 
-TEST_CASE("a prepared command is executed when it begins, with the environment given then") {
+TEST_CASE("a prepared command is executed when it begins, with the environment given then",
+          "[native]") {
   auto [signals, spec, command] = Prepared(Script("exit ${STATUS:-9}"));
   const pid_t pid = WaitForCommand(*command);
   CHECK(std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe") ==
@@ -138,7 +139,7 @@ TEST_CASE("a guard that is stopped while the command waits is continued when it 
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
-TEST_CASE("a signal that arrives before the command begins ends it as it begins") {
+TEST_CASE("a signal that arrives before the command begins ends it as it begins", "[native]") {
   const Signals signals;
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1);
   CAPTURE(number);
@@ -201,8 +202,8 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
   CHECK(ChildrenOf(getpid()) == before);
 }
 
-TEST_CASE(
-    "a guard that hangs before the command begins does not keep it for longer than the lease") {
+TEST_CASE("a guard that hangs before the command begins does not keep it for longer than the lease",
+          "[native]") {
   const Signals signals;
   const TimePoint lease_end = BootClock::now() + seconds(11);
   const TestCommand spec =

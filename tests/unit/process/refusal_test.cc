@@ -102,7 +102,7 @@ TEST_CASE("a guard that cannot be forked is an exception that names the operatio
   CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
 }
 
-TEST_CASE("a command that cannot be forked is an exception that names the operation") {
+TEST_CASE("a command that cannot be forked is an exception that names the operation", "[native]") {
   Child child = Child::Start({.body = [] {
     if (geteuid() != 0) return kNoRight;
     BecomeUser(LonelyUser());

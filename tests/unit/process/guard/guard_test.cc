@@ -373,7 +373,8 @@ TEST_CASE("children that zklock had before the guard are outsiders, and spared")
   CHECK(ChildrenOf(incompatible.pid()).size() == 1);
 }
 
-TEST_CASE("when the guard hangs past the lease's stop time zklock ends the tree in time") {
+TEST_CASE("when the guard hangs past the lease's stop time zklock ends the tree in time",
+          "[native]") {
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint lease_end = BootClock::now() + seconds(10);
   command.ShortenLease(lease_end, seconds(8));
@@ -386,7 +387,7 @@ TEST_CASE("when the guard hangs past the lease's stop time zklock ends the tree 
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("without a grace a guard that hangs is still detected") {
+TEST_CASE("without a grace a guard that hangs is still detected", "[native]") {
   // guard_watch_test.cc checks that this is in time: only 150 ms are left then.
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   command.ShortenLease(BootClock::now() + milliseconds(2500), {});
@@ -396,7 +397,7 @@ TEST_CASE("without a grace a guard that hangs is still detected") {
   CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
-TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
+TEST_CASE("a guard that does not acknowledge an extended lease is given up", "[native]") {
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + milliseconds(2500);
   command.ShortenLease(first, milliseconds(600));
@@ -408,7 +409,8 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a guard that does not acknowledge an extended lease is given up before its end") {
+TEST_CASE("a guard that does not acknowledge an extended lease is given up before its end",
+          "[native]") {
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + seconds(10);
   command.ShortenLease(first, seconds(8));
@@ -420,7 +422,8 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up befor
   CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
-TEST_CASE("a guard that hangs, and does not acknowledge a shortened lease, is taken over in time") {
+TEST_CASE("a guard that hangs, and does not acknowledge a shortened lease, is taken over in time",
+          "[native]") {
   StubbornTree command({.kill_after = seconds(1), .lease_end = BootClock::now() + hours(1)});
   const test::Hang guard(command.guard());
   const TimePoint lease_end = BootClock::now() + seconds(10);
@@ -444,7 +447,8 @@ TEST_CASE("a lease that moves back once the guard is gone sends no signal to our
   CHECK(sigismember(&signals, SIGCONT) == 0);
 }
 
-TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
+TEST_CASE("a guard that gets no processor time keeps its command while the lease has time",
+          "[native]") {
   Supervised command(kSleeper + kWaitForEver,
                      {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + milliseconds(2500);
@@ -468,7 +472,7 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending") {
+TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending", "[native]") {
   // The limit counts from the execution: the tree is up long before.
   StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(4000)});
   const test::Hang guard(command.guard());
@@ -477,7 +481,8 @@ TEST_CASE("a guard that hangs does not keep a run that lasts too long from endin
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("zklock knows the limit of a run from the start, even if the guard hangs just then") {
+TEST_CASE("zklock knows the limit of a run from the start, even if the guard hangs just then",
+          "[native]") {
   const auto [signals, spec, command] =
       Prepared(Script("sleep 1000", {.kill_after = milliseconds(100), .max_run = seconds(1)}));
   command->Await(spec.lease_end, spec.kill_after);
@@ -547,7 +552,7 @@ TEST_CASE("a zklock that suspends itself once the command has ended is continued
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
+TEST_CASE("a zklock that wakes up late gives its guard time to wake up too", "[native]") {
   // Both hang past the stop time of the lease that the guard knows; zklock had extended it.
   Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   REQUIRE(command.report.ReadLine() == "up");

@@ -78,7 +78,7 @@ TEST_CASE("every exit status of the command is returned") {
   }
 }
 
-TEST_CASE("a command killed by a signal is reported as killed by it") {
+TEST_CASE("a command killed by a signal is reported as killed by it", "[native]") {
   const Signals signals;
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2,
                            SIGPIPE, SIGALRM, SIGTERM, SIGRTMIN, SIGRTMAX}) {
@@ -196,7 +196,7 @@ TEST_CASE("the guard keeps none of the user's descriptors and none of zklock's c
   CHECK(others == 4);  // the socket, signalfd, timerfd, its own children
 }
 
-TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard") {
+TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard", "[native]") {
   const Signals signals;
   const auto command = MustStart(Sleep(), signals);
   const auto stat = ReadProcessStat(test::ParentOf(command->command_pid())).value();
@@ -222,7 +222,7 @@ TEST_CASE("the command stays in zklock's process group, session, directory and p
   CHECK(ReadWhole(Proc(pid) / "limits") == ReadWhole(Proc(getpid()) / "limits"));
 }
 
-TEST_CASE("the command gets the signal mask and dispositions zklock was started with") {
+TEST_CASE("the command gets the signal mask and dispositions zklock was started with", "[native]") {
   Child child = Child::Start({.body =
                                   [] {
                                     const char* lines[] = {"SigBlk", "SigIgn", "SigCgt"};

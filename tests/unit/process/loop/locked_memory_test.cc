@@ -69,7 +69,8 @@ int CountMissed(long most, const std::string& before) {
 
 }  // namespace
 
-TEST_CASE("memory is locked as far as the limit permits, with a reserve for the stack") {
+TEST_CASE("memory is locked as far as the limit permits, with a reserve for the stack",
+          "[native]") {
   constexpr rlim_t kReserve = 512 * 1024;
   rlimit limits{};
   REQUIRE(getrlimit(RLIMIT_MEMLOCK, &limits) == 0);

@@ -194,7 +194,8 @@ TEST_CASE("a CONT that arrives between the stop signal and the stop is not lost"
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("zklock's own faults end it, but the same signals from outside are reported") {
+TEST_CASE("zklock's own faults end it, but the same signals from outside are reported",
+          "[native]") {
   const auto plain = [] {
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     const rlimit no_core{0, 0};

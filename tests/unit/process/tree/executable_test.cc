@@ -50,7 +50,8 @@ TEST_CASE("a name is found in the first directory of PATH that has it") {
   CHECK(Found(FindExecutable("tool", at.Path("none") + ":" + at.Path("b"))) == second);
 }
 
-TEST_CASE("a container's filter that does not know faccessat2 does not hide a command") {
+TEST_CASE("a container's filter that does not know faccessat2 does not hide a command",
+          "[native]") {
   const Directories at;
   const std::string tool = at.File("tool", kExecutable);
   const std::string plain = at.File("plain", fs::perms::none);
