@@ -419,6 +419,10 @@ def intervals(runs, history):
     def clock_of(run):
         znode = history.of(run.record)
         return znode.clock if znode is not None else 0
+    def began(run):
+        # The command of one with a nested run is that zklock: the record is of the command under it.
+        znode = history.of(run.record) if run.nested else None
+        return run.begin() if znode is None else znode.created
     found = []
     for lock in _by_lock(runs):
         latest = None  # success
@@ -426,9 +430,9 @@ def intervals(runs, history):
             if run.reads() or run.min_interval is None:
                 continue
             if (latest is not None and clock_of(run) <= clock_of(latest)
-                    and run.begin() < latest.begin() + run.min_interval - _TOLERANCE):
+                    and run.begin() < began(latest) + run.min_interval - _TOLERANCE):
                 found.append(Violation(
-                    "too soon", f"{_name(run)} began {run.begin() - latest.begin():.3f} s after"
+                    "too soon", f"{_name(run)} began {run.begin() - began(latest):.3f} s after"
                     f" {_name(latest)}, with --min-interval {run.min_interval:.3f}s", run.begin(),
                     (latest, run)))
             if run.status == 0 and run.record.lives[0].ended is not None:

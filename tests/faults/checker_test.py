@@ -253,6 +253,7 @@ class Variations(unittest.TestCase):
         self.assertEqual([], found(first, late))
         self.assertEqual(["too soon"], found(first, soon))
         self.assertEqual([], found(run(1, 10, 11, 100, min_interval=3, status=7), soon))
+        self.assertEqual([], found(run(1, 10, 11, 100, min_interval=3, nested=True), soon))
         # Only a clock that was set forward between the two excuses this.
         self.assertEqual([], found(first, soon, (0, 1)))
         self.assertEqual(["too soon"], found(first, soon, (1, 0)))
