@@ -19,8 +19,8 @@ struct GuardPage {
   /// The lease's end and the grace. Written by zklock, first before kBegin. If the end moves back,
   /// kWake follows.
   SharedLease lease;
-  /// Written by the guard once the command is executed: when the tree has to end, however long the
-  /// lease lasts.
+  /// When the tree has to end, however long the lease lasts. Written by zklock before kBegin, and
+  /// by the guard once the command is executed.
   SharedMoment run_end{kNever};
   /// Written by the guard: it has seen the lease and the order, and will look (and move this) again
   /// at this moment at the latest. A guard that is later hangs.

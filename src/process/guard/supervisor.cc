@@ -69,6 +69,7 @@ struct Supervisor::State {
 
   const bool outlives_lease;
   const bool requires_cgroup;
+  const Duration max_run;
   Containment containment;
   std::unique_ptr<Cgroup> cgroup;
   Outsiders outsiders;
@@ -115,6 +116,7 @@ struct Supervisor::State {
 Supervisor::State::State(const CommandSpec& command, const Signals& signals)
     : outlives_lease(command.outlives_lease),
       requires_cgroup(command.requires_cgroup),
+      max_run(command.max_run),
       cgroup(MakeCgroup(command, containment)),
       outsiders{.children = OwnChildren()},
       guard(command, signals, cgroup.get()) {
@@ -327,6 +329,10 @@ void Supervisor::Await(TimePoint lease_end, Duration grace) {
 void Supervisor::Begin(const std::vector<std::string>& environment) {
   State& state = *state_;
   if (state.guard.SetEnvironment(environment)) {
+    // The guard counts from the execution, but may hang before it knows of that.
+    GuardPage& page = state.guard.page();
+    page.run_end.Set(After(BootClock::now(), state.max_run));
+    page.guard_looks_at.Set(std::min(state.lease().StopTime(), page.run_end.Get()));
     state.guard.Send({.kind = Message::Kind::kBegin});
     // It promises nothing yet, and may have been stopped.
     if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);

@@ -99,7 +99,7 @@ class Supervisor final : public EventSource {
   /// Why the tree had to end: the first cause, from End(), or found by the guard or this object
   /// itself. None: the command has not ended yet, or by itself.
   [[nodiscard]] std::optional<EndCause> cause() const;
-  /// When the run has lasted for CommandSpec::max_run. kNever: not yet known, or without a limit.
+  /// When the run has lasted for CommandSpec::max_run. kNever: it has not begun, or has no limit.
   [[nodiscard]] TimePoint run_end() const;
   /// The tree has been sent the stop signal.
   [[nodiscard]] bool has_sent_stop() const;
