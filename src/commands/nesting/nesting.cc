@@ -278,6 +278,11 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     }
     const auto claim = ClaimIn(data, "", context.Self());
     if (!claim || disproven.count(claim->socket) > 0) return false;
+    // Our own contender of a session that has expired for us, and not for the servers yet.
+    const process::Identity& self = context.Self();
+    if (!claim->is_elsewhere && claim->holder == process::ProcessId{self.pid, self.start_time}) {
+      return false;
+    }
     if (IsHeldElsewhere(*claim)) return true;
     const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
     return !claim->is_elsewhere &&

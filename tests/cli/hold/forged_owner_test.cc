@@ -11,6 +11,8 @@
 #include "process/nesting/nesting_socket.h"
 #include "process/tree/identity.h"
 #include "process/tree/process_tree.h"
+#include "support/peer.h"
+#include "support/process.h"
 
 namespace zklock::test {
 namespace {
@@ -52,6 +54,24 @@ TEST_CASE("A forged owner does not let a second command run beside the holder") 
   }
   SECTION("the forged holder is init") { forged.Write(1, "zklock-nobody"); }
   CHECK(forged.shell.ReadLine() == "75");
+}
+
+TEST_CASE("A contender of a session that it has given up is not asked, but waited for") {
+  // A server can call a session expired some seconds before the leader ends it.
+  const std::string lock = NewLock("anew");
+  Proxy proxy(TestServers());
+  proxy.Freeze();
+  Child script = Child::Start(Script(lock, "$Z exclusive -z " + proxy.address() +
+                                               " --hold --connect-timeout 9s $L; echo $?; read x"));
+  const pid_t keeper = WaitForChild(WaitForChild(script.pid()));
+  Tree tree;
+  const std::string earlier =
+      tree.Create(lock + "/vm-" + process::MakeUuid() + "-lock-", ZnodeKind::kEphemeralSequential,
+                  DataOf(keeper, script.pid(), "zklock-nobody"));
+  proxy.Thaw();
+  script.ReadErrUntil("next in line, 1s");
+  tree.Delete(earlier);
+  CHECK(script.ReadLine() == "0");
 }
 
 TEST_CASE("A forged owner with another process's socket does not let a second command run") {
