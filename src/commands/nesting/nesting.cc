@@ -276,10 +276,10 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     if (QueuesBeside(held, options, mode) && !QueuesBesideForEver(held, options, mode)) {
       return false;
     }
-    const auto claim = ClaimIn(data, "", context.Self());
-    if (!claim || disproven.count(claim->socket) > 0) return false;
-    // Our own contender of a session that has expired for us, and not for the servers yet.
     const process::Identity& self = context.Self();
+    const auto claim = ClaimIn(data, "", self);
+    if (!claim || disproven.count(claim->socket) > 0) return false;
+    // Our own contender, of a session that we have given up and the servers have not ended yet.
     if (!claim->is_elsewhere && claim->holder == process::ProcessId{self.pid, self.start_time}) {
       return false;
     }

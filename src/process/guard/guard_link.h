@@ -22,8 +22,9 @@ struct GuardPage {
   /// When the tree has to end, however long the lease lasts. Written by zklock before kBegin, and
   /// by the guard once the command is executed.
   SharedMoment run_end{kNever};
-  /// Written by the guard: it has seen the lease and the order, and will look (and move this) again
-  /// at this moment at the latest. A guard that is later hangs.
+  /// Written by the guard, and by zklock as the command begins: the guard has seen the lease and
+  /// the order, and will look (and move this) again at this moment at the latest. A guard that is
+  /// later hangs.
   SharedMoment guard_looks_at;
   /// Written by either: the tree has to end, by the stop signal, and KILL after the grace.
   SharedCause cause;

@@ -489,29 +489,17 @@ TEST_CASE("zklock knows the limit of a run from the start, even if the guard han
   command->Await(spec.lease_end, spec.kill_after);
   test::Hang guard(test::ParentOf(command->command_pid()));
   command->Begin(spec.environment);
-  guard.StepUntil([&command = command] {
+  const auto has_started = [&command = command] {
     command->OnReady(0);
     return command->has_started();
-  });
-  CHECK(WaitForEnd(*command).guard_failed);
-  CHECK(command->cause() == EndCause::kRunTooLong);
-}
-
-TEST_CASE("zklock knows the limit of a run if the guard hangs as the command is executed",
-          "[native]") {
-  const auto [signals, spec, command] =
-      Prepared(Script("sleep 1000", {.kill_after = milliseconds(100), .max_run = seconds(1)}));
-  command->Await(spec.lease_end, spec.kill_after);
-  test::Hang guard(test::ParentOf(command->command_pid()));
-  command->Begin(spec.environment);
-  const auto program = [&command = command] {
-    return std::filesystem::read_symlink("/proc/" + std::to_string(command->command_pid()) +
-                                         "/exe");
   };
-  const auto before = program();
-  guard.StepUntil([&] { return program() != before; });
-  command->OnReady(0);
-  CHECK_FALSE(command->has_started());
+  SECTION("before it knows that the command is executed") {
+    const std::string program = "/proc/" + std::to_string(command->command_pid()) + "/exe";
+    const auto before = std::filesystem::read_symlink(program);
+    guard.StepUntil([&] { return std::filesystem::read_symlink(program) != before; });
+    CHECK_FALSE(has_started());
+  }
+  SECTION("once it has said so") { guard.StepUntil(has_started); }
   CHECK(WaitForEnd(*command).guard_failed);
   CHECK(command->cause() == EndCause::kRunTooLong);
 }
