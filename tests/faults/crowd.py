@@ -45,6 +45,11 @@ class Reaper:
             self._callbacks[process.pid] = (process, callback)
             return process
 
+    def kill(self, process):
+        with self._lock:  # so that it is not reaped, and its pid given away, in between
+            if process.returncode is None:
+                os.kill(process.pid, signal.SIGKILL)
+
     def run(self, command, **options):
         """Runs a process until it has ended. Returns its status and standard output. Where a reaper runs,
         subprocess.run() would lose the status to it."""
@@ -650,5 +655,4 @@ class Crowd:
 
     def kill_all(self):
         for contender in self.snapshot():
-            if contender.is_alive():
-                os.kill(contender.process.pid, signal.SIGKILL)
+            self._reaper.kill(contender.process)
