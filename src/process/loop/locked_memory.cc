@@ -36,6 +36,8 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
   if (first.ptr == end) return std::nullopt;
   const auto second = std::from_chars(first.ptr + 1, end, mapping.end, 16);
   if (end - second.ptr < 3 || second.ptr[1] != 'r') return std::nullopt;
+  // [vvar] and [vdso] are the kernel's own: it never locks them, so that they cost nothing.
+  if (line.find(" [v") != std::string_view::npos) return std::nullopt;
   mapping.is_writable = second.ptr[2] == 'w';
   return mapping;
 }
