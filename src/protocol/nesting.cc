@@ -10,6 +10,7 @@ constexpr std::string_view kRun = "run ";
 constexpr std::string_view kRelease = "release ";
 constexpr std::string_view kMayRelease = "may-release ";
 constexpr std::string_view kLease = "lease ";
+constexpr std::string_view kCommand = "command ";
 constexpr std::string_view kReleasing = "releasing ";
 
 bool TakePrefix(std::string_view& text, std::string_view prefix) {
@@ -52,6 +53,10 @@ std::string FormatNesting(const NestingLease& lease) {
   return Join(kLease, lease.end.time_since_epoch().count(), lease.session_timeout.count());
 }
 
+std::string FormatNesting(const NestingCommand& command) {
+  return Join(kCommand, command.pid, static_cast<std::int64_t>(command.start_time));
+}
+
 std::string FormatNesting(const NestingRelease& release) {
   return Join(kReleasing, static_cast<std::int64_t>(release.runs), release.pid);
 }
@@ -75,6 +80,13 @@ std::optional<NestingLease> ParseNestingLease(std::string_view text) {
   const auto numbers = TwoNumbers(text);
   if (!numbers) return std::nullopt;
   return NestingLease{TimePoint(Duration(numbers->first)), Duration(numbers->second)};
+}
+
+std::optional<NestingCommand> ParseNestingCommand(std::string_view text) {
+  if (!TakePrefix(text, kCommand)) return std::nullopt;
+  const auto numbers = TwoNumbers(text);
+  if (!numbers) return std::nullopt;
+  return NestingCommand{numbers->first, static_cast<std::uint64_t>(numbers->second)};
 }
 
 std::optional<NestingRelease> ParseNestingRelease(std::string_view text) {

@@ -31,6 +31,13 @@ struct NestingLease {
   friend bool operator==(const NestingLease&, const NestingLease&) = default;
 };
 
+/// From a nested zklock whose run was admitted, once, before its command is executed.
+struct NestingCommand {
+  std::int64_t pid = 0;
+  std::uint64_t start_time = 0;  ///< clock ticks since boot
+  friend bool operator==(const NestingCommand&, const NestingCommand&) = default;
+};
+
 /// The answer to kRelease: the lock will be released when these nested runs have ended.
 struct NestingRelease {
   std::size_t runs = 0;
@@ -43,11 +50,13 @@ inline constexpr std::string_view kNestingRefusal = "refused";
 
 [[nodiscard]] std::string FormatNesting(const NestingRequest& request);
 [[nodiscard]] std::string FormatNesting(const NestingLease& lease);
+[[nodiscard]] std::string FormatNesting(const NestingCommand& command);
 [[nodiscard]] std::string FormatNesting(const NestingRelease& release);
 
 /// None for an unknown message: another version of zklock may have sent it.
 [[nodiscard]] std::optional<NestingRequest> ParseNestingRequest(std::string_view text);
 [[nodiscard]] std::optional<NestingLease> ParseNestingLease(std::string_view text);
+[[nodiscard]] std::optional<NestingCommand> ParseNestingCommand(std::string_view text);
 [[nodiscard]] std::optional<NestingRelease> ParseNestingRelease(std::string_view text);
 
 }  // namespace zklock::protocol

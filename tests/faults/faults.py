@@ -453,10 +453,8 @@ class Faults:
             self._await_successors([victim])
 
     def _do_kill_zklock_and_guard(self):
-        # Killing both at once is only covered for the command itself, and not in a nested run: zklock(1),
-        # CAVEATS.
-        victim = self._victim(is_right=lambda one: not {"tree", "daemon"} & set(one.plan.manner)
-                              and (one.plan.keeper_struck or not one.plan.held))
+        # Killing both at once is only covered for the command itself: zklock(1), CAVEATS.
+        victim = self._victim(is_right=lambda one: not {"tree", "daemon"} & set(one.plan.manner))
         if victim is None:
             return
         with self._fault("zklock and guard killed at once", [victim]):

@@ -68,7 +68,7 @@ constexpr char kSuspect[] = "{}: the server does not answer; trying another";
 constexpr char kConfirmed[] = "{}: confirmed, still held";
 constexpr char kExited[] = "the command ended with status {}";
 constexpr char kKeptForNested[] =
-    "the command has ended; {} is held until its nested runs have ended: {} zklock, the first "
+    "the command has ended; {} is held until its nested runs have ended: {} left, the first "
     "with pid {}";
 constexpr char kReleased[] = "released {}";
 constexpr char kNoContenderLeft[] = "{}: no contender of ours is left";

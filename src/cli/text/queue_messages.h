@@ -71,10 +71,10 @@ inline constexpr char kReservationReleased[] = "released {}, which was reserved 
 inline constexpr char kNothingHeld[] =
     "this shell does not hold {0} (with --hold): nothing was released; see zklock inspect {0}";
 inline constexpr char kReleaseWaits[] =
-    "{} is released when its nested runs have ended: {} zklock, the first with pid {}";
+    "{} is released when its nested runs have ended: {} left, the first with pid {}";
 inline constexpr char kReleaseBelow[] =
-    "{} cannot be released from here: the release would wait for the nested zklock that this runs "
-    "under; release it from the shell that holds it";
+    "{} cannot be released from here: the release would wait for the nested run that this is "
+    "part of; release it from the shell that holds it";
 inline constexpr char kKeeperSilent[] =
     "{} seems to be held for this shell by process {}, which does not answer: nothing was released";
 inline constexpr char kCannotBeAsked[] =

@@ -77,8 +77,7 @@ class LockedRun {
       nested_->Open(nodes, NestingLease());
       running_.emplace(context_, command_->supervisor(), display_path_,
                        [this](EndCause cause) { return DetailsOf(cause); });
-      command_->supervisor().Begin(
-          EnvironmentFor(locks_.tickets, context_.ancestors.tickets(), self, socket_));
+      command_->Begin(EnvironmentFor(locks_.tickets, context_.ancestors.tickets(), self, socket_));
       return std::nullopt;
     } catch (const std::system_error&) {
       // Others must not wait for a lock that is not used.

@@ -152,4 +152,13 @@ void PreforkedCommand::FinishForksWithoutSession() {
   ReportContainment();
 }
 
+void PreforkedCommand::Begin(const std::vector<std::string>& environment) {
+  if (!context_.ancestors.empty()) {
+    // If it has been killed already, there is nobody to wait for.
+    const auto command = process::ReadProcessStat(supervisor_->command_pid());
+    if (command) context_.ancestors.NameCommand(command->id);
+  }
+  supervisor_->Begin(environment);
+}
+
 }  // namespace zklock::commands

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/clock.h"
 #include "commands/session/run_context.h"
@@ -59,7 +60,8 @@ class PreforkedCommand {
   void FinishForks(const zookeeper::Session& session, TimePoint lease_end);
   /// For a run under reservations, or under locks that only ancestors hold.
   void FinishForksWithoutSession();
-  /// After either of these.
+  /// After either of these: as Supervisor::Begin().
+  void Begin(const std::vector<std::string>& environment);
   [[nodiscard]] process::Supervisor& supervisor() { return *supervisor_; }
 
  private:

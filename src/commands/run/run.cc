@@ -48,9 +48,9 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     return kExitSignalBase + *signal;
   }
   process::Supervisor& supervisor = command.supervisor();
-  supervisor.Begin(reserved.empty() ? EnvironmentFor({}, ancestors.tickets(), context.Self(), "")
-                                    : EnvironmentFor(reserved, {}, context.Self(),
-                                                     std::string(protocol::kNoSocket)));
+  command.Begin(reserved.empty() ? EnvironmentFor({}, ancestors.tickets(), context.Self(), "")
+                                 : EnvironmentFor(reserved, {}, context.Self(),
+                                                  std::string(protocol::kNoSocket)));
   RunningCommand running(context, supervisor, locks);
   context.loop.Add(supervisor);
   while (!supervisor.is_over()) {

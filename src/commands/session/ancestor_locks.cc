@@ -48,6 +48,10 @@ bool AncestorLocks::is_lost() const {
                      [](const auto& link) { return link->state() != State::kHeld; });
 }
 
+void AncestorLocks::NameCommand(const process::ProcessId& command) const {
+  for (const auto& link : links_) link->NameCommand(command);
+}
+
 std::vector<int> AncestorLocks::descriptors() const {
   std::vector<int> descriptors;
   for (const auto& link : links_) descriptors.push_back(link->fd());

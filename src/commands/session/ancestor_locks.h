@@ -34,6 +34,8 @@ class AncestorLocks {
   [[nodiscard]] Duration GraceFor(Duration kill_after) const;
   /// One of them is lost, released, or its holder is gone.
   [[nodiscard]] bool is_lost() const;
+  /// Once, before the command is executed: NestingLink::NameCommand().
+  void NameCommand(const process::ProcessId& command) const;
   /// The links: while any process has these open, the locks are not released.
   [[nodiscard]] std::vector<int> descriptors() const;
 

@@ -194,7 +194,8 @@ void Guard::Wait() {
   const TimePoint look = NextLook();
   // Whether it is late with a report, zklock need not judge.
   const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
-  SetTimer(timer_.get(), reports ? std::min(look, *report_awaited_at_) : look);
+  SetTimer(timer_.get(),
+           std::min({look, reports ? *report_awaited_at_ : kNever, nested_runs_.wake()}));
   continue_timer_->Set(After(look, kContinueDelay));
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);

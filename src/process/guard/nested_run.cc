@@ -1,6 +1,6 @@
 #include "process/guard/nested_run.h"
 
-#include <sys/socket.h>
+#include <algorithm>
 
 #include "process/transport/transport_helper.h"
 #include "process/tree/guard_name.h"
@@ -14,23 +14,23 @@ TreeKiller::Treatment TreatmentInTree(const Descendant& process, TimePoint guard
   return IsTransportHelper(*process.stat) ? Treatment::kAwaitTree : Treatment::kKill;
 }
 
-void NestedRuns::End() const {
-  for (const UniqueFd& connection : connections_) shutdown(connection.get(), SHUT_WR);
+void NestedRuns::End() {
+  for (RunConnection& connection : connections_) connection.End();
 }
 
 bool NestedRuns::AreLeft() {
-  std::erase_if(connections_, [](const UniqueFd& connection) {
-    // The guarded process reads what a run sends. Here only the other end's close counts.
-    pollfd polled{connection.get(), POLLRDHUP, 0};
-    return poll(&polled, 1, 0) == 1;
-  });
+  std::erase_if(connections_, [](RunConnection& connection) { return connection.HasEnded(); });
   return !connections_.empty();
 }
 
 void NestedRuns::AppendTo(std::vector<pollfd>& polled) const {
-  for (const UniqueFd& connection : connections_) {
-    polled.push_back({connection.get(), POLLRDHUP, 0});
-  }
+  for (const RunConnection& connection : connections_) polled.push_back(connection.ToPoll());
+}
+
+TimePoint NestedRuns::wake() const {
+  TimePoint wake = kNever;
+  for (const RunConnection& connection : connections_) wake = std::min(wake, connection.wake());
+  return wake;
 }
 
 }  // namespace zklock::process

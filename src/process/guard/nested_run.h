@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "process/nesting/run_connection.h"
 #include "process/tree/process_tree.h"
 
 namespace zklock::process {
@@ -17,20 +18,20 @@ namespace zklock::process {
                                                     TimePoint guards_until);
 
 /// In a guard: copies of the connections of nested runs to the process that is guarded
-/// (NestingServer), which passes each on before it admits the run. A connection is open until
-/// nothing of its run is left.
+/// (NestingServer), which passes each on before it admits the run.
 class NestedRuns {
  public:
-  void Add(UniqueFd connection) { connections_.push_back(std::move(connection)); }
+  void Add(UniqueFd connection) { connections_.emplace_back(std::move(connection)); }
   /// Tells the runs to end, as NestingServer::End(). For the time after that process has died.
-  void End() const;
+  void End();
   /// Whether a run is left. Forgets those that have ended.
   [[nodiscard]] bool AreLeft();
-  /// Adds what to poll for the next end of one.
+  /// Adds what to poll for the next end of one, until wake().
   void AppendTo(std::vector<pollfd>& polled) const;
+  [[nodiscard]] TimePoint wake() const;
 
  private:
-  std::vector<UniqueFd> connections_;
+  std::vector<RunConnection> connections_;
 };
 
 }  // namespace zklock::process

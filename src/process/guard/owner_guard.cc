@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -50,8 +51,7 @@ void OwnerGuard::AwaitReady(TimePoint deadline) const {
 void OwnerGuard::BeginHold(TimePoint lease_end, Duration grace) {
   page_->lease.Set(lease_end, grace);
   page_->stage = Stage::kHolding;
-  pollfd ended{process_->fd(), POLLIN, 0};
-  if (process_->fd() >= 0 && poll(&ended, 1, 0) == 1) {
+  if (process_->HasEnded()) {
     Dismiss();
     Fork();
   } else {
@@ -172,7 +172,9 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
     if (holds && orphaned) SignalOwner(EndCause::kAbandoned);
     if (holds && now >= stop) SignalOwner(EndCause::kLeaseRanOut);
 
-    const TimePoint look = orphaned ? lease_end : page_->cause.Get() ? kNever : stop;
+    const TimePoint look = orphaned             ? std::min(lease_end, nested_runs.wake())
+                           : page_->cause.Get() ? kNever
+                                                : stop;
     SetTimer(timer.get(), look);
     continue_timer.Set(After(look, kContinueDelay));
     std::vector<pollfd> polled = {{timer.get(), POLLIN, 0},

@@ -39,6 +39,11 @@ std::unique_ptr<NestingLink> NestingLink::Open(const std::string& name, const Pr
   return std::unique_ptr<NestingLink>(new NestingLink(std::move(socket)));
 }
 
+void NestingLink::NameCommand(const ProcessId& command) const {
+  // If it fails, the holder is gone, and the run ends.
+  SendText(socket_.get(), FormatNesting(protocol::NestingCommand{command.pid, command.start_time}));
+}
+
 EventSource::Interest NestingLink::GetInterest() {
   const bool listens = state_ == State::kAsking || state_ == State::kHeld;
   return {.fd = listens ? socket_.get() : -1, .events = POLLIN};

@@ -38,6 +38,9 @@ class NestingLink final : public EventSource {
   /// In kHeld, and after it.
   [[nodiscard]] const protocol::NestingLease& lease() const { return lease_; }
   [[nodiscard]] const protocol::NestingRelease& release() const { return release_; }
+  /// In kHeld, once: if every process that has the link open is killed, the holder waits for the
+  /// end of this one before it releases.
+  void NameCommand(const ProcessId& command) const;
   /// As long as any process has it open, the holder does not release.
   [[nodiscard]] int fd() const { return socket_.get(); }
 

@@ -1,13 +1,12 @@
 #include "process/nesting/nesting_server.h"
 
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -58,7 +57,7 @@ void NestingServer::SetLease(const protocol::NestingLease& lease) {
   lease_ = lease;
   for (const auto& connection : connections_) {
     // A stopped run may not read it. Its guard ends its tree by the lease that it knows.
-    if (connection->runs) SendText(connection->socket.get(), FormatNesting(lease_));
+    if (connection->runs) SendText(connection->link.socket(), FormatNesting(lease_));
   }
 }
 
@@ -69,7 +68,7 @@ void NestingServer::Drain() {
 void NestingServer::End() {
   if (std::exchange(state_, State::kEnded) == State::kEnded) return;
   // The nested run sees the end of the stream, and closes its own end once nothing of it is left.
-  for (const auto& connection : connections_) shutdown(connection->socket.get(), SHUT_WR);
+  for (const auto& connection : connections_) connection->link.End();
 }
 
 std::vector<pid_t> NestingServer::Runs() const {
@@ -81,7 +80,9 @@ std::vector<pid_t> NestingServer::Runs() const {
 }
 
 EventSource::Interest NestingServer::GetInterest() {
-  return {.fd = epoll_.get(), .events = POLLIN, .wake = accept_again_};
+  TimePoint wake = accept_again_;
+  for (const auto& connection : connections_) wake = std::min(wake, connection->link.wake());
+  return {.fd = epoll_.get(), .events = POLLIN, .wake = wake};
 }
 
 void NestingServer::OnReady(short /*revents*/) {
@@ -98,10 +99,14 @@ void NestingServer::OnReady(short /*revents*/) {
       continue;
     }
     const auto found = std::find_if(connections_.begin(), connections_.end(),
-                                    [fd](const auto& one) { return one->socket.get() == fd; });
+                                    [fd](const auto& one) { return one->link.ToPoll().fd == fd; });
     if (found != connections_.end()) Serve(**found);
   }
-  std::erase_if(connections_, [](const auto& one) { return !one->socket; });
+  const TimePoint now = BootClock::now();
+  for (const auto& connection : connections_) {
+    if (now >= connection->link.wake()) SeeEnd(*connection);
+  }
+  std::erase_if(connections_, [](const auto& one) { return one->is_over; });
 }
 
 void NestingServer::Accept() {
@@ -135,7 +140,8 @@ bool NestingServer::Admit(UniqueFd socket) {
   // What /proc shows is another process's if the peer has ended and its pid was used again.
   if (is_below && EffectiveUserOf(peer->pid) == std::optional(peer->uid) && IsThere(*peer)) {
     Watch(socket.get());
-    connections_.push_back(std::make_unique<Connection>(Connection{std::move(socket), stat->id}));
+    connections_.push_back(
+        std::make_unique<Connection>(Connection{RunConnection(std::move(socket)), stat->id}));
     return true;
   }
   // Root and our own user could do worse than connect again and again.
@@ -148,23 +154,35 @@ bool NestingServer::Admit(UniqueFd socket) {
 }
 
 void NestingServer::Serve(Connection& connection) {
-  const ReceivedText received = ReceiveText(connection.socket.get());
-  if (received.is_closed) return connection.socket.Reset();
-  if (!received.text || connection.runs) return;
-  const auto request = protocol::ParseNestingRequest(*received.text);
-  if (!request) return connection.socket.Reset();
-  Answer(connection, *request);
+  if (connection.runs) return SeeEnd(connection);
+  const ReceivedText received = ReceiveText(connection.link.socket());
+  if (!received.text && !received.is_closed) return;
+  const auto request = received.text ? protocol::ParseNestingRequest(*received.text) : std::nullopt;
+  connection.runs = request && Answer(connection, *request);
+  connection.is_over = !connection.runs;
+  // What a run sends from now on is read after its close: see RunConnection. Of one that was not
+  // admitted, the guard may have a copy, with which the socket would stay ready.
+  if (connection.runs) {
+    Watch(connection.link.socket(), POLLRDHUP, EPOLL_CTL_MOD);
+  } else {
+    Unwatch(connection.link.socket());
+  }
 }
 
-void NestingServer::Answer(Connection& connection, const NestingRequest& request) {
-  const int socket = connection.socket.get();
+/// Returns whether it runs.
+bool NestingServer::Answer(Connection& connection, const NestingRequest& request) {
+  const int socket = connection.link.socket();
   if (request.kind == NestingRequest::Kind::kRun && MayRun(connection, request.node)) {
     if (before_run_) before_run_(socket);
-    connection.runs = SendText(socket, FormatNesting(lease_));
-    if (connection.runs) return;
-  } else if (request.kind != NestingRequest::Kind::kRun &&
-             std::find(nodes_.begin(), nodes_.end(), request.node) != nodes_.end() &&
-             !IsBelowRun(connection.peer.pid)) {
+    return SendText(socket, FormatNesting(lease_));
+  }
+  // The answer names the runs that are left, and whoever is below one is refused.
+  for (const auto& one : connections_) {
+    if (one->runs) SeeEnd(*one);
+  }
+  if (request.kind != NestingRequest::Kind::kRun &&
+      std::find(nodes_.begin(), nodes_.end(), request.node) != nodes_.end() &&
+      !IsBelowRun(connection.peer.pid)) {
     // A release by a descendant of a nested run would wait for that run, and the run for the
     // release.
     const std::vector<pid_t> runs = Runs();
@@ -174,7 +192,17 @@ void NestingServer::Answer(Connection& connection, const NestingRequest& request
   } else {
     SendText(socket, protocol::kNestingRefusal);
   }
-  connection.socket.Reset();
+  return false;
+}
+
+void NestingServer::SeeEnd(Connection& run) {
+  Unwatch(run.link.ToPoll().fd);
+  run.is_over = run.link.HasEnded();
+  run.runs = !run.is_over;
+  if (run.is_over) return;
+  run.peer = run.link.command().value_or(run.peer);
+  const pollfd next = run.link.ToPoll();
+  Watch(next.fd, next.events);
 }
 
 bool NestingServer::MayRun(const Connection& connection, const std::string& node) const {
@@ -198,11 +226,11 @@ bool NestingServer::IsBelowRun(pid_t process) const {
                      [&](const auto& one) { return one->runs && Contains(lineage, one->peer); });
 }
 
-void NestingServer::Watch(int fd) {
+void NestingServer::Watch(int fd, short events, int operation) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = static_cast<std::uint32_t>(events);  // their values are those of poll(2)
   event.data.fd = fd;
-  Check(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+  Check(epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
 }
 
 void NestingServer::Unwatch(int fd) { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -11,6 +13,7 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "base/unique_fd.h"
+#include "process/nesting/run_connection.h"
 #include "process/tree/process_tree.h"
 #include "protocol/nesting.h"
 
@@ -52,9 +55,10 @@ class NestingServer final : public EventSource {
   void End();
 
   [[nodiscard]] State state() const { return state_; }
-  /// The pids of the nested zklocks, each once.
+  /// The pids of the nested zklocks, each once; of a command that has outlived its zklock and
+  /// guard, its own.
   [[nodiscard]] std::vector<pid_t> Runs() const;
-  /// Whether a process is one of these zklocks, or a descendant of one.
+  /// Whether a process is one of these, or a descendant of one.
   [[nodiscard]] bool IsBelowRun(pid_t process) const;
   /// The owner of --hold, or a descendant of it, has asked for the release (zklock release).
   [[nodiscard]] bool release_requested() const { return release_requested_; }
@@ -64,18 +68,20 @@ class NestingServer final : public EventSource {
 
  private:
   struct Connection {
-    UniqueFd socket;
+    RunConnection link;
     ProcessId peer;
-    bool runs = false;  // it has been admitted
+    bool runs = false;     // it has been admitted
+    bool is_over = false;  // to be forgotten
   };
 
   void Accept();
   void PauseAccepting(Duration pause);
   bool Admit(UniqueFd socket);
   void Serve(Connection& connection);
-  void Answer(Connection& connection, const protocol::NestingRequest& request);
+  bool Answer(Connection& connection, const protocol::NestingRequest& request);
+  void SeeEnd(Connection& run);
   [[nodiscard]] bool MayRun(const Connection& connection, const std::string& node) const;
-  void Watch(int fd);
+  void Watch(int fd, short events = POLLIN, int operation = EPOLL_CTL_ADD);
   void Unwatch(int fd);
 
   const ProcessId root_;

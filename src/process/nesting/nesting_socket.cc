@@ -112,4 +112,14 @@ ReceivedText ReceiveText(int socket) {
   return {std::nullopt, !is_open};
 }
 
+std::string PeekText(int socket) {
+  std::array<char, kMostText> buffer{};
+  for (;;) {
+    const ssize_t size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_PEEK);
+    if (size >= 0) return {buffer.data(), static_cast<std::size_t>(size)};
+    // ECONNRESET, once: the other end closed with texts of this end unread. Its own are still here.
+    if (errno != EINTR && errno != ECONNRESET) return {};
+  }
+}
+
 }  // namespace zklock::process

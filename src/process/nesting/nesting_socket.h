@@ -42,5 +42,7 @@ struct ReceivedText {
   bool is_closed = false;           ///< the other end is closed
 };
 [[nodiscard]] ReceivedText ReceiveText(int socket);
+/// The next text, which stays there; empty if there is none.
+[[nodiscard]] std::string PeekText(int socket);
 
 }  // namespace zklock::process

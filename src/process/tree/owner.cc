@@ -1,6 +1,5 @@
 #include "process/tree/owner.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,14 +8,6 @@
 #include "process/loop/system_error.h"
 
 namespace zklock::process {
-namespace {
-
-bool IsReadable(int fd) {
-  pollfd polled{fd, POLLIN, 0};
-  return poll(&polled, 1, 0) > 0;
-}
-
-}  // namespace
 
 std::optional<Owner> Owner::Open(pid_t pid) {
   std::optional<PidFd> process = PidFd::Open(pid);
@@ -27,7 +18,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
   }
   auto stat = ReadProcessStat(pid);
   // It is alive after the look at /proc, so that the look was at this process.
-  if (!stat || stat->is_dead || IsReadable(process->fd())) return std::nullopt;
+  if (!stat || stat->is_dead || process->HasEnded()) return std::nullopt;
   return Owner(std::move(*process), std::move(*stat));
 }
 
@@ -37,7 +28,5 @@ std::optional<Owner> Owner::Parent() {
   // It still is the parent, so that the pid was not reused in between.
   return getppid() == parent ? std::move(owner) : std::nullopt;
 }
-
-bool Owner::HasEnded() const { return IsReadable(fd()); }
 
 }  // namespace zklock::process

@@ -22,7 +22,7 @@ class Owner {
   [[nodiscard]] const ProcessId& id() const { return id_; }
   /// The name of its program, at most 15 characters.
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] bool HasEnded() const;
+  [[nodiscard]] bool HasEnded() const { return process_.HasEnded(); }
   /// Readable once it has ended.
   [[nodiscard]] int fd() const { return process_.fd(); }
   /// Returns 0 or errno. Signal 0 only checks whether the process could be signalled.

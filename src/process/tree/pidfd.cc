@@ -1,5 +1,6 @@
 #include "process/tree/pidfd.h"
 
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,11 @@ std::optional<PidFd> PidFd::Open(pid_t pid) {
   UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!fd && errno == ESRCH) return std::nullopt;
   return PidFd(pid, std::move(fd));
+}
+
+bool PidFd::HasEnded() const {
+  pollfd polled{fd_.get(), POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
 }
 
 int PidFd::Signal(int signal_number) const {

@@ -16,6 +16,8 @@ class PidFd {
   /// None if there is no such process.
   [[nodiscard]] static std::optional<PidFd> Open(pid_t pid);
 
+  /// False as well if the system has no such descriptors.
+  [[nodiscard]] bool HasEnded() const;
   /// Readable once the process has ended; -1 if the system has no such descriptors.
   [[nodiscard]] int fd() const { return fd_.get(); }
 

@@ -1,11 +1,13 @@
 // When an outer zklock or its guard is killed, nested runs of other locks leave nothing that others
-// would have to wait for.
+// would have to wait for. When a nested zklock and its guard are killed, nothing is released too
+// soon.
 
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
 #include <string>
 
+#include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
 #include "support/process.h"
 #include "support/server.h"
@@ -99,6 +101,29 @@ TEST_CASE(
   nested.DeleteOuterLock();
   nested.CheckThatNothingIsLeft();
   zklock.ReadToEnd();
+}
+
+TEST_CASE("a lock is held until the command of a nested run has ended that lost zklock and guard") {
+  const std::string lock = NewLock("outlived");
+  // A command that PDEATHSIG does not kill: otherwise the kernel takes a few milliseconds.
+  Child script = Child::Start(
+      Script(lock,
+             "$Z exclusive --hold $L || exit\n"
+             "$Z exclusive --contain off $L -- "
+             "setpriv --pdeathsig clear sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1'\n"
+             "$Z release $L 2>&1; exit $?"));
+  const pid_t command = std::stoi(script.ReadLine());
+  const pid_t guard = ParentOf(command);
+  const pid_t zklock = ParentOf(guard);
+  REQUIRE(kill(zklock, SIGSTOP) == 0);  // so that it does not see the guard die
+  REQUIRE(kill(guard, SIGKILL) == 0);
+  WaitUntilGone(guard);
+  REQUIRE(kill(zklock, SIGKILL) == 0);
+  CHECK_THAT(script.ReadLine(), Catch::EndsWith("pid " + std::to_string(command)));
+  CHECK(Tree().Children(lock).size() == 1);
+  REQUIRE(kill(command, SIGKILL) == 0);
+  CHECK(script.Wait() == Exited(0));
+  CHECK(Tree().Children(lock).empty());
 }
 
 }  // namespace

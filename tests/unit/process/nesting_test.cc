@@ -18,10 +18,13 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "process/guard/nested_run.h"
 #include "process/loop/event_loop.h"
 #include "process/nesting/nesting_link.h"
 #include "process/nesting/nesting_server.h"
@@ -52,7 +55,10 @@ struct Nesting {
   NestingServer server;
   EventLoop loop;
 
-  explicit Nesting(ProcessId root = Self()) : server(name, root) { loop.Add(server); }
+  explicit Nesting(ProcessId root = Self(), std::function<void(int)> before_run = {})
+      : server(name, root, std::move(before_run)) {
+    loop.Add(server);
+  }
 
   std::unique_ptr<NestingLink> Ask(Kind kind = Kind::kRun, const std::string& node = kNode) {
     auto link = NestingLink::Open(name, Self(), Self(), {kind, node});
@@ -100,6 +106,63 @@ TEST_CASE("A nested run is over when the last process has closed its link") {
   CHECK(nesting.server.Runs().size() == 1);
   guard.Reset();
   nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
+}
+
+TEST_CASE("The command of a run is waited for if it outlives its zklock and guard") {
+  const bool has_unread_lease = GENERATE(false, true);
+  test::Child command = test::Child::Start({.argv = {"sleep", "1000"}});
+  NestedRuns in_guard;
+  Nesting nesting(Self(), [&](int socket) { in_guard.Add(UniqueFd(dup(socket))); });
+  nesting.server.Open({kNode}, LeaseOf(30));
+  auto link = nesting.Ask();
+  nesting.RunUntil([&] { return link->state() == State::kHeld; });
+  link->NameCommand(ReadProcessStat(command.pid())->id);
+  nesting.loop.RunReady();
+  CHECK(nesting.server.Runs() == std::vector<pid_t>{getpid()});
+  nesting.loop.Remove(*link);
+  if (has_unread_lease) nesting.server.SetLease(LeaseOf(20));
+  link.reset();
+  CHECK(in_guard.AreLeft());  // before the server has seen the close, and after that
+  nesting.loop.RunReady();
+  CHECK(in_guard.AreLeft());
+  CHECK(nesting.server.Runs() == std::vector<pid_t>{command.pid()});
+  CHECK(nesting.server.IsBelowRun(command.pid()));
+  CHECK_FALSE(nesting.server.IsBelowRun(getpid()));
+  command.Signal(SIGKILL);
+  nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
+  CHECK_FALSE(in_guard.AreLeft());
+}
+
+TEST_CASE("A run that has to end is over soon after its close, even if its command is not") {
+  const bool told_first = GENERATE(false, true);
+  const test::Child command = test::Child::Start({.argv = {"sleep", "1000"}});
+  Nesting nesting;
+  nesting.server.Open({kNode}, LeaseOf(30));
+  auto link = nesting.Ask();
+  nesting.RunUntil([&] { return link->state() == State::kHeld; });
+  link->NameCommand(ReadProcessStat(command.pid())->id);
+  nesting.loop.Remove(*link);
+  if (told_first) nesting.server.End();
+  link.reset();
+  nesting.RunUntil([&] { return nesting.server.Runs() == std::vector<pid_t>{command.pid()}; });
+  nesting.server.End();
+  nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
+}
+
+TEST_CASE("A run is over with its connection if its command has ended, and another has the pid") {
+  const test::Child other = test::Child::Start({.argv = {"sleep", "1000"}});
+  Nesting nesting;
+  nesting.server.Open({kNode}, LeaseOf(30));
+  auto link = nesting.Ask();
+  nesting.RunUntil([&] { return link->state() == State::kHeld; });
+  ProcessId ended = ReadProcessStat(other.pid())->id;
+  --ended.start_time;
+  link->NameCommand(ended);
+  nesting.loop.Remove(*link);
+  link.reset();
+  const auto release = nesting.Ask(Kind::kRelease);  // seen in the same round
+  nesting.RunUntil([&] { return release->state() == State::kReleasing; });
+  CHECK(release->release().runs == 0);
 }
 
 TEST_CASE("Another contender's name, a lease that has ended and a lock that is lost are refused") {

@@ -15,6 +15,8 @@
 #include <optional>
 #include <string>
 
+#include "process/nesting/nesting_socket.h"
+#include "protocol/nesting.h"
 #include "support/hang.h"
 #include "support/temporary.h"
 #include "unit/process/supervised.h"
@@ -165,8 +167,13 @@ TEST_CASE(
   CHECK(kill(std::stoi(line.substr(5)), SIGKILL) == 0);
 }
 
-TEST_CASE("a killed zklock's session is not closed while a nested run holds its connection") {
+TEST_CASE(
+    "a killed zklock's session is not closed while a nested run holds its connection, or its "
+    "command "
+    "lives") {
   const bool ends_first = GENERATE(false, true);
+  const bool leaves_command = GENERATE(false, true);
+  Child left = Child::Start({.argv = {"sleep", "1000"}});
   const Notice notice;
   const TestCommand spec = notice.Of(Script("true"));
   int ends[2];
@@ -186,6 +193,11 @@ TEST_CASE("a killed zklock's session is not closed while a nested run holds its 
                                .inherit = {outer.get()}});
   REQUIRE(zklock.ReadLine() == "ended");
   outer.Reset();
+  if (leaves_command) {
+    const ProcessId command = ReadProcessStat(left.pid())->id;
+    SendText(nested.get(),
+             FormatNesting(protocol::NestingCommand{command.pid, command.start_time}));
+  }
   if (ends_first) nested.Reset();
   zklock.Signal(SIGKILL);
   if (!ends_first) {
@@ -194,6 +206,10 @@ TEST_CASE("a killed zklock's session is not closed while a nested run holds its 
     CHECK(read(nested.get(), &nothing, 1) == 0);
     CHECK_FALSE(notice.Comes(milliseconds(100)));
     nested.Reset();
+  }
+  if (leaves_command) {
+    CHECK_FALSE(notice.Comes(milliseconds(100)));
+    left.Signal(SIGKILL);
   }
   CHECK(notice.Comes());
 }
