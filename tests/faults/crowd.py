@@ -523,14 +523,13 @@ class Crowd:
     def run_history(self, host):
         """The runs that zklock shows for the LOCK of which --history is kept, the newest first, or
         None if it cannot."""
-        shown = subprocess.run(
+        _, shown = self._reaper.run(
             self._links.inside(host, [self._zklock, "inspect", "--servers", self._servers_of(host),
                                       "--connect-timeout", "5s", "--history", "--json",
-                                      self._history_lock]),
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        if not shown.stdout:  # its status may have been collected by the reaper
+                                      self._history_lock]))
+        if not shown:
             return None
-        runs = json.loads(shown.stdout)[0]["runs"]
+        runs = json.loads(shown)[0]["runs"]
         return [{**run, "token": int(run["token"])} for run in runs]  # text, for it may pass 2^53
 
     def _servers_of(self, host):
