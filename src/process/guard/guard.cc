@@ -119,6 +119,7 @@ class Guard {
 void Guard::Run() {
   Begin();
   while (phase_ != Phase::kFinished) {
+    (void)nested_runs_.AreLeft();  // a connection that is closed would stay ready
     Wait();
     ReadExecResult();
     Reap();
@@ -143,7 +144,8 @@ void Guard::AwaitRelease() {
     }
     const bool is_gone = ZklockIsGone();  // first: then every message it sent can be read
     ReadMessages();
-    if (is_gone && !nested_runs_.AreLeft()) return;
+    const bool runs_are_left = nested_runs_.AreLeft();
+    if (is_gone && !runs_are_left) return;
     Wait();
     Reap();
   }
@@ -203,7 +205,7 @@ void Guard::Wait() {
                                 {timer_.get(), POLLIN, 0},
                                 {signals_.get(), POLLIN, 0},
                                 {is_watched ? link_.get() : -1, POLLIN, 0}};
-  if (nested_runs_.AreLeft()) nested_runs_.AppendTo(polled);
+  nested_runs_.AppendTo(polled);
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
   // Never sooner than promised: a guard that gets no processor time is not dead.
   if (is_watched) PromiseLook(look);
