@@ -198,9 +198,13 @@ bool NestingServer::Answer(Connection& connection, const NestingRequest& request
 void NestingServer::SeeEnd(Connection& run) {
   Unwatch(run.link.ToPoll().fd);
   run.is_over = run.link.HasEnded();
+  // A command is forked by its zklock, and so is younger. Descendants of an older process would
+  // count as descendants of the run.
+  const ProcessId left = run.link.command().value_or(run.peer);
+  run.is_over = run.is_over || left.start_time < run.peer.start_time;
   run.runs = !run.is_over;
   if (run.is_over) return;
-  run.peer = run.link.command().value_or(run.peer);
+  run.peer = left;
   const pollfd next = run.link.ToPoll();
   Watch(next.fd, next.events);
 }
