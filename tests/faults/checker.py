@@ -364,6 +364,9 @@ def left_behind(runs, history, had_trouble):
     does if the pool had just left one of the queues."""
     found = []
     pools = {run.label: run for run in runs if run.any_of and run.ended is not None}
+    last = {}  # the contender of each label that went last
+    for znode in sorted(history.znodes.values(), key=_until):
+        last[znode.label] = znode
     for znode in history.znodes.values():
         run = pools.get(znode.label)
         if (run is None or run.was_sent("guard")
@@ -372,6 +375,10 @@ def left_behind(runs, history, had_trouble):
         begin = run.spawned if run.record is None else run.begin()
         until = run.ended + (_SETTLES if run.held else 0)
         is_of_other = run.record is not None and _queue_of(znode) != run.lock
+        # Under a LOCK that the shell has to read, the command takes the first that it may read: zklock(1),
+        # One of several LOCKs. Of the others, the keeper still has to leave all but one.
+        if run.held and run.record is not None and run.reads():
+            is_of_other = is_of_other and znode is not last[znode.label]
         if is_of_other:
             until = min(until, begin + _HANDED_OVER)
         # What reserves may leave its contender to the close: it ends with that.

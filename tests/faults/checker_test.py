@@ -166,6 +166,10 @@ class Variations(unittest.TestCase):
         self.assertEqual(["left behind"], found(None))
         self.assertEqual(["left behind"], found(10.2, of_taken=30.1))  # the run ended before that
         self.assertEqual([], found(10.2, of_taken=30.1, held=True))
+        # The shell reads /m, and its command /l.
+        self.assertEqual([], found(30, closed=True, of_taken=10.2, held=True, mode="read"))
+        self.assertEqual(["left behind"], found(30, closed=True, of_taken=30.1, held=True, mode="read"))
+        self.assertEqual(["left behind"], found(30, closed=True, of_taken=10.2, held=True))
         self.assertEqual([], found(16, trouble=lambda begin, end: begin == 10))
         self.assertEqual([], found(16, signals=[Sent(11, "zklock", signal.SIGKILL)]))
         self.assertEqual(["left behind"], found(16, signals=[Sent(11, "zklock", signal.SIGTERM)]))
