@@ -93,8 +93,10 @@ Words FishOffers(const std::string& line, const std::string& servers = TestServe
   return offers;
 }
 
+/// Alone in its folder: to look through the LOCKs of all other tests takes longer than a completion
+/// waits.
 std::string Made(Tree& tree) {
-  std::string lock = NewLock("completion");
+  std::string lock = NewLock("completion") + "/lock";
   tree.Create(lock);
   return lock;
 }
