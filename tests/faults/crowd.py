@@ -46,6 +46,7 @@ class Reaper:
             return process
 
     def kill(self, process):
+        """Kills a process that spawn() has started, unless it has ended."""
         with self._lock:  # so that it is not reaped, and its pid given away, in between
             if process.returncode is None:
                 os.kill(process.pid, signal.SIGKILL)

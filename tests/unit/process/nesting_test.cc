@@ -161,7 +161,7 @@ TEST_CASE("A run is over with its connection if the process that it names cannot
   link->NameCommand(named);
   nesting.loop.Remove(*link);
   link.reset();
-  const auto release = nesting.Ask(Kind::kRelease);  // seen in the same round
+  const auto release = nesting.Ask(Kind::kRelease);
   nesting.RunUntil([&] { return release->state() == State::kReleasing; });
   CHECK(release->release().runs == 0);
 }

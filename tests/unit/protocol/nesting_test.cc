@@ -27,27 +27,10 @@ TEST_CASE("Messages between nested zklocks are parsed as they were formatted") {
 }
 
 TEST_CASE("Any other message between nested zklocks is rejected") {
-  for (const char* text : {"",
-                           "run",
-                           "run ",
-                           "run a",
-                           "walk /a",
-                           "release",
-                           "lease",
-                           "lease ",
-                           "lease 1",
-                           "lease 1 ",
-                           "lease  1 2",
-                           "lease 1 2 ",
-                           "lease 1 2x",
-                           "lease -1 2",
-                           "lease 1 -2",
-                           "releasing 1",
-                           "command",
-                           "command 1",
-                           "command 1 -2",
-                           "lease 99999999999999999999 1",
-                           kNestingRefusal.data()}) {
+  for (const char* text :
+       {"", "run", "run ", "run a", "walk /a", "release", "lease", "lease ", "lease 1", "lease 1 ",
+        "lease  1 2", "lease 1 2 ", "lease 1 2x", "lease -1 2", "lease 1 -2", "releasing 1",
+        "command 1", "lease 99999999999999999999 1", kNestingRefusal.data()}) {
     CAPTURE(text);
     CHECK_FALSE(ParseNestingRequest(text));
     CHECK_FALSE(ParseNestingLease(text));

@@ -167,10 +167,7 @@ TEST_CASE(
   CHECK(kill(std::stoi(line.substr(5)), SIGKILL) == 0);
 }
 
-TEST_CASE(
-    "a killed zklock's session is not closed while a nested run holds its connection, or its "
-    "command "
-    "lives") {
+TEST_CASE("a killed zklock's session is not closed before its nested runs have ended") {
   const bool ends_first = GENERATE(false, true);
   const bool leaves_command = GENERATE(false, true);
   Child left = Child::Start({.argv = {"sleep", "1000"}});
