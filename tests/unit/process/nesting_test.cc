@@ -156,7 +156,7 @@ TEST_CASE("A run is over with its connection if the process that it names cannot
   auto link = nesting.Ask();
   nesting.RunUntil([&] { return link->state() == State::kHeld; });
   const bool names_older = GENERATE(false, true);  // than the zklock of the run, here our process
-  ProcessId named = ReadProcessStat(names_older ? getppid() : other.pid())->id;
+  ProcessId named = ReadProcessStat(names_older ? 1 : other.pid())->id;
   if (!names_older) --named.start_time;
   link->NameCommand(named);
   nesting.loop.Remove(*link);
