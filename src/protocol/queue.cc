@@ -18,38 +18,38 @@ bool HasKazooMark(const ContenderNameView& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
 }
 
-using Kind = IncompatibleContender::Kind;
+using Why = IncompatibleContender::Kind;
 
 /// Whether `other` cannot see our contender of `mode` with Curator's names. Measured with the
 /// programs: Curator's mutex orders children by what follows `lock-`, its read/write lock ignores
 /// that mark, and the C recipe orders by what follows the last dash.
-std::optional<Kind> CannotSeeCuratorNames(const ContenderNameView& other, Mode mode) {
+std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mode) {
   if (HasKazooMark(other)) {
-    return other.program() == Program::kZklock ? Kind::kZklockKazoo : Kind::kKazoo;
+    return other.program() == Program::kZklock ? Why::kZklockKazoo : Why::kKazoo;
   }
-  if (mode != Mode::kExclusive && other.mark == Mark::kCRecipe) return Kind::kCRecipe;
+  if (mode != Mode::kExclusive && other.mark == Mark::kCRecipe) return Why::kCRecipe;
   if (!other.is_curators()) return std::nullopt;
-  if (mode != Mode::kExclusive && other.mark == Mark::kLock) return Kind::kCuratorMutex;
-  if (mode == Mode::kExclusive && other.mark != Mark::kLock) return Kind::kCuratorReadWrite;
+  if (mode != Mode::kExclusive && other.mark == Mark::kLock) return Why::kCuratorMutex;
+  if (mode == Mode::kExclusive && other.mark != Mark::kLock) return Why::kCuratorReadWrite;
   return std::nullopt;
 }
 
 /// Whether `other` cannot see our contender with kazoo's names. Kazoo's own contenders can. Its
 /// Lock, unlike its WriteLock, does not see readers, but the two have the same names.
-std::optional<Kind> CannotSeeKazooNames(const ContenderNameView& other) {
+std::optional<Why> CannotSeeKazooNames(const ContenderNameView& other) {
   if (HasKazooMark(other)) return std::nullopt;
-  if (other.program() == Program::kZklock) return Kind::kZklockCurator;
+  if (other.program() == Program::kZklock) return Why::kZklockCurator;
   if (!other.is_curators() && other.mark != Mark::kCRecipe) return std::nullopt;
-  return Kind::kCuratorNames;
+  return Why::kCuratorNames;
 }
 
 /// Whether `other` cannot see the one znode of Dialect::kSimple: no queueing contender can.
-std::optional<Kind> CannotSeeSimple(const ContenderNameView& other) {
+std::optional<Why> CannotSeeSimple(const ContenderNameView& other) {
   if (other.mark == Mark::kNone) return std::nullopt;  // it may be any znode
-  return Kind::kQueue;
+  return Why::kQueue;
 }
 
-std::optional<Kind> WhyIncompatible(const ContenderNameView& other, Mode mode, Dialect dialect) {
+std::optional<Why> WhyIncompatible(const ContenderNameView& other, Mode mode, Dialect dialect) {
   switch (dialect) {
     case Dialect::kCurator:
       return CannotSeeCuratorNames(other, mode);
@@ -235,9 +235,9 @@ std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dial
   std::vector<IncompatibleContender> found;
   for (const std::string_view child : children) {
     if (child == kSimpleName && dialect != Dialect::kSimple) {
-      found.push_back({std::string(child), Kind::kOneZnode});
+      found.push_back({std::string(child), Why::kOneZnode});
     } else if (IsKazooPermit(child)) {
-      found.push_back({std::string(child), Kind::kKazooPermit});
+      found.push_back({std::string(child), Why::kKazooPermit});
     }
   }
   return found;

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr Duration kDrainPatience = std::chrono::seconds(5);
 
 /// The event's name in --events; none: it is not written there.
-struct NameOf {
+struct NameOfEvent {
   template <typename E>
   std::optional<std::string> operator()(const E& event) const {
     if constexpr (requires { event.kName; }) return event.kName;
@@ -87,7 +87,7 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
 }
 
 std::optional<std::string> EventLine(const Event& event, const EventContext& context) {
-  const auto name = std::visit(NameOf{}, event);
+  const auto name = std::visit(NameOfEvent{}, event);
   if (!name) return std::nullopt;
   Json json = {{"time", context.time},
                {"event", *name},
