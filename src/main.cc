@@ -66,7 +66,8 @@ int DispatchWords(int argc, char** argv, process::Signals& signals, process::Mes
 
 int Main(int argc, char** argv) {
   process::ReserveStandardStreams();
-  // Next, before anything changes them: the command gets back the mask and dispositions it finds.
+  // Must come next: Signals saves the mask and dispositions, which the command gets back, before
+  // anything changes them.
   process::Signals signals;
   process::MessageSink sink(cli::DroppedLine());
   cli::Report report(sink, cli::Verbosity::kNormal);
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
   try {
     return zklock::Main(argc, argv);
   } catch (const std::exception& error) {
-    // There is nothing yet to report with.
+    // There is no cli::Report yet.
     fmt::print(stderr, "zklock: {}\n", error.what());
     return zklock::kExitSystem;
   }

@@ -23,14 +23,14 @@ using TimePoint = BootClock::time_point;
 /// A deadline that is never reached.
 inline constexpr TimePoint kNever = TimePoint::max();
 
-/// The source of time for code that makes decisions by it, so that a test can advance it by hand.
+/// The source of time for code whose decisions depend on it; a test can advance it by hand.
 class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual TimePoint Now() const = 0;
 };
 
-/// The real one.
+/// The real clock.
 class SystemClock final : public Clock {
  public:
   [[nodiscard]] TimePoint Now() const override { return BootClock::now(); }

@@ -2,8 +2,8 @@
 
 namespace zklock {
 
-/// Why a run ends, or the hold of an owner (--hold). The code that ends it sets the cause; the
-/// first one counts. What follows from each is a row in cli/reports/end_reason.cc.
+/// Why a run, or the hold of an owner (--hold), ends. The code that ends it sets the cause; the
+/// first cause counts. A row in cli/reports/end_reason.cc says what follows from each.
 enum class EndCause : int {
   kItself,            ///< the command or the owner ended, or the owner released the lock
   kSignal,            ///< --hold: a signal told the keeper to end
@@ -17,7 +17,7 @@ enum class EndCause : int {
   kShortSession,  ///< a server granted a session timeout too short for a lease
   kLeaseRanOut,   ///< the lease was about to end
   kOuter,         ///< the ancestor that held it released it, lost it or ended
-  kAbandoned,     ///< zklock was killed or has failed: nobody proves the lease any more
+  kAbandoned,     ///< zklock was killed or failed: nothing proves the lease any more
 };
 
 }  // namespace zklock

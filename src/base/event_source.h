@@ -4,10 +4,10 @@
 
 namespace zklock {
 
-/// Something the event loop waits for: a descriptor, a moment, or both.
+/// Something the event loop waits for: a descriptor, a point in time, or both.
 ///
 /// Entirely passive: the loop calls GetInterest() before each wait, and OnReady() when the
-/// descriptor is ready or the moment is reached. Both run on the only thread.
+/// descriptor is ready or the time is reached. Both run on zklock's only thread.
 class EventSource {
  public:
   struct Interest {
@@ -18,7 +18,7 @@ class EventSource {
 
   virtual ~EventSource() = default;
   [[nodiscard]] virtual Interest GetInterest() = 0;
-  /// `revents` as from poll(2); 0 if only the moment was reached.
+  /// `revents` as from poll(2); 0 if only the time was reached.
   virtual void OnReady(short revents) = 0;
 };
 

@@ -5,9 +5,9 @@
 
 namespace zklock {
 
-/// The whole content of a file; none, and errno says why, if it cannot be read. For small files
-/// that are read at each start, and those in /proc: a std::ifstream takes 8 KiB, and initialises a
-/// locale.
+/// Returns the whole content of a file; if it cannot be read, returns none and sets errno. Intended
+/// for files in /proc and small files that are read at every start: a std::ifstream allocates 8 KiB
+/// and initialises a locale.
 [[nodiscard]] std::optional<std::string> ReadFile(const std::string& path);
 
 }  // namespace zklock

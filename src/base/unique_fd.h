@@ -6,7 +6,7 @@
 
 namespace zklock {
 
-/// Owns one file descriptor and closes it. Move-only; -1 is none.
+/// Owns one file descriptor and closes it. Move-only; -1 means no descriptor.
 class UniqueFd {
  public:
   UniqueFd() = default;

@@ -11,8 +11,8 @@ struct Utf8Character {
   std::size_t size = 0;  ///< in bytes
 };
 
-/// The first character of `text`, which is not empty. None if it is not valid UTF-8 (RFC 3629): an
-/// overlong form, a surrogate or a code point above U+10FFFF is not.
+/// Decodes the first character of `text`, which must not be empty. Returns none if it is not valid
+/// UTF-8 (RFC 3629): overlong forms, surrogates and code points above U+10FFFF are invalid.
 [[nodiscard]] std::optional<Utf8Character> DecodeUtf8(std::string_view text);
 
 }  // namespace zklock

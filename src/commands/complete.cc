@@ -26,16 +26,17 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 300ms;
-/// The part of it that is kept for closing the session. An unclosed one soon ends by itself.
+/// The part of kPatience that is reserved for closing the session. A session that is not closed
+/// soon expires.
 constexpr Duration kTimeToClose = 50ms;
 constexpr Duration kSessionTimeout = 4s;
 
-/// The time for the servers is over.
+/// Thrown when the time for the servers has run out.
 struct TimeIsOver {};
 
 /// Runs `work(store, clock, serve)` over a session with `server`, and closes the session, all
-/// within kPatience. `serve`: as of lock::Calls; throws TimeIsOver. How the work ends does not
-/// matter.
+/// within kPatience. `serve`: as for lock::Calls; throws TimeIsOver. Returns normally even if the
+/// work fails.
 template <typename F>
 void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   const SystemClock clock;
@@ -66,11 +67,11 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
 }
 
-/// The LOCKs that begin with what is typed, absolute paths or paths below the root, as typed, and
-/// how they are used.
+/// Returns the LOCKs that begin with the typed text, and how each is used. The paths are absolute
+/// or relative to the root, like the typed text.
 std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
-  // zklock would refuse it: see OptionReader::ResolveLock.
+  // zklock would refuse such a path: see OptionReader::ResolveLock.
   const bool has_slash = wanted.typed.find('/') != std::string::npos;
   if (!absolute && has_slash && !wanted.server.has_own_root) return {};
   const std::string below = wanted.server.root == "/" ? "/" : wanted.server.root + "/";
@@ -85,7 +86,8 @@ std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::
   std::vector<cli::Candidate> locks;
   for (const lock::FoundLock& one : found) {
     const std::string& lock = one.path;
-    // zklock would refuse some names. Others would not look like what they are on the line.
+    // zklock would refuse some names. Names with unprintable characters would be misleading on the
+    // command line.
     if (!lock.starts_with(typed) || cli::Printable(lock) != lock ||
         !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
       continue;
@@ -98,7 +100,7 @@ std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::
   return locks;
 }
 
-/// Collects the IDs of the reservations that a survey finds, or the names of the contenders.
+/// Collects the IDs of the reservations, or the names of the contenders, that a survey finds.
 class WordSink final : public lock::SurveySink {
  public:
   explicit WordSink(cli::CompleteFromQueue::What what) : what_(what) {}
@@ -114,11 +116,11 @@ class WordSink final : public lock::SurveySink {
   std::set<std::string> words_;
 };
 
-/// The IDs or names that begin with what is typed, in order.
+/// Returns the IDs or names that begin with the typed text, in order.
 std::vector<std::string> FindInQueue(const cli::CompleteFromQueue& wanted,
                                      process::Signals& signals) {
   using What = cli::CompleteFromQueue::What;
-  // A name belongs to one LOCK.
+  // A contender's name is meaningful only within one LOCK.
   if (wanted.what == What::kContenders && wanted.lock.empty()) return {};
   // Reservations are at the head of a queue.
   constexpr std::size_t kMostRead = 64;
@@ -138,7 +140,7 @@ std::vector<std::string> FindInQueue(const cli::CompleteFromQueue& wanted,
   });
   std::vector<std::string> words;
   for (const std::string& word : sink.words()) {
-    // Others would not look like what they are on the line.
+    // Words with unprintable characters would be misleading on the command line.
     const bool is_plain = cli::Printable(word) == word;
     if (is_plain && word.starts_with(wanted.typed)) words.push_back(wanted.before + word);
   }

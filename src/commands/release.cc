@@ -39,7 +39,8 @@ namespace {
 namespace message = cli::message;
 using Target = cli::ReleaseOptions::Target;
 
-// For a contender that is about to be deleted: a few round trips within a site.
+// How long a contender that is about to be deleted has to read why: a few round trips within a
+// site.
 constexpr Duration kTimeToRead = std::chrono::milliseconds(100);
 
 lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
@@ -48,7 +49,7 @@ lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& loc
 
 lock::LockName LockOf(const cli::ReleaseOptions& options) { return LockOf(options, options.lock); }
 
-/// The znode that has the contender as a child: LOCK, or a queue of a semaphore.
+/// The contender's parent znode: LOCK, or one of the queues of a semaphore.
 lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   return {protocol::ParentOf(contender.path), options.server.servers.chroot};
 }
@@ -63,8 +64,8 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
     case Target::kReservation:
       return false;
     case Target::kContender:
-      // While it passes through a semaphore's turnstile it has two names.
-      // With --take it has several for all its time.
+      // A contender has two names while it passes through a semaphore's turnstile. With --take, it
+      // always has several.
       return contender.name == options.contender || contender.turnstile_name == options.contender ||
              std::any_of(contender.more.begin(), contender.more.end(), [&](const auto& path) {
                return protocol::BaseOf(path) == options.contender;
@@ -82,7 +83,7 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
   return false;
 }
 
-/// Whether LOCK does not exist, or the chroot: then that has been reported. Throws Exit.
+/// Whether LOCK or the chroot does not exist; if so, reports that. Throws Exit.
 bool IsMissing(const lock::LockName& lock, const cli::ReleaseOptions& options,
                ShortSession& session, cli::Report& report) {
   const bool exists = session.Ask([&](lock::Calls& calls) {
@@ -99,10 +100,11 @@ bool IsMissing(const lock::LockName& lock, const cli::ReleaseOptions& options,
 
 struct Targets {
   std::vector<cli::ContenderView> contenders;
-  bool all = true;  ///< there are no others that were meant
+  bool all = true;  ///< false: some contenders that the user meant are left out
 };
 
-/// Removes reservations, which only --reserve, or --force with a name, releases.
+/// Removes reservations from the targets: only --reserve, or --force with a single contender,
+/// releases them.
 void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli::Report& report) {
   const bool is_one = options.target == Target::kContender || options.target == Target::kPosition;
   if (options.force && is_one) return;
@@ -114,7 +116,7 @@ void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli:
   });
 }
 
-/// The contenders to release, at least one. Throws Exit.
+/// Finds the contenders to release. Throws Exit if there is none.
 Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signals,
                     cli::Report& report) {
   ShortSession session(options.server, signals, report);
@@ -150,7 +152,8 @@ Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signal
   throw Exit(kExitConflict);
 }
 
-/// Shows what is about to happen to the contenders, and asks whether to do it. Throws Exit if not.
+/// Shows what will happen to the contenders and, without --yes, asks for confirmation. Throws Exit
+/// if the user does not confirm.
 void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
              process::Signals& signals, cli::Report& report) {
   if (options.yes) {
@@ -158,7 +161,7 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
     return;
   }
   const std::int64_t now_ms = cli::MillisecondsNow();
-  // Even with --quiet: the question needs its subject.
+  // Listed even with --quiet: the question would make no sense without the list.
   if (contenders.size() > 1) {
     for (const auto& contender : contenders) report.Error(cli::Listed(contender, now_ms));
   }
@@ -170,14 +173,15 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
   throw Exit(kExitConflict);
 }
 
-/// How to ask the contender in its data. None if its program does not read such a request.
+/// How to edit the contender's data to ask it to leave. None if its program does not read such
+/// requests.
 std::optional<std::function<std::string(const std::string&)>> EditFor(
     const cli::ContenderView& contender, const lock::ReleaseRequest& request) {
   switch (contender.program) {
     case protocol::Program::kZklock:
       return [request](const std::string& old) { return lock::AddReleaseRequest(old, request); };
     case protocol::Program::kCurator:
-      // Curator's semaphores do not read the message.
+      // Curator's semaphores do not read this message.
       if (contender.for_permit) return std::nullopt;
       return [](const std::string& /*old*/) { return std::string(lock::kCuratorRevoke); };
     default:
@@ -190,8 +194,8 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   return {.by = self.user + " on " + self.host, .reason = options.reason, .forced = options.force};
 }
 
-/// Before contenders are deleted: writes to those of zklock who deletes them and why, and gives
-/// them a moment to read that. That others may not be written to does not matter.
+/// Before contenders are deleted: writes to the data of those that are zklock's who deletes them
+/// and why, and gives them a moment to read it. Skips those that it may not write to.
 void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
               ShortSession& session, process::Signals& signals, cli::Report& report) {
   const lock::ReleaseRequest request = RequestOf(options);
@@ -219,8 +223,8 @@ void Announce(const cli::ReleaseOptions& options, const std::vector<cli::Contend
   if (signal) throw Exit(InterruptedBy(*signal, report));
 }
 
-/// Asks the contender to leave, or deletes it. Returns none if it cannot be asked; else whether it
-/// was there.
+/// Asks the contender to leave, or deletes it. Returns none if it cannot be asked; otherwise,
+/// whether it was there.
 std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
                                const cli::ContenderView& contender, ShortSession& session,
                                process::Signals& signals, cli::Report& report) {
@@ -262,7 +266,8 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   return was_there;
 }
 
-/// In a new session: an open one could expire while the user is asked.
+/// Releases the targets, in a new session: an older one might have expired while the user was
+/// asked. Returns the exit status.
 int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
                process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
@@ -271,7 +276,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
   if (options.force && !options.dry_run) {
     Announce(options, targets.contenders, session, signals, report);
   }
-  // The last first, so that no waiter among them acquires what another releases.
+  // In reverse order, so that no waiter among them acquires the lock when another one releases it.
   for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
     const auto was_there = ReleaseOne(options, *one, session, signals, report);
     all_can = all_can && was_there;
@@ -291,10 +296,11 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
   return releasing.empty() || !all_can ? kExitConflict : kExitOk;
 }
 
-/// Releases what the calling shell holds by --hold: asks its keeper, and waits until that has
-/// released it.
+/// Releases the LOCK that the calling shell holds with --hold: asks the keeper, and waits until it
+/// has released the LOCK.
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
-  // The shell that holds may have become this zklock, by exec.
+  // The search starts at this process, not its parent: the shell that holds the LOCK may have
+  // become this zklock by exec.
   ShortSession session(options.server, signals, report);
   std::optional<pid_t> silent;
   for (const OwnHold& hold : FindOwnHolds(session, LockOf(options), getpid())) {
@@ -303,7 +309,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
         AskHolder(hold.claim, options.dry_run ? Kind::kMayRelease : Kind::kRelease,
                   options.server.connect_timeout, signals, report);
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
-      // The keeper releases it as soon as nothing runs under it any more.
+      // The keeper releases the LOCK as soon as nothing runs under it any more.
       const protocol::NestingRelease& release = (*link)->release();
       if (release.runs > 0) {
         report.Say(message::kReleaseWaits, options.lock, release.runs, release.pid);
@@ -341,15 +347,15 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
   return kExitConflict;
 }
 
-/// Releases the reservations for an ID in one LOCK. Returns the exit status: success or conflict;
-/// reports a conflict unless one LOCK of several is enough.
+/// Releases the reservations for an ID in one LOCK. Returns the exit status: success or conflict.
+/// Reports a conflict unless one of several LOCKs is enough (--any).
 int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
                           ShortSession& session, process::Signals& signals, cli::Report& report) {
   const auto holders = session.Ask(
       [&](lock::Calls& calls) { return lock::ReadHolders(calls, lock, lock::kAllHolders); });
   bool released = false;
   std::string others;
-  // Two readers that made a reservation for this ID at the same time have left two.
+  // There are two if two readers made a reservation for this ID at the same time.
   for (const lock::Holder& holder : holders) {
     const auto reserved = lock::FindReservation(holder.name.full, holder.data, holder.stat);
     if (!reserved) continue;
@@ -388,7 +394,8 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
   return kExitConflict;
 }
 
-/// LOCK after LOCK. One that cannot be released does not keep the others.
+/// Releases the reservations in one LOCK after another. A refusal for one LOCK does not stop the
+/// others.
 int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& signals,
                         cli::Report& report) {
   ShortSession session(options.server, signals, report);
@@ -396,7 +403,7 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
   std::vector<std::string> released;
   const auto report_released = [&](bool is_all) {
     if (options.dry_run) return;
-    // Where some were not released, the others are named too.
+    // If some were not released, name those that were even without --verbose.
     const cli::Level level = is_all ? cli::Level::kVerbose : cli::Level::kUnlessQuiet;
     for (const std::string& path : released) {
       report.Write(level, fmt::format(message::kReservationReleased, path, options.reserve));

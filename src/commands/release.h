@@ -6,9 +6,10 @@
 
 namespace zklock::commands {
 
-/// `zklock release LOCK`: releases what the calling shell holds by --hold. With --contender,
-/// --holders or --all it asks other contenders to leave, or deletes them (--force), after it has
-/// shown them and asked the user.
+/// `zklock release LOCK`: releases the LOCK that the calling shell holds with --hold. With
+/// --reserve, releases reservations. With --contender, --position, --host, --holders or --all,
+/// shows these contenders, asks the user to confirm, and asks them to leave or, with --force,
+/// deletes them.
 [[nodiscard]] int Release(const cli::ReleaseOptions& options, process::Signals& signals,
                           cli::Report& report);
 

@@ -10,9 +10,9 @@
 
 namespace zklock::protocol {
 
-/// The names of a znode's children, in the order in which the servers list them. They take two
-/// blocks of memory, however many they are: the list of a long queue is read often, and a string
-/// for each name would cost more than all the work on it.
+/// The names of a znode's children, in the order in which the servers list them. They occupy two
+/// blocks of memory, however many there are: the list of a long queue is read often, and a string
+/// for each name would cost more than all other work on the list.
 class Children {
  public:
   /// Yields std::string_view, valid until the list changes.
@@ -61,7 +61,7 @@ class Children {
 
  private:
   std::string text_;                 // all names, concatenated
-  std::vector<std::uint32_t> ends_;  // of each name, in text_; 31 bits are enough for a packet
+  std::vector<std::uint32_t> ends_;  // where each name ends in text_; 31 bits suffice for a packet
 };
 
 }  // namespace zklock::protocol

@@ -222,7 +222,7 @@ ContenderName ContenderNameView::ToName() const {
 
 std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
   const std::optional<Split> positive = SplitPositive(name);
-  // A known mark shows where the number begins, and so whether a dash before it is its sign.
+  // A known mark shows where the number begins, and so whether a dash before the digits is a sign.
   if (positive) {
     if (const auto marked = ReadMark(name, *positive)) return marked;
   }

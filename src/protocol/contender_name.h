@@ -10,14 +10,14 @@ namespace zklock::protocol {
 /// What a contender asks for. kExclusive and kWrite conflict with every mode, kRead with those two.
 enum class Mode { kExclusive, kWrite, kRead };
 
-/// The names of the znodes on the servers (zklock-protocol(7)).
+/// How the znodes on the servers are named (zklock-protocol(7)).
 enum class Dialect {
-  kCurator,  ///< those of Curator, go-zookeeper and the C recipe; also the default here
-  kKazoo,    ///< those of the Python library kazoo
-  kSimple,   ///< no queue: the client that creates the one znode `lock` holds the lock
+  kCurator,  ///< as in Curator, go-zookeeper and the C recipe; also the default here
+  kKazoo,    ///< as in the Python library kazoo
+  kSimple,   ///< no queue: the client that creates the single znode `lock` holds the lock
 };
 
-/// The only name in Dialect::kSimple. Unlike the names of other contenders, it is used again.
+/// The only name in Dialect::kSimple. Unlike the names of other contenders, it is reused.
 inline constexpr std::string_view kSimpleName = "lock";
 
 /// The program that created a contender, as far as its name shows.
@@ -30,7 +30,7 @@ enum class Mark {
   kCuratorRead,
   kKazooLock,
   kKazooRead,
-  kPermit,  ///< a semaphore's, in Curator's layout
+  kPermit,  ///< of a semaphore, in Curator's layout
   kCRecipe,
   kNone
 };
@@ -39,29 +39,29 @@ enum class Mark {
   return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
 }
 
-/// A child of a LOCK that counts in its queue, as its name shows.
+/// A child of a LOCK that counts in the queue, as far as its name describes it.
 ///
 /// A name counts if it ends in the server's number (`%010d`: ten digits, or a minus sign and nine
-/// or ten), with a known mark before it, with the prefix of the C recipe (`x-…-NNNNNNNNNN`), or
-/// with anything else: the servers number all children of a parent alike, so it is safe to wait for
-/// an unknown one.
+/// or ten). The number may follow a known mark, the prefix of the C recipe (`x-…-NNNNNNNNNN`), or
+/// anything else: the servers number all children of a parent in one sequence, so it is safe to
+/// wait for an unknown contender.
 struct ContenderName {
   std::string full;         ///< the whole name
   std::int64_t number = 0;  ///< the server's sequence number; negative after its overflow
   Mark mark = Mark::kNone;
   Program program = Program::kUnknown;
-  bool supersedes = false;  ///< made with --supersede: older ones of its kind leave the queue
-  bool reserves = false;    ///< made with --reserve: a reservation, or to become one
+  bool supersedes = false;  ///< created with --supersede: older ones like it leave the queue
+  bool reserves = false;    ///< created with --reserve: is or will become a reservation
 
-  /// True for readers' marks.
+  /// Whether the mark is a reader's.
   [[nodiscard]] bool reads() const { return Reads(mark); }
-  /// The mode that the mark stands for; kExclusive for unknown names, and for kazoo's, which has
-  /// one mark for writers and exclusive contenders.
+  /// The mode that the mark stands for; kExclusive for unknown names, and for kazoo's mark that
+  /// writers and exclusive contenders share.
   [[nodiscard]] Mode mode() const;
 };
 
-/// The same for reading whole queues: the name is not copied, and what few callers need is computed
-/// only for them.
+/// The same, for reading whole queues: the name is not copied, and what few callers need is
+/// computed only on demand.
 struct ContenderNameView {
   std::string_view full;
   std::string_view before_mark;  ///< the part that the program chose; empty without a mark
@@ -74,7 +74,7 @@ struct ContenderNameView {
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
   [[nodiscard]] bool reserves() const;
-  /// The same for all permits of one zklock run (--take), and for no other contender.
+  /// A text that all permits of one zklock run (--take) have in common, and no other contender has.
   [[nodiscard]] std::string_view run() const;
   [[nodiscard]] ContenderName ToName() const;
 };
@@ -83,24 +83,24 @@ struct ContenderNameView {
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
 [[nodiscard]] std::optional<ContenderNameView> ViewContenderName(std::string_view name);
 
-/// The part of a name before the server's number: `HOST-UUID`, `-newest` if it supersedes,
-/// `-reserve` if it is to become a reservation, and the mark. Of `host`, 40 characters are used,
-/// and those outside `[A-Za-z0-9.-]` become '-'; an empty one becomes "host". `uuid` is used as it
-/// is.
+/// Returns the part of a name before the server's number: `HOST-UUID`, `-newest` if it supersedes,
+/// `-reserve` if it will become a reservation, and the mark. Only the first 40 characters of `host`
+/// are used; characters outside `[A-Za-z0-9.-]` become '-', and an empty host becomes "host".
+/// `uuid` is used as it is.
 [[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
                                               Mode mode, Dialect dialect, bool supersedes = false,
                                               bool reserves = false);
 
-/// Whether the name begins as MakeContenderPrefix makes it for `host`. That is also true for a host
-/// whose name is `host`, a dash and more.
+/// Whether the name begins as MakeContenderPrefix() would begin it for `host`. Also true for a host
+/// whose name begins with `host` and a dash.
 [[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
 
 /// Like MakeContenderPrefix, for a permit of a semaphore.
 [[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid,
                                            bool reserves = false);
 
-/// Higher numbers are refused: the server's counter is about to overflow, after which it gives the
-/// same number twice (measured; see zklock-protocol(7) on sequence numbers).
+/// Higher numbers are refused: the server's counter is about to overflow, and then gives the same
+/// number twice (measured; see zklock-protocol(7) on sequence numbers).
 inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;
 
 /// The word for a mode in messages, data and tables: "exclusive", "write", "read".

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 using Kind = Finding::Kind;
 using Places = std::vector<std::size_t>;
 
-// Times that zklock compares with the servers' (--min-interval, --for, the ages that inspect shows)
-// are then wrong by more than anybody would expect.
+// With a larger offset, times that zklock compares with the servers' (--min-interval, --for, the
+// ages that inspect shows) are wrong by more than anyone would expect.
 constexpr Duration kClockTolerance = 1s;
 
-/// The servers that `is_one` accepts.
+/// The indices of the servers that `is_one` accepts.
 template <typename F>
 Places Which(const EnsembleFacts& facts, F is_one) {
   Places places;
@@ -51,7 +51,8 @@ void FindUnfit(const EnsembleFacts& facts, std::vector<Finding>& findings) {
       }));
 }
 
-/// Which rows are one server: those of the same ensemble with the same number. Each group once.
+/// Groups the rows that are one server: those of the same ensemble with the same number. Returns
+/// only groups of several rows.
 std::vector<Places> SameServers(const EnsembleFacts& facts) {
   std::map<int, Places> by_id;
   for (const std::size_t place : Which(facts, [](const ServerFacts& server) {
@@ -83,7 +84,7 @@ void FindEnsembles(const EnsembleFacts& facts, std::vector<Finding>& findings) {
     }
   }
   for (const Places& places : SameServers(facts)) {
-    // Two addresses of one name are what a host with IPv4 and IPv6 has.
+    // A host with IPv4 and IPv6 has two addresses under one name.
     const bool one_name = std::all_of(places.begin(), places.end(), [&](std::size_t place) {
       return facts.servers[place].name == facts.servers[places.front()].name;
     });
@@ -124,8 +125,8 @@ void FindGrants(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
   const auto timeout = ShortestGrant(facts);
   if (!timeout) return;
-  // A heartbeat is sent once the last one is answered: with slower answers the lease that is left
-  // shrinks below what the protocol counts on.
+  // A heartbeat is sent only once the last one is answered. With slower answers, the rest of the
+  // lease becomes shorter than the protocol assumes.
   const Duration period = HeartbeatPeriod(*timeout);
   for (std::size_t i = 0; i < facts.servers.size(); ++i) {
     const auto& commit = facts.servers[i].commit;
@@ -138,7 +139,7 @@ void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 }
 
 void FindNumber(const EnsembleFacts& facts, std::vector<Finding>& findings) {
-  // Rows that are one server count once.
+  // Rows of the same server count once.
   std::size_t listed = facts.servers.size();
   for (const Places& places : SameServers(facts)) listed -= places.size() - 1;
   const Places standalone = Which(
@@ -170,7 +171,7 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
     const auto& clock = facts.servers[i].clock;
     if (!clock) continue;
     if (std::chrono::abs(clock->offset) - clock->uncertainty > kClockTolerance) {
-      // One line for all: the servers of an ensemble show the leader's.
+      // One finding for all: every server of an ensemble shows the leader's clock.
       if (!best || clock->uncertainty < facts.servers[*best].clock->uncertainty) best = i;
     }
   }
@@ -179,7 +180,7 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
         {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->offset});
   }
   const bool reached = !Which(facts, [](const auto& server) { return server.reached; }).empty();
-  // Where the chroot is missing, that is the reason, not the lack of a right.
+  // If the chroot is missing, that is the reason, not a missing permission.
   if (reached && !facts.lacks_chroot &&
       Which(facts, [](const auto& server) { return server.clock.has_value(); }).empty()) {
     findings.push_back({.kind = Kind::kClockUnknown});
@@ -191,7 +192,7 @@ void FindConnections(const EnsembleFacts& facts, std::vector<Finding>& findings)
     const ServerFacts& server = facts.servers[i];
     const std::uint64_t limit = server.connection_limit.value_or(0);
     if (limit == 0 || !server.connections) continue;
-    // Nine tenths, without an overflow.
+    // Nine tenths of the limit, computed without overflow.
     if (*server.connections >= limit - limit / 10) {
       findings.push_back({.kind = Kind::kFewConnectionsLeft,
                           .servers = {i},
@@ -230,8 +231,8 @@ std::optional<Spread> SpreadOf(std::vector<Duration> times) {
 }
 
 ClockOffset OffsetOf(std::chrono::milliseconds stamp, Duration received, Duration round_trip) {
-  // The clock showed `stamp` or up to a millisecond more, at a moment of which only the round trip
-  // is known.
+  // The clock showed `stamp`, or up to a millisecond more, at an unknown moment during the round
+  // trip.
   constexpr Duration kHalfUnit = 500us;
   return {.offset = stamp + kHalfUnit - (received - round_trip / 2),
           .uncertainty = round_trip / 2 + kHalfUnit};
@@ -269,7 +270,7 @@ std::vector<Finding> Judge(const EnsembleFacts& facts) {
 std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
                                    Duration timeout) {
   if (known) return true;
-  // A session that has ended is known to no server.
+  // No server knows a session that has ended.
   if (!since_alive || *since_alive > timeout / 2) return std::nullopt;
   return false;
 }
@@ -284,8 +285,8 @@ std::optional<Duration> ShortestGrant(const EnsembleFacts& facts) {
 
 TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
                                          Duration round_trip) {
-  // Enough heartbeats for the lease to get into its steady state; then the servers fail just after
-  // an answer, or just before the next one.
+  // Enough heartbeats for the lease to reach its steady state. Then the servers fail just after an
+  // answer, or just before the next one.
   constexpr int kHeartbeats = 16;
   const TimePoint began = TimePoint() + 1h;
   Lease lease(timeout);

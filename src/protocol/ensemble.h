@@ -11,33 +11,33 @@
 
 #include "base/clock.h"
 
-// Whether the servers are fit for locks: what was measured of them, and what follows from it.
-// Pure, like the rest of this folder.
+// Decides whether the servers are fit for locks: the facts that were measured, and the findings
+// that follow from them. Pure, like the rest of this folder.
 
 namespace zklock::protocol {
 
-/// Several measurements of one time.
+/// A summary of several measurements of the same time.
 struct Spread {
   Duration median{};
   Duration worst{};
   std::size_t count = 0;
   friend bool operator==(const Spread&, const Spread&) = default;
 };
-/// None without a measurement.
+/// None if there is no measurement.
 [[nodiscard]] std::optional<Spread> SpreadOf(std::vector<Duration> times);
 
 /// A clock compared with this host's.
 struct ClockOffset {
-  Duration offset{};       ///< negative: it is behind
+  Duration offset{};       ///< negative: the clock is behind
   Duration uncertainty{};  ///< the true value is at most this far from `offset`
   friend bool operator==(const ClockOffset&, const ClockOffset&) = default;
 };
-/// The offset of a clock that showed `stamp` (since 1970, cut to whole milliseconds) at some moment
-/// between a request and its answer, which arrived at `received` by this host's clock.
+/// The offset of a clock that showed `stamp` (since 1970, truncated to whole milliseconds) at some
+/// moment between a request and its answer, which arrived at `received` by this host's clock.
 [[nodiscard]] ClockOffset OffsetOf(std::chrono::milliseconds stamp, Duration received,
                                    Duration round_trip);
 
-/// What a server says about itself.
+/// The role that a server reports.
 enum class ServerRole {
   kUnknown,
   kLeader,
@@ -48,27 +48,27 @@ enum class ServerRole {
   kNotServing,  ///< it has no quorum
 };
 
-/// What became of a four-letter word.
+/// The outcome of sending a four-letter word.
 enum class WordEnd {
   kNotAsked,  ///< or there was no time for the answer
   kAnswered,
-  kClosed,    ///< the server's whitelist does not have it
+  kClosed,    ///< it is not in the server's whitelist
   kUnusable,  ///< no answer, or one that is not ZooKeeper's
 };
 
-/// One address of a server.
+/// The facts about one address of a server.
 struct ServerFacts {
   std::string name;      ///< as the user wrote it
-  bool reached = false;  ///< it gave a session
+  bool reached = false;  ///< it accepted a session
   ServerRole role = ServerRole::kUnknown;
   bool is_old = false;      ///< see IsOldVersion()
-  std::optional<int> id{};  ///< its number in the ensemble, by the session that it created
+  std::optional<int> id{};  ///< its number in the ensemble, from the ID of the session it created
   std::optional<Spread> connect{};
   std::optional<Spread> commit{};
-  std::optional<Duration> granted{};   ///< the session timeout
-  std::optional<ClockOffset> clock{};  ///< of the server that stamps its transactions: the leader
-  std::optional<std::uint64_t> connections{};       ///< of this host
-  std::optional<std::uint64_t> connection_limit{};  ///< for one host; 0: no limit
+  std::optional<Duration> granted{};                ///< the session timeout
+  std::optional<ClockOffset> clock{};               ///< the leader's, which stamps the transactions
+  std::optional<std::uint64_t> connections{};       ///< from this host
+  std::optional<std::uint64_t> connection_limit{};  ///< for each host; 0: no limit
   WordEnd srvr = WordEnd::kNotAsked;
   WordEnd conf = WordEnd::kNotAsked;
   WordEnd cons = WordEnd::kNotAsked;
@@ -76,11 +76,11 @@ struct ServerFacts {
   std::optional<bool> same_ensemble{};
 };
 
-/// The servers that the ensemble consists of, as its configuration says.
+/// The servers of the ensemble, according to its configuration.
 struct Members {
   std::set<int> voters;
   std::set<int> observers;
-  bool weighted = false;      ///< by groups or weights: a majority is not of servers
+  bool weighted = false;      ///< has groups or weights: a majority of servers may not suffice
   std::uint64_t version = 0;  ///< grows with each change of the configuration
   friend bool operator==(const Members&, const Members&) = default;
 };
@@ -88,42 +88,42 @@ struct Members {
 struct EnsembleFacts {
   std::vector<ServerFacts> servers;
   std::optional<Members> members{};  ///< none: not known, or a standalone server
-  Duration asked{};                  ///< the session timeout
+  Duration asked{};                  ///< the requested session timeout
   bool lacks_chroot = false;
 };
 
-/// One conclusion.
+/// One conclusion from the facts.
 struct Finding {
   enum class Kind {
-    // What should be fixed: see ShouldBeFixed().
+    // These should be fixed: see ShouldBeFixed().
     kUnreached,
     kOldVersion,
-    kOtherEnsemble,    ///< the session is unknown to it
-    kNotMember,        ///< it serves the ensemble, but the configuration does not have it
-    kSameServer,       ///< several names of the list lead to one server
+    kOtherEnsemble,    ///< it does not know the session
+    kNotMember,        ///< it serves the ensemble, but is not in its configuration
+    kSameServer,       ///< several names in the list lead to one server
     kNoQuorum,         ///< read-only, or not serving
     kDifferentGrants,  ///< session timeouts from `least` to `most`
-    kUselessGrant,     ///< a timeout, `least`, with which zklock refuses to lock
-    kTooSlow,          ///< a commit took `most`, and heartbeats are due each `least`
+    kUselessGrant,     ///< the timeout `least`, with which zklock refuses to lock
+    kTooSlow,          ///< a commit took `most`, but heartbeats are due every `least`
     kEvenMembers,      ///< `count` servers vote
-    kClockOff,         ///< the leader's, by `most` at least
+    kClockOff,         ///< the leader's is off by `most`; negative: it is behind
     kFewConnectionsLeft,
-    kNoChroot,  ///< the znode that all LOCKs would be below does not exist
-    // What is worth knowing.
-    kSlow,             ///< as kTooSlow, but more than half of the heartbeats' period
+    kNoChroot,  ///< the znode that all LOCKs would be in does not exist
+    // These are worth knowing.
+    kSlow,             ///< like kTooSlow, but only more than half of the heartbeat period
     kShortGrant,       ///< a change of leader may last longer than `least`
-    kGrantBelowAsked,  ///< `least` was granted where `most` was asked for
-    kEvenList,         ///< `count` servers, and it is not known which vote
+    kGrantBelowAsked,  ///< `least` was granted although `most` was requested
+    kEvenList,         ///< `count` servers, and it is unknown which ones vote
     kSingleServer,
     kPartialList,       ///< the list has `least_count` of `count` members
-    kUnreachedAddress,  ///< another address of that name is reached
+    kUnreachedAddress,  ///< another address of that name was reached
     kClockUnknown,
     kWordsClosed,
     kWordsUnusable,
-    kNotCompared,  ///< it was not found out whether they are of one ensemble
+    kNotCompared,  ///< it is unknown whether they belong to the ensemble
   };
   Kind kind = Kind::kUnreached;
-  std::vector<std::size_t> servers{};  ///< which ones, by their place in the facts
+  std::vector<std::size_t> servers{};  ///< indices into EnsembleFacts::servers
   Duration least{};
   Duration most{};
   std::size_t count = 0;
@@ -131,37 +131,40 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// Whether the ensemble is not fit for locks, or less fit than it should be, until it is fixed.
+/// Whether such a finding makes the ensemble unfit for locks, or less fit than it should be, until
+/// it is fixed.
 [[nodiscard]] bool ShouldBeFixed(Finding::Kind kind);
 
-/// Whether a ZooKeeper of this version, "3.4.14", lacks requests that zklock needs: containers and
-/// create2 came with 3.5.
+/// Whether a ZooKeeper of this version, such as "3.4.14", lacks requests that zklock needs:
+/// containers and create2 were added in 3.5.
 [[nodiscard]] bool IsOldVersion(std::string_view version);
 
-/// What follows from the facts, the most important first.
+/// Returns the findings that follow from the facts, the most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);
 
-/// Whether a server belongs to the ensemble of a session that it was asked to continue: if it knew
-/// the session, yes; if not, no, unless the session may have ended meanwhile. `since_alive`: the
-/// time since the session was last known to exist; none: it never was. `timeout`: of the session.
+/// Whether a server belongs to the ensemble of a session that it was asked to continue: yes if it
+/// knew the session. If not, no, or none if the session may have ended in the meantime.
+/// `since_alive`: the time since the session was last known to exist; none: it never was.
+/// `timeout`: the session's.
 [[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
                                                  Duration timeout);
 
-/// The shortest timeout that a server has granted: the one that a lock has to live with.
+/// The shortest timeout that a server has granted: the one that bounds a lock's lease.
 [[nodiscard]] std::optional<Duration> ShortestGrant(const EnsembleFacts& facts);
 
-/// How long a command runs on when no server answers any more, from the moment of the failure.
+/// How long a command continues to run when no server answers any more, from the moment of the
+/// failure.
 struct TimeWithoutServers {
-  /// Until the stop signal, once heartbeats have been sent for a while: between these two,
-  /// depending on when the last one was sent.
+  /// Until the stop signal, once heartbeats have been sent for a while: between these two times,
+  /// depending on when the last heartbeat was sent.
   Duration least_to_stop{};
   Duration usual_to_stop{};
-  /// The most at any time: a new session proves more than heartbeats do.
+  /// The longest time until the stop signal: a new session proves more than heartbeats do.
   Duration most_to_stop{};
   Duration most_to_end{};  ///< until the lease ends: by then the command is dead
 };
-/// By the rules of Lease, for a session timeout `timeout` and heartbeats that are answered after
-/// `round_trip`.
+/// Computed by the rules of Lease, for the session timeout `timeout` and heartbeats that are
+/// answered after `round_trip`.
 [[nodiscard]] TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
                                                        Duration round_trip);
 

@@ -12,7 +12,7 @@ GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
   if (last) {
     const std::optional<ContenderName> previous = ParseContenderName(last->record.contender);
     const bool was_before = previous && previous->number < holder.number;
-    // Readers hold together: the release of one of them tells nothing about the others. A writer
+    // Readers hold together: the release of one of them says nothing about the others. A writer
     // held alone, and when it released, all contenders before it were gone.
     if (was_before && !previous->reads()) {
       granted.since_ms = std::max(created_ms, last->written_ms);

@@ -10,15 +10,15 @@
 
 namespace zklock::protocol {
 
-/// One lock that a command runs under, as in $ZKLOCK_HELD. From it, a nested zklock knows that it
-/// need not queue for a lock that an ancestor already holds.
+/// One lock that a command runs under, as in $ZKLOCK_HELD. It tells a nested zklock that it need
+/// not queue for a lock that an ancestor already holds.
 struct HeldLock {
   Mode mode = Mode::kExclusive;
   std::int64_t pid = 0;             ///< of the zklock that holds the lock
-  std::uint64_t pid_namespace = 0;  ///< in which that is its pid
-  std::uint64_t start_time = 0;     ///< of that process: its pid may have been reused
-  std::int64_t token = 0;           ///< its contender's czxid: the name may have been reused
-  std::string socket;               ///< on which that process answers nested runs, or kNoSocket
+  std::uint64_t pid_namespace = 0;  ///< the namespace of that pid
+  std::uint64_t start_time = 0;     ///< of that process, since its pid may have been reused
+  std::int64_t token = 0;           ///< its contender's czxid, since the name may have been reused
+  std::string socket;               ///< where that process answers nested runs, or kNoSocket
   std::string node;                 ///< its contender's path, chroot included
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
@@ -32,12 +32,12 @@ inline constexpr std::string_view kNoSocket = "-";
 /// Skips entries that it cannot parse: anyone can set the variable.
 [[nodiscard]] std::vector<HeldLock> ParseHeld(std::string_view text);
 
-/// The innermost of `held` on the LOCK `path`.
+/// The innermost lock in `held` on the LOCK `path`.
 [[nodiscard]] std::optional<HeldLock> FindHeld(const std::vector<HeldLock>& held,
                                                std::string_view path);
 
 /// Whether a process that runs under `outer` may have `inner` on the same LOCK without waiting. If
-/// not, the wait would never end: a reader that asks to write waits for itself.
+/// not, the wait would never end: a reader that asks to write would be waiting for itself.
 [[nodiscard]] bool Covers(Mode outer, Mode inner);
 
 }  // namespace zklock::protocol

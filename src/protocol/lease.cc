@@ -21,7 +21,7 @@ TimePoint Before(TimePoint moment, Duration span) {
 }  // namespace
 
 void Lease::ConnectAccepted(TimePoint sent, Duration granted) {
-  // A grant above the request is the server's minimum, two ticks. It pings every half tick.
+  // A grant above the request is the server's minimum, two ticks. The server pings every half tick.
   if (granted > timeout_) slow_pings_ = std::max(slow_pings_, granted / 4);
   timeout_ = std::min(timeout_, granted);
   newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
@@ -60,9 +60,10 @@ void Lease::Prove() {
     proofs_.pop_front();
   }
   // A waiter may read for days without a commit. Replies arrive in the order of the requests, so a
-  // commit that is yet unanswered was sent no earlier than everything answered so far. Of the
-  // proofs that it will count, only the last matters. T/4 allows for replies out of order; if they
-  // were off by more than that, the lease would be shorter, never longer.
+  // commit that is still unanswered was sent no earlier than any request that has been answered. Of
+  // the proofs that this commit will confirm, only the last matters. PingSpan() allows for replies
+  // that are out of order; if they were off by more than that, the lease would be shorter, never
+  // longer.
   while (proofs_.size() >= 2 && proofs_[1].once <= *newest_sent_ - PingSpan()) {
     proofs_.pop_front();
   }

@@ -14,22 +14,24 @@ namespace zklock::protocol {
 ///
 ///   s  just before sending the newest committed request (create or heartbeat) that succeeded. The
 ///      session was alive then.
-///   p  just before sending the newest request that was answered at least T/4 before s. Between the
-///      follower receiving it and s, the leader and the follower then exchanged a ping. (That it
-///      was sent early enough would not do: it may have arrived late, and the follower may have
-///      been cut off before the next ping.) Or, if newer: just before sending the newest accepted
-///      connect request that was sent no later than s. It touches the session at the leader, and
-///      the committed request after it rules out a leader that had lost its quorum.
+///   p  just before sending the newest request that was answered at least T/4 before s. After the
+///      follower had received it, and before s, the leader and the follower exchanged a ping. (It
+///      would not be enough if the request had only been sent early enough: it may have arrived
+///      late, and the follower may have been cut off before the next ping.) Or, if newer: just
+///      before sending the newest accepted connect request that was sent no later than s. It
+///      touches the session at the leader, and the committed request after it rules out a leader
+///      that had lost its quorum.
 ///
 /// The servers keep the session at least until p + T. tests/model/lease.pml checks this.
 ///
-/// T is the shortest timeout that any server has granted to this session. Each connect is granted
-/// a new one, and the leader uses the one that it heard last, possibly late and from a server that
-/// we left long ago. So a shorter grant moves the lease's end back, for earlier proofs as well.
+/// T is the shortest timeout that any server has granted to this session. Each connect is granted a
+/// new timeout, and the leader uses the one that it heard last, possibly late and from a server
+/// that we left long ago. So a shorter grant moves the lease's end back, for earlier proofs as
+/// well.
 class Lease {
  public:
   Lease() = default;
-  /// `timeout`: as the session's first connect was granted, or will request.
+  /// `timeout`: the one that the session's first connect was granted, or will request.
   explicit Lease(Duration timeout) : timeout_(timeout) {}
 
   /// A connect request for timeout(), sent at `sent`, was accepted with `granted`.
@@ -41,32 +43,33 @@ class Lease {
 
   /// p + T - max(T/24, 500 ms). None without a proof.
   [[nodiscard]] std::optional<TimePoint> End() const;
-  /// A command may start: T/3 is left.
+  /// Whether a command may start: T/3 is left.
   [[nodiscard]] bool SufficesToStart(TimePoint now) const;
-  /// A command may start without a commit of its own: at least T/2 is left, less twice the margin
-  /// in End(), and it suffices to start. A contender that sends each heartbeat PingSpan() after the
-  /// answer to the last always has T/2 left, less the margin and three round trips.
+  /// Whether a command may start without a commit of its own: at least T/2 is left, less twice the
+  /// margin in End(), and it suffices to start. A contender that sends each heartbeat PingSpan()
+  /// after the answer to the last one always has T/2 left, less the margin and three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
   /// A contender that pauses for PingSpan() after an answer and then sends a heartbeat can start a
-  /// command if the answer before the pause and those after it take less than this together. Not
+  /// command if the answer before the pause and those after it take less than this in total. Not
   /// positive if no answer is quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
-  /// The timeout of a session with the same servers in which answers may take `answers`; nothing
-  /// if none is known. A server that grants longer timeouts pings too rarely for this session.
+  /// The timeout that a session with the same servers needs if answers may take `answers`; none if
+  /// no such timeout is known. A server that grants longer timeouts pings too rarely for this
+  /// session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
   /// When the newest request that was answered, or the newest accepted connect request, was sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
-  /// s. To tell whether an answer is newer than an event.
+  /// Returns s, which tells whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
-  /// How long commits have taken lately: the longest, of which each further one halves what it
-  /// counts. At most T/4: a lock cannot be held with slower ones, and after a pause of this process
-  /// an answer only seems to be slow.
+  /// How long commits have taken lately: the longest time, which counts half as much after each
+  /// further commit. At most T/4: a lock cannot be held with slower ones, and after a pause of this
+  /// process, an answer only seems to be slow.
   [[nodiscard]] Duration commits_take() const { return commits_take_; }
-  /// T.
+  /// Returns T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
-  /// How long before s a request must have been answered to have a ping in between: T/4, or longer
-  /// if a server pings rarely. Also how long a waiter pauses after each answer, so that its next
-  /// request can make the last one a p.
+  /// How long before s a request must have been answered for a ping to lie in between: T/4, or
+  /// longer if a server pings rarely. Also how long a waiter pauses after each answer, so that its
+  /// next request can make the last one a p.
   [[nodiscard]] Duration PingSpan() const;
 
  private:
@@ -82,18 +85,18 @@ class Lease {
   void Prove();
 
   Duration timeout_{};
-  Duration slow_pings_{};  // the interval of pings, of servers with longer ticks than T implies
+  Duration slow_pings_{};  // the ping interval of servers with longer ticks than T implies
   Duration commits_take_{};
   std::optional<TimePoint> last_commit_;  // s
   std::optional<TimePoint> proven_;       // p
-  std::optional<TimePoint> newest_sent_;  // of the requests answered or accepted
-  std::deque<Proof> proofs_;              // still without a commit; both times ascend
+  std::optional<TimePoint> newest_sent_;  // of the answered or accepted requests
+  std::deque<Proof> proofs_;              // not yet confirmed by a commit; both times ascend
 };
 
-/// The least time that the kernel gets, before the lease's end, to end what was killed.
+/// The least time before the lease's end that the kernel gets to end killed processes.
 inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 
-/// The grace between stop signal and KILL that a lease of T allows: min(kill_after, T/6).
+/// The grace between the stop signal and KILL that a lease of T allows: min(kill_after, T/6).
 [[nodiscard]] Duration GraceFor(Duration kill_after, Duration timeout);
 /// When the command gets its stop signal: `grace` before the lease's end, and no later than
 /// kKillMargin before it. kNever for a lease that does not end.
@@ -101,23 +104,23 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// When the command gets KILL after a stop signal at `signalled_at`: after `grace`, and no later
 /// than kKillMargin before the lease's end.
 [[nodiscard]] TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace);
-/// Until when the guards of nested runs are spared in a tree that is being killed since
-/// `killed_since`: for five seconds, and no later than kKillMargin before the lease's end. In that
-/// time they end their own trees and close their sessions, so that no waiter has to wait for these
-/// to time out.
+/// Until when guards of nested runs are spared in a tree whose killing began at `killed_since`: for
+/// five seconds, but no later than kKillMargin before the lease's end. In that time they end their
+/// own trees and close their sessions, so that no waiter has to wait for these sessions to time
+/// out.
 [[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
 
-/// The heartbeat's period while holding: T/8.
+/// The heartbeat period while holding: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
-/// How long to wait for an answer before giving up a server: max(P, 2 s), but at most half of the
-/// time until the stop signal. A server that answers in twice the time that answers have `taken`
-/// lately is kept even so: any other one has to answer twice, to the connect request and to a
-/// heartbeat, before the lease is longer.
+/// How long to wait for an answer before giving up a server: max(HeartbeatPeriod(), 2 s), but at
+/// most half of the time until the stop signal. Even so, a server is given twice the time that
+/// answers have `taken` lately: any other one must answer twice, to the connect request and to a
+/// heartbeat, before the lease gets longer.
 [[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken);
 
-/// A shorter timeout leaves no usable lease; it is refused (78).
+/// A shorter timeout leaves no usable lease; it is refused (exit status 78).
 inline constexpr Duration kLeastSessionTimeout = std::chrono::seconds(4);
-/// With a shorter timeout an ordinary change of leader may end the command; zklock warns.
+/// With a shorter timeout, an ordinary change of leader may end the command; zklock warns.
 inline constexpr Duration kComfortableSessionTimeout = std::chrono::seconds(10);
 
 }  // namespace zklock::protocol

@@ -27,11 +27,11 @@ struct NestingRequest {
 /// The lock is held. Sent as the answer to kRun, and again whenever the lease changes.
 struct NestingLease {
   TimePoint end;               ///< by CLOCK_BOOTTIME, which both processes share
-  Duration session_timeout{};  ///< T, which limits the grace period of the command
+  Duration session_timeout{};  ///< T, which limits the command's grace
   friend bool operator==(const NestingLease&, const NestingLease&) = default;
 };
 
-/// From a nested zklock whose run was admitted, once, before its command is executed.
+/// Sent once by a nested zklock whose run was admitted, before its command is executed.
 struct NestingCommand {
   std::int64_t pid = 0;
   std::uint64_t start_time = 0;  ///< clock ticks since boot
@@ -41,7 +41,7 @@ struct NestingCommand {
 /// The answer to kRelease: the lock will be released when these nested runs have ended.
 struct NestingRelease {
   std::size_t runs = 0;
-  std::int64_t pid = 0;  ///< of one of them
+  std::int64_t pid = 0;  ///< the pid of one of them
   friend bool operator==(const NestingRelease&, const NestingRelease&) = default;
 };
 

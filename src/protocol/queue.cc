@@ -9,9 +9,9 @@
 namespace zklock::protocol {
 namespace {
 
-/// The rule: whether a later contender must wait until an earlier one is gone. It watches the
-/// nearest one that it waits for: while that exists the others do not matter, and a release wakes
-/// one waiter only (no herd).
+/// The rule: whether a later contender must wait until an earlier one is gone. A contender watches
+/// only the nearest one that it must wait for: as long as that exists, the others do not matter,
+/// and a release wakes only one waiter (no herd).
 bool Blocks(bool earlier_reads, bool later_reads) { return !earlier_reads || !later_reads; }
 
 bool HasKazooMark(const ContenderNameView& name) {
@@ -20,9 +20,9 @@ bool HasKazooMark(const ContenderNameView& name) {
 
 using Why = IncompatibleContender::Kind;
 
-/// Whether `other` cannot see our contender of `mode` with Curator's names. Measured with the
-/// programs: Curator's mutex orders children by what follows `lock-`, its read/write lock ignores
-/// that mark, and the C recipe orders by what follows the last dash.
+/// Whether `other` cannot see our contender of `mode` with Curator's names. Tested with the
+/// programs: Curator's mutex orders children by the text after `lock-`, its read/write lock ignores
+/// that mark, and the C recipe orders by the text after the last dash.
 std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mode) {
   if (HasKazooMark(other)) {
     return other.program() == Program::kZklock ? Why::kZklockKazoo : Why::kKazoo;
@@ -35,7 +35,7 @@ std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mo
 }
 
 /// Whether `other` cannot see our contender with kazoo's names. Kazoo's own contenders can. Its
-/// Lock, unlike its WriteLock, does not see readers, but the two have the same names.
+/// Lock, unlike its WriteLock, does not see readers, but the two use the same names.
 std::optional<Why> CannotSeeKazooNames(const ContenderNameView& other) {
   if (HasKazooMark(other)) return std::nullopt;
   if (other.program() == Program::kZklock) return Why::kZklockCurator;
@@ -71,26 +71,26 @@ const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches
   return first;
 }
 
-/// Tells the contenders of a list that hold from those that wait.
+/// Distinguishes the contenders of a list that hold from those that wait.
 class Waiters {
  public:
   explicit Waiters(const Contenders& contenders)
       : blocks_readers_(FirstConflict(contenders, Mode::kRead)),
         blocks_others_(FirstConflict(contenders, Mode::kExclusive)) {}
 
-  /// `one` is in the list.
+  /// Whether `one`, which is in the list, waits.
   [[nodiscard]] bool Has(const ContenderNameView& one) const {
     const ContenderNameView* const blocker = one.reads() ? blocks_readers_ : blocks_others_;
     return blocker != nullptr && IsBefore(*blocker, one);
   }
 
  private:
-  const ContenderNameView* blocks_readers_;  // the first that does; null if there is none
+  const ContenderNameView* blocks_readers_;  // the first contender that does; null if there is none
   const ContenderNameView* blocks_others_;
 };
 
-/// The 32 hex digits of a UUID, as kazoo's Semaphore names its children. Its waiters queue
-/// elsewhere, below the LOCK's path with `-__lock__` appended.
+/// Whether the name is the 32 hex digits of a UUID, as kazoo's Semaphore names its children. Its
+/// waiters queue elsewhere, below the LOCK's path with `-__lock__` appended.
 bool IsKazooPermit(std::string_view child) {
   return child.size() == 32 &&
          child.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -159,7 +159,7 @@ Decision DecidePermit(const Contenders& permits, std::string_view own_name, std:
   if (permits.size() <= limit) return MayHold{};
   const ContenderNameView* first = FirstOf(
       permits, [run = own->run()](const ContenderNameView& other) { return other.run() != run; });
-  if (first == nullptr) {  // the rest is from a create whose reply was lost
+  if (first == nullptr) {  // the others are from a create whose reply was lost
     first = FirstOf(permits, [own](const ContenderNameView& other) { return &other != own; });
   }
   return WaitFor{std::string(first->full)};

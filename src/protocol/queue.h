@@ -15,8 +15,8 @@
 
 namespace zklock::protocol {
 
-/// The order of the queue: by number, and by name if the numbers are equal, as after Curator's
-/// downgrade (5.5 and later).
+/// The order of the queue: by number, and by name if the numbers are equal, which happens after a
+/// downgrade in Curator (5.5 and later).
 [[nodiscard]] bool IsBefore(const ContenderNameView& a, const ContenderNameView& b);
 
 /// The children of a znode that count in its queue, in the order of the list. Each name is parsed
@@ -50,7 +50,8 @@ class Contenders {
   std::vector<ContenderNameView> contenders_;
 };
 
-/// By the list, nothing is before us. A waiter still proves its session before it holds the lock.
+/// According to the list, no contender is ahead of us. A waiter still proves its session before it
+/// holds the lock.
 struct MayHold {
   friend bool operator==(const MayHold&, const MayHold&) = default;
 };
@@ -70,24 +71,25 @@ struct NumbersUsedUp {
 
 using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
-/// The whole recipe: whether `own_name` may hold, and if not, which contender to watch. The order
-/// is that of the server's numbers, never of the names, and a later contender never counts. A
-/// reader's predecessor is the nearest earlier contender that is not a reader; for the other modes
-/// it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver and ZooKeeper's
-/// shared-lock recipe.
+/// The whole recipe: whether `own_name` may hold the lock and, if not, which contender to watch.
+/// The server's numbers determine the order, not the rest of the names, and a later contender never
+/// counts. A reader's predecessor is the nearest earlier contender that is not a reader; for the
+/// other modes, it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver and
+/// ZooKeeper's shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
-/// The first of each run among `permits`, in the order of the list: a run may take several permits,
-/// which are created and deleted together (--take).
+/// The first permit of each run in `permits`, in the order of the list: a run may take several
+/// permits, which are created and deleted together (--take).
 [[nodiscard]] Contenders RunsOf(const Contenders& permits);
-/// Those of `permits` that belong to the run of `one`, in queue order: `one` alone if it is no
+/// The permits that belong to the same run as `one`, in queue order; only `one` if it is not a
 /// permit of zklock.
 [[nodiscard]] std::vector<std::string> PermitsOfRun(const Contenders& permits,
                                                     std::string_view one);
 
-/// The rule of a semaphore, for a contender that has created its permits: it holds if there are no
-/// more than `limit` permits, its own included. Otherwise it waits for the first of the others, but
-/// the end of any other may do. `own_name` is its first. `limit` is at least one.
+/// The rule for a semaphore, for a contender that has created its permits: it holds if there are no
+/// more than `limit` permits, including its own. Otherwise it waits for the first of the others,
+/// although the end of any other may be enough. `own_name` is its first permit. `limit` is at least
+/// one.
 [[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
                                     std::size_t limit);
 
@@ -111,7 +113,8 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 struct Rank {
   std::size_t ahead = 0;    ///< contenders before it
   std::size_t waiting = 0;  ///< of those, how many are waiting
-  /// Of the waiting ones, how many were made with --supersede: a newer one supersedes them in turn.
+  /// How many of the waiting ones were created with --supersede: a newer such contender supersedes
+  /// them in turn.
   std::size_t superseding = 0;
 };
 /// `own_name` is one of `contenders`.
@@ -120,8 +123,8 @@ struct Rank {
 /// Whether a newer contender makes `own_name` leave, if it is waiting.
 [[nodiscard]] bool IsSuperseded(const Contenders& contenders, std::string_view own_name);
 
-/// A contender that cannot see ours, so that both could hold the lock; or a zklock of another
-/// dialect. It is refused (zklock-protocol(7)).
+/// A contender that cannot see ours, so that both could hold the lock; or a zklock with another
+/// dialect. zklock refuses to run beside it (zklock-protocol(7)).
 struct IncompatibleContender {
   enum class Kind {
     kKazoo,             ///< a contender of a kazoo program
@@ -130,37 +133,37 @@ struct IncompatibleContender {
     kCuratorMutex,      ///< it ignores readers and writers
     kCuratorReadWrite,  ///< it ignores exclusive contenders
     kCRecipe,           ///< it ignores readers and writers
-    kZklockKazoo,       ///< a zklock of the kazoo dialect
-    kZklockCurator,     ///< a zklock of the curator dialect
-    kCuratorNames,      ///< of a program that ignores kazoo's names
-    kQueue,             ///< it queues, where ours is a lock of one znode
+    kZklockKazoo,       ///< a zklock with the kazoo dialect
+    kZklockCurator,     ///< a zklock with the curator dialect
+    kCuratorNames,      ///< a contender of a program that ignores kazoo's names
+    kQueue,             ///< a queued contender; ours is a single-znode lock
   };
-  std::string child;  ///< its name
+  std::string child;  ///< the contender's name
   Kind kind = Kind::kKazoo;
   friend bool operator==(const IncompatibleContender&, const IncompatibleContender&) = default;
 };
-/// The first contender that is incompatible with `own_name`, which has this `mode` and `dialect`,
-/// by its name alone.
+/// The first contender that, by its name alone, is incompatible with `own_name`, which has this
+/// `mode` and `dialect`.
 [[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
                                                                     std::string_view own_name,
                                                                     Mode mode, Dialect dialect);
 /// The children that are incompatible with `dialect` if a session owns them, which their names do
-/// not show: `lock`, the znode of Dialect::kSimple, and 32 hex digits, a permit of kazoo's
-/// Semaphore.
+/// not show: `lock`, the znode of Dialect::kSimple, and names of 32 hex digits, the permits of
+/// kazoo's Semaphore.
 [[nodiscard]] std::vector<IncompatibleContender> FindUnnumbered(const Children& children,
                                                                 Dialect dialect);
 
-/// Finds the predecessors of a whole queue, by the same rule as Decide. Called for one contender
-/// after the other, in queue order.
+/// Finds the predecessors in a whole queue, by the same rule as Decide(). Call Next() once for each
+/// contender, in queue order.
 class Predecessors {
  public:
-  /// The index of the contender that `contender`, the next in the queue, waits for. None if it
-  /// holds.
+  /// Returns the index of the contender that `contender`, the next one in the queue, waits for;
+  /// none if it holds.
   [[nodiscard]] std::optional<std::size_t> Next(const ContenderName& contender);
 
  private:
   std::size_t count_ = 0;
-  std::optional<std::size_t> last_[2];  // the last that does not read, and the last that reads
+  std::optional<std::size_t> last_[2];  // the last non-reader, and the last reader
 };
 
 /// The same for a whole queue at once: indices into `queue`, none for holders.

@@ -9,47 +9,48 @@
 
 namespace zklock::protocol {
 
-/// What a waiter remembers of the contenders before its own: enough to tell, without another list,
-/// what the deletion of its predecessor means.
+/// What a waiter remembers about the contenders before its own: enough to tell, without another
+/// list, what the deletion of its predecessor means.
 ///
-/// The contenders before ours in a list that has ours too can only leave. There is one exception: a
-/// writer of Curator that becomes a reader creates, while it holds, a reader with its own number.
-/// So only the deletion of a zklock contender can settle anything. And a contender that becomes a
-/// reservation is deleted and created again with the same name, in one transaction: its deletion
-/// settles nothing.
+/// The contenders before ours in a list that includes ours can only leave. There is one exception:
+/// a writer of Curator that becomes a reader creates, while it holds, a reader with its own number.
+/// So only the deletion of a zklock contender can settle anything. Even a zklock contender that
+/// becomes a reservation is deleted and created again with the same name, in one transaction: its
+/// deletion settles nothing.
 class QueueAhead {
  public:
-  /// Few enough for a host that all of these wait on to run two more processes for each.
+  /// Few enough that a host on which all of them wait can run two more processes for each.
   static constexpr std::size_t kNear = 16;
 
   /// Nothing is known.
   QueueAhead() = default;
-  /// `contenders` has `own_name`, and by Decide it waits for `predecessor`.
+  /// `contenders` includes `own_name`, which, according to Decide(), waits for `predecessor`.
   QueueAhead(const Contenders& contenders, std::string_view own_name, std::string_view predecessor);
 
-  /// A record that was read from LOCK's data. If it names the last excluding contender before the
-  /// predecessor, that one held the lock, and those before it are gone. Any other record is older,
-  /// or of another life of LOCK, and shows nothing.
+  /// Takes into account a record that was read from LOCK's data. If it names the last non-reader
+  /// before the predecessor, that contender has released the lock, and those before it are gone.
+  /// Any other record is older, or from a previous life of LOCK, and shows nothing.
   void Take(const ReleaseRecord& record);
 
-  /// The predecessor is the first contender: when it is deleted, it is our turn.
+  /// Whether the predecessor is the first contender, so that it is our turn when it is deleted.
   [[nodiscard]] bool IsSettledByDeletion() const;
-  /// All contenders before ours hold the lock.
+  /// Whether all contenders before ours hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
-  /// At most kNear contenders were before ours in the list. Each may release within milliseconds,
-  /// and of all but the last of them the waiter learns nothing.
+  /// Whether at most kNear contenders were before ours in the list. Each may release within
+  /// milliseconds, and the waiter learns nothing of these releases, except of the last one.
   [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
-  /// More than kNear contenders were before ours in the list.
+  /// Whether more than kNear contenders were before ours in the list.
   [[nodiscard]] bool IsFar() const { return known_ && contenders_before_ > kNear; }
 
  private:
   bool known_ = false;
-  std::size_t contenders_before_ = 0;  ///< ours, when the list was read
-  bool leaves_for_good_ = false;       ///< the predecessor, when it is deleted
+  std::size_t contenders_before_ = 0;  ///< before ours, when the list was read
+  bool leaves_for_good_ = false;       ///< the predecessor does not come back once it is deleted
   bool predecessor_reads_ = false;
-  bool waiters_between_ = false;  ///< between the predecessor and ours, when the list was read
-  bool readers_before_ = false;   ///< between last_excluding_ and the predecessor, likewise
-  /// The last contender before the predecessor that is not a reader; empty if there is none.
+  bool waiters_between_ = false;  ///< there were some between the predecessor and ours
+  bool readers_before_ = false;   ///< there were some between last_excluding_ and the predecessor
+  /// The last non-reader before the predecessor; empty if there is none, or if it is known to be
+  /// gone.
   std::string last_excluding_;
 };
 

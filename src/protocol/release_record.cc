@@ -11,7 +11,7 @@ constexpr std::string_view kMarker = "zklock/1";
 // For a contender's name and a host: longer ones do not occur.
 constexpr std::size_t kLongestWord = 255;
 constexpr std::size_t kLongestText = 1024;
-// More milliseconds than any run has taken, far from an overflow.
+// More milliseconds than any run has taken, but far from an overflow.
 constexpr std::int64_t kLongestRun = 1'000'000'000'000'000;
 
 std::string Seconds(std::chrono::milliseconds duration) {
@@ -26,7 +26,8 @@ bool ParseNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// False if it cannot be parsed. Lenient: the caller compares with what FormatLockData writes.
+/// Returns false if it cannot be parsed. Lenient: the caller compares the result with what
+/// FormatLockData() writes.
 bool ReadSeconds(std::string_view text, std::chrono::milliseconds& duration) {
   const std::size_t point = text.find('.');
   if (point == std::string_view::npos) return false;

@@ -13,16 +13,16 @@ namespace zklock::protocol {
 /// The last run under a LOCK, or the last reservation of it. This is written in the same
 /// transaction that releases the lock.
 ///
-/// The contender named here held until that transaction. If it was not a reader, all contenders
-/// before it were gone, so that the next in the queue need not list it (zklock-protocol(7), The
-/// turn).
+/// The contender named here held the lock until that transaction. If it was not a reader, all
+/// contenders before it were gone, so the next in the queue need not list it (zklock-protocol(7),
+/// The turn).
 struct ReleaseRecord {
   std::string contender;  ///< the whole name, with the server's number
   Mode mode = Mode::kExclusive;
   std::int64_t token = 0;                ///< its fencing token; positive
   std::chrono::milliseconds duration{};  ///< how long the command ran; not negative
   int status = 0;                        ///< the command's, as in a shell: 0 to 255
-  std::string host;                      ///< on which it ran
+  std::string host;                      ///< where it ran
   bool is_reservation = false;           ///< no run: `duration` and `status` are 0
   friend bool operator==(const ReleaseRecord&, const ReleaseRecord&) = default;
 };
@@ -37,8 +37,8 @@ struct LockData {
 /// replaced by '-'. Never empty.
 [[nodiscard]] std::string RecordWord(std::string_view text);
 
-/// `zklock/1` before the first release, `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS HOST` after
-/// it. SECONDS has three decimals; CONTENDER and HOST are made words by RecordWord. Of a
+/// Returns `zklock/1` before the first release, `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS HOST`
+/// after it. SECONDS has three decimals; RecordWord() makes CONTENDER and HOST single words. For a
 /// reservation, SECONDS and STATUS are `-`.
 [[nodiscard]] std::string FormatLockData(const LockData& data);
 

@@ -31,8 +31,8 @@ struct Reservation {
   std::string id;
   std::string reason{};                              ///< may be empty
   std::optional<std::chrono::milliseconds> lasts{};  ///< from its creation; none: no end
-  /// The fencing token: the czxid of the contender that was converted. That of the reservation's
-  /// own znode is later than those of contenders that joined the queue in between.
+  /// The fencing token: the czxid of the contender that was converted. The czxid of the
+  /// reservation's own znode is later than those of contenders that joined the queue in between.
   std::int64_t token = 0;
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };

@@ -13,12 +13,12 @@ namespace zklock::protocol {
 // The children of a LOCK that record its runs. They are persistent, so that the servers do not reap
 // an otherwise empty LOCK and the record with it.
 
-/// The last success, for --min-interval, and the history.
+/// Holds the last success, for --min-interval, and the history.
 inline constexpr std::string_view kLastRunChild = "last-run";
-/// The last start of a run with --once-per.
+/// Holds the last start of a run with --once-per.
 inline constexpr std::string_view kLastStartChild = "last-start";
 
-/// A child with this name is a part of the LOCK above it, and not a LOCK itself.
+/// Whether a child with this name is a part of its parent LOCK, and not a LOCK itself.
 [[nodiscard]] constexpr bool IsRecordChild(std::string_view name) {
   return name == kLastRunChild || name == kLastStartChild;
 }
@@ -33,32 +33,32 @@ struct LastSuccess {
   friend bool operator==(const LastSuccess&, const LastSuccess&) = default;
 };
 
-/// `zklock/1 BEGAN HOST`, BEGAN in milliseconds.
+/// Returns `zklock/1 BEGAN HOST`, with BEGAN in milliseconds.
 [[nodiscard]] std::string FormatLastSuccess(const LastSuccess& success);
-/// The data of LOCK/last-run: the first line is what FormatLastSuccess writes, or empty if no
-/// success is known. Lines below it are ignored. `text` may be any bytes.
+/// The data of LOCK/last-run: the first line is what FormatLastSuccess() writes, or empty if no
+/// success is known. The lines below it are ignored.
 struct LastRunData {
   std::optional<LastSuccess> success;
-  std::string_view below;  ///< of the text: all that follows the first line, with its newline
+  std::string_view below;  ///< all text after the first line, beginning with the newline
 };
-/// None if the first line is neither; then zklock did not write it.
+/// None if the first line is neither; then zklock did not write it. `text` may be any bytes.
 [[nodiscard]] std::optional<LastRunData> ParseLastRunData(std::string_view text);
 
-/// The newer of `kept`, which --min-interval has recorded, and `record`, the release record written
-/// at `released`, if that is a successful run and not a reader's.
+/// Returns the newer of `kept`, which --min-interval has recorded, and `record`, the release record
+/// written at `released`, which counts only if it is from a successful run and not a reader's.
 [[nodiscard]] std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                                        const std::optional<ReleaseRecord>& record,
                                                        ServerTime released);
 
 /// What a run with --once-per writes to LOCK/last-start before its command is executed. The znode's
-/// modification time is when it started.
+/// modification time is the time of that start.
 struct StartRecord {
   std::int64_t token = 0;  ///< the fencing token, which identifies the run
   std::string host;        ///< where
   friend bool operator==(const StartRecord&, const StartRecord&) = default;
 };
 
-/// `zklock/1 TOKEN HOST`.
+/// Returns `zklock/1 TOKEN HOST`.
 [[nodiscard]] std::string FormatStartRecord(const StartRecord& start);
 /// None if `text`, any bytes, is not what FormatStartRecord writes.
 [[nodiscard]] std::optional<StartRecord> ParseStartRecord(std::string_view text);

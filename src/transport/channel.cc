@@ -36,7 +36,7 @@ Channel::Result ResultOf(ssize_t size, Channel::State wanted) {
   FailErrno(errno);
 }
 
-/// One direction of Relay(): what was read and has not been written yet.
+/// The buffer for one direction of Relay(): bytes that have been read but not yet written.
 class Buffer {
  public:
   [[nodiscard]] bool IsEmpty() const { return begin_ == end_; }
@@ -56,7 +56,7 @@ class Buffer {
   std::size_t end_ = 0;
 };
 
-/// Relay() with what each side waits for.
+/// The loop of Relay(), with the events that each side waits for.
 class RelayLoop {
  public:
   explicit RelayLoop(Channel& channel) : channel_(channel) {}
@@ -119,7 +119,8 @@ class RelayLoop {
     return true;
   }
 
-  /// Whether something was done; else the socket's state to wait for is noted.
+  /// Returns whether something was done; if not, notes the event to wait for on the server's
+  /// socket.
   bool Note(Channel::State state) {
     if (state == Channel::State::kWantsRead) server_events_ |= POLLIN;
     if (state == Channel::State::kWantsWrite) server_events_ |= POLLOUT;
@@ -127,7 +128,7 @@ class RelayLoop {
   }
 
   void Wait() const {
-    // poll() reports a hangup even with no events requested.
+    // Without events to wait for, the descriptor is -1: poll() would still report a hangup.
     std::array<pollfd, 2> polled = {
         {{zklock_events_ != 0 ? kZklock : -1, zklock_events_, 0},
          {server_events_ != 0 ? channel_.fd() : -1, server_events_, 0}}};
@@ -155,7 +156,7 @@ Channel::Result PlainChannel::Write(std::span<const char> data) {
 }
 
 void Report(std::string text) {
-  // Names in a certificate are a stranger's text, which must not make lines of its own.
+  // Names in a certificate are untrusted text, which must not add lines.
   const auto is_control = [](char byte) { return static_cast<unsigned char>(byte) < ' '; };
   std::replace_if(text.begin(), text.end(), is_control, '?');
   WriteLine(std::string(transport_interface::kDiscardLine) + '\n' + text);

@@ -15,32 +15,32 @@ class Failure : public std::runtime_error {
  public:
   explicit Failure(const std::string& what, bool is_refusal = false)
       : std::runtime_error(what), refusal(is_refusal) {}
-  bool refusal;  ///< the server rejected the credentials: zklock does not try others
+  bool refusal;  ///< the credentials were rejected: no other server is tried, unless a lock is held
 };
 
-/// A byte stream to a server, on a socket that does not block.
+/// A byte stream to a server, on a non-blocking socket.
 class Channel {
  public:
   enum class State {
     kDone,
-    kWantsRead,   ///< to be called again when the socket is readable
-    kWantsWrite,  ///< to be called again when it is writable
-    kEnd,         ///< the server has closed
+    kWantsRead,   ///< call again when the socket is readable
+    kWantsWrite,  ///< call again when it is writable
+    kEnd,         ///< the server has closed the connection
   };
   struct Result {
     State state = State::kDone;
-    std::size_t size = 0;  ///< the bytes read or written, more than 0 with kDone
+    std::size_t size = 0;  ///< the number of bytes read or written; positive with kDone
   };
   virtual ~Channel() = default;
-  /// Throw Failure.
+  /// Read() and Write() throw Failure.
   [[nodiscard]] virtual Result Read(std::span<char> buffer) = 0;
   [[nodiscard]] virtual Result Write(std::span<const char> data) = 0;
-  /// Tells the server that nothing follows. Does not wait.
+  /// Tells the server that no more data follows. Does not wait.
   virtual void Close() = 0;
   [[nodiscard]] virtual int fd() const = 0;
 };
 
-/// TCP as it is.
+/// Plain TCP.
 class PlainChannel final : public Channel {
  public:
   explicit PlainChannel(UniqueFd socket) : socket_(std::move(socket)) {}
@@ -53,29 +53,30 @@ class PlainChannel final : public Channel {
   UniqueFd socket_;
 };
 
-/// Standard error's last line is what zklock reports if it has to give this server up: what this
-/// process is waiting for, or why it ends. Discards the lines before it: the step that they are
-/// about is done.
+/// Makes `text` the last line on standard error, which zklock reports if it gives up on this
+/// server: what this process is waiting for, or why it ends. Discards the lines before it: they are
+/// about a step that is done.
 void Report(std::string text);
-/// Discards it: the step is done.
+/// Discards the reported line: its step is done.
 void DiscardReport();
 
-/// zklock's end of the connection: standard input and output, one socket.
+/// The connection to zklock: standard input and output are the same socket.
 inline constexpr int kZklock = 0;
 
 /// Waits until `fd` is ready for `events`. Ends this process if zklock has closed the connection.
 void WaitFor(int fd, short events);
-/// For the states in which a channel wants something.
+/// Waits for the readiness that `state` asks for; returns at once if it asks for none.
 void WaitFor(const Channel& channel, Channel::State state);
 
-/// A connection to a numeric "ADDRESS:PORT", made as long as zklock waits for it. Throws Failure.
+/// Connects to a numeric "ADDRESS:PORT". Waits for as long as zklock does. Throws Failure.
 [[nodiscard]] UniqueFd ConnectTo(const std::string& address);
 
-/// Writes all of it. Throws Failure.
+/// Writes all of `data`. Throws Failure.
 void WriteAll(Channel& channel, std::span<const char> data);
+/// Writes all of `data`. Ends this process if zklock has closed the connection.
 void WriteAllToZklock(std::span<const char> data);
 
-/// Passes bytes on in both directions until one side closes.
+/// Relays bytes in both directions until either side closes.
 void Relay(Channel& channel);
 
 }  // namespace zklock::transport

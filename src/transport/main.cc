@@ -1,13 +1,13 @@
 // zklock-transport: zklock's connection to one server, with TLS and SASL. Only zklock starts it,
-// with its end of the connection as standard input and output:
+// with a socket to zklock as standard input and output:
 //
 //   zklock-transport ADDRESS:PORT NAME [--connected] [--tls] [--tls-ca FILE] [--tls-cert FILE]
 //       [--tls-key FILE] [--tls-verify full|ca] [--sasl gssapi|digest-md5] [--sasl-service NAME]
 //
-// NAME is the server as the user wrote it, for which its certificate must be. With --connected a
-// proxy command has made the connection to the server: descriptor 3. Descriptor 4 has USER:PASSWORD
-// for digest-md5, which must not be an argument. The last line on standard error is what zklock
-// reports if it can use no server.
+// NAME is the server as the user wrote it; the server's certificate must be for this name. With
+// --connected, descriptor 3 is a connection to the server that a proxy command has made. For
+// digest-md5, descriptor 4 is a pipe with USER:PASSWORD, which must not be an argument. zklock
+// reports the last line on standard error if it cannot use any server.
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -64,12 +64,13 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;
 #endif
 
-// Executing a program or looking into another process: only an attacker would make this process do
-// either.
+// System calls that execute a program or access another process: only an attacker would make this
+// process use them.
 constexpr std::array<std::uint32_t, 5> kForbidden = {SYS_execve, SYS_execveat, SYS_ptrace,
                                                      SYS_process_vm_readv, SYS_process_vm_writev};
 
-/// The calls in kForbidden, and all those of another architecture (x32 included), fail with EPERM.
+/// Makes the calls in kForbidden, and all calls of another architecture (x32 included), fail with
+/// EPERM.
 void Forbid() {
   constexpr auto kX32 = 0x40000000U;
   constexpr std::uint32_t kRefusal = SECCOMP_RET_ERRNO | EPERM;
@@ -98,20 +99,21 @@ void Limit(int resource, rlim_t most) {
   setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-/// Gives up what neither TLS nor SASL needs. Kerberos reads its configuration, asks name servers
-/// and KDCs, and writes tickets, so files and sockets stay as they are. A kernel without one of
-/// these is used without it.
+/// Gives up privileges that neither TLS nor SASL needs. Kerberos reads its configuration, queries
+/// name servers and KDCs, and writes tickets, so access to files and sockets is not restricted.
+/// Skips any measure that the kernel does not support.
 void GiveUpPrivileges() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (kArchitecture != 0) Forbid();
-  Limit(RLIMIT_CORE, 0);  // it would have passwords and keys
-#ifndef ZKLOCK_SANITIZED  // whose runtime needs much more
+  Limit(RLIMIT_CORE, 0);  // a core file would contain passwords and keys
+#ifndef ZKLOCK_SANITIZED  // the sanitizers' runtime needs much more
   Limit(RLIMIT_DATA, rlim_t{256} << 20U);
 #endif
 }
 
-/// "zk1" of "zk1:2281", "::1" of "[::1]:2281". A dot at the end of a name, which keeps the resolver
-/// from trying domains, is not part of the name that certificates and Kerberos know.
+/// Returns the host in NAME: "zk1" for "zk1:2281", "::1" for "[::1]:2281". Drops a trailing dot,
+/// which keeps the resolver from appending search domains: certificates and Kerberos know the name
+/// without it.
 std::string HostOf(const std::string& name) {
   std::string host = name.substr(0, name.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -202,7 +204,8 @@ void Run(const Options& options) {
 }  // namespace zklock::transport
 
 #ifdef ZKLOCK_SANITIZED
-// The search for leaks needs ptrace(2). Its complaint would become the last line on standard error.
+// Leak detection needs ptrace(2), which is forbidden. Its complaint would become the last line on
+// standard error.
 int __lsan_is_turned_off() { return 1; }
 #endif
 

@@ -19,24 +19,24 @@
 namespace zklock::transport {
 namespace {
 
-// Any xid that the library does not use: its xids begin near the time of day.
+// Any xid that the client library does not use: its xids start near the current Unix time.
 constexpr std::int32_t kFirstXid = 0x7a6b7361;
 
-/// As ZooKeeper names it.
+/// ZooKeeper's name for an error.
 std::string NameOf(std::int32_t error) {
   if (error == -115) return "AUTHFAILED";
   if (error == -124) return "SESSIONCLOSEDREQUIRESASLAUTH";
   return "error " + std::to_string(error);
 }
 
-// What a server may send before it has answered. It has been asked nothing else.
+// The most that a server may send before it answers: nothing else has been requested.
 constexpr std::size_t kMostBefore = std::size_t{1} << 20U;
 
 [[noreturn]] void Refuse(const std::string& what) { throw Failure(what, true); }
 
-/// For a refusal by the server, which does not tell why.
+/// Reports a refusal by the server, which gives no reason.
 [[noreturn]] void RefuseAsServer(const std::string& what, const SaslOptions& options) {
-  // ZooKeeper 3.9's default is FIPS mode.
+  // FIPS mode is the default in ZooKeeper 3.9.
   const char* const fips_mode =
       options.mechanism == "digest-md5"
           ? "; ZooKeeper 3.9.6 and later refuse digest-md5 in FIPS mode: start the servers with "
@@ -54,7 +54,7 @@ std::string ReadBytes(std::size_t size, const ReadSome& read_some) {
   return bytes;
 }
 
-/// A frame with its length.
+/// Reads a frame, including its length field.
 std::string ReadFrame(const ReadSome& read_some) {
   const std::string head = ReadBytes(4, read_some);
   const auto length = FrameLength(head);
@@ -85,7 +85,7 @@ ReadSome From(Channel& channel) {
 
 std::string_view Body(const std::string& frame) { return std::string_view(frame).substr(4); }
 
-/// The client side of one exchange by Cyrus SASL.
+/// The client side of one SASL exchange, done by Cyrus SASL.
 class Exchange {
  public:
   struct Step {
@@ -107,13 +107,13 @@ class Exchange {
                    {SASL_CB_LIST_END, nullptr, nullptr}}};
     if (sasl_client_init(callbacks_.data()) != SASL_OK) Refuse("Cyrus SASL cannot be used");
     sasl_conn_t* connection = nullptr;
-    // For DIGEST-MD5 the servers' names are these fixed words.
+    // For DIGEST-MD5, ZooKeeper servers use these fixed names.
     const int made = sasl_client_new(is_digest ? "zookeeper" : options.service.c_str(),
                                      is_digest ? "zk-sasl-md5" : host.c_str(), nullptr, nullptr,
                                      callbacks_.data(), 0, &connection);
     if (made != SASL_OK) Refuse(sasl_errstring(made, nullptr, nullptr));
     connection_.reset(connection);
-    // Authentication only: what follows on the connection is not in SASL's frames.
+    // Authentication only: later data on the connection is not wrapped by SASL.
     sasl_security_properties_t properties{};
     if (sasl_setprop(connection, SASL_SEC_PROPS, &properties) != SASL_OK) {
       Refuse("Cyrus SASL cannot be limited to authentication");
@@ -143,8 +143,8 @@ class Exchange {
   }
 
  private:
-  /// Cyrus SASL's type for callbacks of all kinds. (The compiler accepts casts from void (*)()
-  /// only.)
+  /// Casts to the one type that Cyrus SASL has for callbacks of all kinds. (The compiler accepts
+  /// such a cast only from void (*)().)
   template <typename Function>
   static int (*AsCallback(Function* function))() {
     return reinterpret_cast<int (*)()>(reinterpret_cast<void (*)()>(function));
@@ -155,8 +155,8 @@ class Exchange {
     return {token == nullptr ? std::string() : std::string(token, size), result == SASL_OK};
   }
 
-  /// The reason and the remedy. GSSAPI's own reason is in parentheses at the end: "... may provide
-  /// more information (Ticket expired)".
+  /// Returns the reason and the remedy. GSSAPI's own reason is in parentheses at the end: "... may
+  /// provide more information (Ticket expired)".
   [[nodiscard]] std::string ErrorText() const {
     std::string detail = sasl_errdetail(connection_.get());
     const std::size_t error = detail.find("GSSAPI Error: ");
@@ -198,7 +198,8 @@ class Exchange {
   std::unique_ptr<sasl_conn_t, Dispose> connection_;
 };
 
-/// Sends a token and waits for the reply. Frames that arrive before it are added to `others`.
+/// Sends a token and returns the token in the reply. Adds frames that arrive before the reply to
+/// `others`.
 std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_view token,
                                const SaslOptions& options, std::string& others) {
   WriteAll(channel, MakeSaslRequest(xid, token));
@@ -233,7 +234,7 @@ void Authenticate(Channel& channel, const std::string& host, const SaslOptions& 
     for (;;) {
       const auto challenge = Ask(channel, xid++, step.token, options, answer);
       if (step.is_complete) break;
-      // A server without SASL answers like that, as if all were well.
+      // A server without SASL sends such a reply, as if it had accepted the client.
       if (!challenge) RefuseAsServer("the server has no SASL of this mechanism", options);
       step = exchange.Continue(*challenge);
       if (step.is_complete && step.token.empty()) break;

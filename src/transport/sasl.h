@@ -14,9 +14,9 @@ struct SaslOptions {
   std::string password;
 };
 
-/// Passes zklock's request for a session on and authenticates the connection while it holds the
-/// server's answer back, so that zklock's time for a handshake covers the exchange. Then passes the
-/// answer on. Throws Failure; a refusal if the exchange failed.
+/// Forwards zklock's request for a session and authenticates the connection. Holds back the
+/// server's answer until that is done, so that zklock's handshake timeout covers the exchange.
+/// Throws Failure, with `refusal` set if the exchange failed.
 void Authenticate(Channel& channel, const std::string& host, const SaslOptions& options);
 
 }  // namespace zklock::transport

@@ -28,7 +28,7 @@ using Context = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Deleter<SSL_free>>;
 
 std::string NameText(const X509_NAME* name) {
-  // A common name is shorter than the whole name, and what people call it.
+  // The common name is shorter than the whole name, and it is the one that people use.
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
   if (at >= 0) {
     const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -75,11 +75,11 @@ std::vector<std::string> NamesOf(X509* certificate) {
   return names;
 }
 
-/// What is wrong with a certificate that is for other names than `host`.
+/// Says what is wrong with a certificate that is for names other than `host`.
 std::string MismatchText(X509* certificate, const std::string& host) {
   std::string all;
   for (const std::string& name : NamesOf(certificate)) {
-    // An address is a name there only if the certificate's issuer has taken it for one.
+    // An address is among these names only if the issuer mistook it for a DNS name.
     if (name == host) {
       return "its certificate has " + host +
              " as a DNS name, not as an IP address: issue it for IP:" + host;
@@ -90,7 +90,7 @@ std::string MismatchText(X509* certificate, const std::string& host) {
          "; see --servers, or --tls-verify ca";
 }
 
-/// What is wrong with a certificate of the server's chain.
+/// Says what is wrong with a certificate in the server's chain.
 std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
   X509* certificate = X509_STORE_CTX_get_current_cert(store);
   const int error = X509_STORE_CTX_get_error(store);
@@ -129,10 +129,11 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
                 (is_system ? std::generic_category().message(ERR_GET_REASON(error)) : otherwise));
 }
 
-/// zklock has checked this at its start, which may be long ago. Throws Failure.
+/// Throws Failure if other users can access `key`. zklock checked this when it started, but that
+/// may be long ago.
 void RequirePrivate(const std::string& key) {
   struct stat status {};
-  if (stat(key.c_str(), &status) != 0) return;  // OpenSSL finds out why
+  if (stat(key.c_str(), &status) != 0) return;  // OpenSSL reports why
   if (status.st_uid != geteuid() && status.st_uid != 0) {
     throw Failure(key + ": belongs to another user, so it is not used; chown it");
   }
@@ -192,11 +193,12 @@ class TlsChannel final : public Channel {
   [[nodiscard]] int fd() const override { return socket_.get(); }
 
  private:
-  /// The name to ask for and, if it is to be checked, the one that the certificate must have.
+  /// Sets the name to request from the server and, if `checks_name`, the name that the certificate
+  /// must have.
   void SetName(bool checks_name) {
     const std::string fault =
         "'" + host_ + "' is not a name that a certificate can have; see --servers";
-    // OpenSSL takes an empty name for none, and checks nothing.
+    // OpenSSL treats an empty name as no name, and checks nothing.
     Require(!host_.empty(), fault);
     const bool is_address = host_.find(':') != std::string::npos || IsIpv4();
     if (!is_address) Require(SSL_set_tlsext_host_name(ssl_.get(), host_.c_str()), fault);
@@ -223,7 +225,7 @@ class TlsChannel final : public Channel {
     SSL_CTX_set_cert_cb(context.get(), OnCertificateWanted, this);
     if (!has_certificate_) return context;
     RequirePrivate(options.key);
-    // Without this OpenSSL would ask on the terminal.
+    // Without this, OpenSSL would ask for a passphrase on the terminal.
     SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return -1; });
     if (SSL_CTX_use_certificate_chain_file(context.get(), options.cert.c_str()) != 1) {
       FailFile(options.cert, "has no certificate in PEM; see --tls-cert");
@@ -254,7 +256,8 @@ class TlsChannel final : public Channel {
     return is_valid;
   }
 
-  /// What the failed call waits for. Throws Failure if it will not succeed.
+  /// The state after a failed call: what it waits for, or kEnd. Throws Failure if it cannot
+  /// succeed.
   State Wanted(int result) const {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
@@ -307,7 +310,7 @@ class TlsChannel final : public Channel {
   const std::string host_;
   bool has_certificate_ = false;
   bool certificate_wanted_ = false;
-  std::string fault_;  // of the server's certificate
+  std::string fault_;  // what is wrong with the server's certificate; empty: nothing known
   Context context_;
   Connection ssl_;
 };

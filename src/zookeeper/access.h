@@ -5,7 +5,7 @@
 
 namespace zklock::zookeeper {
 
-/// One credential. The servers get it before anything else on each connection.
+/// One credential. On each connection, it is sent before any request.
 struct AuthInfo {
   std::string scheme;      ///< "digest"
   std::string credential;  ///< "user:password"; secret

@@ -33,8 +33,8 @@ constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 // How many replies are read before other events get their turn: a server may send without pause.
 constexpr int kMostReplies = 64;
 
-// Checks what the library reads, while it does: all that this thread receives passes through
-// __wrap_recv.
+// Set while the library is reading, to check what it reads: everything that this thread receives
+// passes through __wrap_recv.
 thread_local ReplyCheck* check_of_library = nullptr;
 
 // Without a callback the library logs to standard error. The states below are more precise.
@@ -50,14 +50,14 @@ TimePoint WakeAfter(TimePoint now, const timeval& left) {
   return now + std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec);
 }
 
-// The library writes each request in two pieces, which without this would be two segments.
+// The library writes each request in two pieces, which would otherwise be two segments.
 void SetCork(int socket, bool on) {
   const int value = on ? 1 : 0;
   setsockopt(socket, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-// A socket that was never connected: reading and writing fail. None if the system has no more
-// descriptors.
+// A socket that was never connected, so that reading and writing fail. None if the system has no
+// more descriptors.
 UniqueFd DeadSocket() { return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
 }  // namespace
@@ -81,7 +81,7 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
   if (handle_ == nullptr) {
     throw std::system_error(errno, std::generic_category(), "a client handle for " + address);
   }
-  // One numeric address: nothing to resolve again, ever.
+  // A single numeric address never has to be resolved again.
   zoo_set_servers_resolution_delay(handle_, -1);
   for (const AuthInfo& auth : credentials) {
     // The library keeps it until it has a session. Only a lack of memory can make this fail.
@@ -119,8 +119,8 @@ EventSource::Interest Connection::GetInterest() {
   const int result = zookeeper_interest(handle_, &fd, &interest, &left);
   const int error = errno;
   if (fd != fd_ && fd >= 0) {
-    // The library does not make its socket close-on-exec. And the handshake is to be read only once
-    // enough of it has arrived to be judged.
+    // The library does not make its socket close-on-exec. Also, it must not read the handshake
+    // before enough of it has arrived to be judged.
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     const int least = kGreetingSize;
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
@@ -135,7 +135,7 @@ EventSource::Interest Connection::GetInterest() {
   TimePoint wake = WakeAfter(before_call_, left);
   if (helper_ != nullptr) {
     (void)helper_->ErrorTail();
-    // A connected session looks often enough.
+    // A connected session calls this often enough.
     if (state_ != State::kConnected) wake = std::min(wake, before_call_ + kWordsPause);
   }
   return {.fd = fd_,
@@ -155,7 +155,7 @@ void Connection::Process(short revents) {
   }
   const bool connects = state_ == State::kConnecting;
   if (connects) HoldBack();
-  // One call reads one reply. Usually more have arrived already.
+  // One call reads one reply. Usually, more have arrived already.
   for (int replies = 0; replies < kMostReplies; ++replies) {
     LetLibraryProcess(events, connects);
     if (state_ != State::kConnected || (events & ZOOKEEPER_READ) == 0) return;
@@ -180,7 +180,7 @@ bool Connection::GreetingIsSound(short revents) {
   if (greeting_is_sound_ || (revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
   std::array<std::byte, kGreetingSize> first{};
   const ssize_t size = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (size <= 0) return true;  // the library finds out why
+  if (size <= 0) return true;  // the library will find out why
   switch (JudgeGreeting(first.data(), static_cast<std::size_t>(size))) {
     case Greeting::kZooKeeper: {
       const int least = 1;
@@ -216,7 +216,7 @@ void Connection::Advance(int result, int error) {
     } else if (error == ETIMEDOUT) {
       Fail({Silence()});
     } else if (error != 0 && error != EBADMSG) {
-      // Until the helper is started there is no server yet.
+      // Until the helper is started, no server is involved.
       Fail({listener_ ? AttemptEnd::How::kLoopback : AttemptEnd::How::kSystem, error});
     } else {
       Fail({AttemptEnd::How::kNotUnderstood});
@@ -294,7 +294,8 @@ int Connection::TakeSocket(std::span<const std::byte> last) {
   // Ask again: a request made since the last wait may be partly sent.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
-  // First, since a contender may wait for it. What follows needs descriptors, and may fail.
+  // Sent first, since a contender may be waiting for it. The next steps need descriptors, and may
+  // fail.
   if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            static_cast<ssize_t>(last.size())) {
     return -1;
@@ -314,8 +315,8 @@ std::string_view ClientLibraryVersion() { return ZOO_VERSION; }
 
 }  // namespace zklock::zookeeper
 
-// The linker redirects these calls here. After a malformed frame, to the library the connection
-// looks broken: it does not see the frame's last bytes, and reads no more.
+// The linker redirects these calls here. After a malformed frame, the connection looks broken to
+// the library: it does not see the frame's last bytes, and reads no more.
 extern "C" {
 ssize_t __real_recv(int socket, void* buffer, size_t size, int flags);  // NOLINT
 
@@ -330,8 +331,8 @@ ssize_t __wrap_recv(int socket, void* buffer, size_t size, int flags) {  // NOLI
   return -1;
 }
 
-// The library asks for AI_ADDRCONFIG, for which the C library lists all addresses of the host,
-// twice at each connect, although a Connection gives it a numeric address only.
+// The library passes AI_ADDRCONFIG, for which the C library lists all addresses of the host, twice
+// for each connect, although a Connection gives it only a numeric address.
 int __real_getaddrinfo(const char* node, const char* service, const addrinfo* hints,  // NOLINT
                        addrinfo** found);
 

@@ -22,46 +22,48 @@ typedef struct _zhandle zhandle_t;
 
 namespace zklock::zookeeper {
 
-/// Identifies a session to the servers: with it, any process can take the session over or close it.
+/// Identifies a session to the servers: with this, any process can take the session over or close
+/// it.
 struct Credentials {
   std::int64_t session_id = 0;
   std::string password;  ///< 16 bytes, secret
 };
 
-/// Why an attempt failed, or a connection ended.
+/// Why an attempt failed or a connection ended.
 struct AttemptEnd {
   enum class How {
     kConnectUnanswered,
     kNoSession,  ///< connected, but the server does not answer the handshake
     kClosedAtOnce,
-    kNoZooKeeper,  ///< the answer is no ZooKeeper's
+    kNoZooKeeper,  ///< the answer is not from a ZooKeeper server
     kClosed,
     kFellSilent,
-    kClosesOnRequest,  ///< again and again, on the same kind of request
+    kClosesOnRequest,  ///< repeatedly, on the same kind of request
     kThrottles,        ///< the server is too busy for requests
     kNotUnderstood,    ///< a malformed reply
     kSystem,           ///< see `error`
     kHelper,           ///< see `words`
-    kHelperRefused,    ///< the credentials, or what the helper needs to have any; see `words`
+    kHelperRefused,    ///< the credentials, or the helper could not get any; see `words`
     kHelperClosed,     ///< the helper closed the connection at once, and reported nothing
-    kHelperSilent,     ///< nothing has come back through the helper
-    kLoopback,         ///< the socket to the helper is refused; see `error`
+    kHelperSilent,     ///< nothing has arrived through the helper
+    kLoopback,         ///< the socket to the helper failed; see `error`
   };
   How how = How::kSystem;
-  int error = 0;      ///< errno's value
-  std::string words;  ///< the helper's
+  int error = 0;      ///< an errno
+  std::string words;  ///< what the helper reported
   friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
 };
 
-/// One attempt at one server and, if it succeeds, the connection: one zhandle_t of the
+/// One attempt to connect to one server and, if it succeeds, the connection: one zhandle_t of the
 /// single-threaded client library with one numeric address, never reconnected.
 ///
-/// With a transport the address is a loopback socket of this process, whose other end a helper gets
-/// as its standard input and output. The library's socket stays an ordinary one.
+/// With a transport, the address is that of a loopback socket of this process, whose other end
+/// becomes the standard input and output of a helper. To the library, its socket looks like any
+/// other.
 ///
 /// The library's own reconnection is not used: it may never try half of the servers
-/// (ZOOKEEPER-2466), allows a silent connect two thirds of the session timeout, and resolves names
-/// while it blocks.
+/// (ZOOKEEPER-2466), gives a silent connect two thirds of the session timeout, and blocks while it
+/// resolves names.
 class Connection {
  public:
   enum class State {
@@ -95,44 +97,45 @@ class Connection {
   /// Whether a helper is, or will be, between this process and the server: then kHandshaking
   /// includes everything that the helper does before the session.
   [[nodiscard]] bool has_helper() const { return transport_ != nullptr; }
-  /// `end`, or what the helper says about it.
+  /// Returns `end`, or what the helper reports about it.
   [[nodiscard]] AttemptEnd Explained(AttemptEnd end) const;
   /// Just before the connect request was sent; set from kHandshaking on.
   [[nodiscard]] TimePoint connect_sent() const { return connect_sent_; }
   [[nodiscard]] Credentials credentials() const;
   [[nodiscard]] Duration granted_timeout() const;
-  /// For requests; null once the connection has been taken from the library.
+  /// For requests.
   [[nodiscard]] zhandle_t* handle() const { return handle_; }
-  /// A request has been made through it; see ReplyCheck::Expect().
+  /// Must be called when a request has been made through handle(); see ReplyCheck::Expect().
   void Expect(std::string fields) { replies_.Expect(std::move(fields)); }
 
-  /// Holds requests back until SendNow(), or for a fifth of a second, so that several leave in one
-  /// segment.
+  /// Holds requests back until SendNow(), or for a fifth of a second, so that several are sent in
+  /// one segment.
   void HoldBack();
   /// Sends what HoldBack() has held back.
   void SendNow();
 
-  /// Takes the socket away from the library, to which the connection then looks closed: its own
-  /// close neither blocks nor ends the session. Sends `last`, a whole request, in one segment with
-  /// what was held back. Returns the socket, or -1 on failure, or if the library has sent only a
-  /// part of a request, which must not be cut in the middle.
+  /// Takes the socket away from the library, to which the connection then looks closed: the
+  /// library's close neither blocks nor ends the session. Sends `last`, a complete request, in one
+  /// segment with the requests that were held back. Returns the socket, or -1 on failure or if the
+  /// library has sent only part of a request, which must not be cut off in the middle.
   [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
-  /// The helper, which the socket needs; null without one.
+  /// Returns the helper, which the socket needs; null without one.
   [[nodiscard]] std::unique_ptr<Helper> TakeHelper() { return std::move(helper_); }
 
  private:
-  /// The attempt has failed, or the connection has ended.
+  /// Whether the attempt has failed or the connection has ended.
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(AttemptEnd why);
-  /// The reason if the library, which has timeouts of its own, or the system has given up waiting.
+  /// The reason to report if the system, or the library with its own timeouts, has given up
+  /// waiting.
   [[nodiscard]] AttemptEnd::How Silence() const;
-  /// One zookeeper_process(), which reads at most one reply.
+  /// Calls zookeeper_process() once, which reads at most one reply.
   void LetLibraryProcess(int events, bool connects);
   /// Whether to let the library read: false if the first bytes of the handshake are not
-  /// ZooKeeper's. Judged once: the rest may arrive later, in any pieces.
+  /// ZooKeeper's. Decided only once: the rest may arrive later, in any pieces.
   bool GreetingIsSound(short revents);
-  /// Once the library's connection has arrived at the listener.
+  /// Starts the helper once the library's connection has arrived at the listener.
   void StartHelper();
 
   Endpoint endpoint_;

@@ -16,7 +16,7 @@ constexpr int kBacklog = 64;
 
 using Name = int (*)(int, sockaddr*, socklen_t*);
 
-/// None: not connected any more, or not an IPv4 socket.
+/// All zero if the socket is not connected any more, or is not an IPv4 socket.
 sockaddr_in NameBy(Name name, int socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
@@ -54,8 +54,8 @@ UniqueFd LoopbackListener::Accept(int socket) const {
       return {};
     }
     if (!IsPeer(accepted.get(), socket)) continue;
-    // Most helpers write what arrives in one piece. Nagle's algorithm would hold back the second of
-    // two replies.
+    // Most helpers pass each piece on as it arrives. Nagle's algorithm would hold back the second
+    // of two replies.
     const int yes = 1;
     setsockopt(accepted.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     return accepted;

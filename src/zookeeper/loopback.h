@@ -7,7 +7,7 @@
 namespace zklock::zookeeper {
 
 /// Listens on a loopback port for one connection, which this process makes to itself: the client
-/// library connects to addresses only, and a helper is to get the other end.
+/// library can only connect to an address, and a helper must get the other end.
 class LoopbackListener {
  public:
   /// Throws std::system_error.
@@ -17,8 +17,8 @@ class LoopbackListener {
   [[nodiscard]] const std::string& address() const { return address_; }
   /// Readable when a connection has arrived.
   [[nodiscard]] int fd() const { return socket_.get(); }
-  /// The other end of `socket`; none if it has not arrived yet. Connections that other processes
-  /// have made are closed.
+  /// Returns the other end of `socket`; none if it has not arrived yet. Closes connections that
+  /// other processes have made.
   [[nodiscard]] UniqueFd Accept(int socket) const;
 
  private:

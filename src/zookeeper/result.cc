@@ -15,7 +15,7 @@ Error ToError(int result) {
   if (result == kQuotaExceeded) return Error::kQuotaExceeded;
   if (result == kRequestTimeout) return Error::kConnectionLoss;
   if (result > ZOK || result < ZTHROTTLEDOP) return Error::kOther;
-  // No default: the compiler then reports codes that a newer header adds.
+  // No default, so that the compiler reports codes that a newer header adds.
   switch (static_cast<ZOO_ERRORS>(result)) {
     case ZOK:
       return Error::kNone;

@@ -7,12 +7,12 @@ namespace zklock::zookeeper {
 /// The meaning of a request's result code: one of the client library's ZOO_ERRORS, or one that only
 /// newer servers and libraries have.
 ///
-/// Codes for which the request was not done, or may not have been, and for which another connection
-/// helps, are kConnectionLoss: Session then leaves that server.
+/// If the request was not done, or may not have been, and another connection helps, the result is
+/// kConnectionLoss: Session then leaves that server.
 [[nodiscard]] Error ToError(int result);
 
-/// Whether the server itself has answered, and so had the request. False for codes that the library
-/// makes up, and for those of a server that does not serve the session.
+/// Whether the server itself has answered, and so has received the request. False for codes that
+/// the library makes up, and for those of a server that does not serve the session.
 [[nodiscard]] bool IsAnswer(int result);
 
 }  // namespace zklock::zookeeper

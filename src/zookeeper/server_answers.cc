@@ -15,7 +15,7 @@ using protocol::ServerRole;
 
 constexpr std::string_view kNotServing =
     "This ZooKeeper instance is not currently serving requests";
-// Longer ones are not ZooKeeper's, and would only fill the terminal.
+// A longer version is not ZooKeeper's, and would only fill the terminal.
 constexpr std::size_t kMostVersion = 32;
 
 /// Takes the next line from `text`, without its newline.
@@ -35,7 +35,7 @@ std::optional<Number> ParseWhole(std::string_view text) {
   return number;
 }
 
-/// "3.8.0" of "3.8.0-5a02a05…, built on …".
+/// Returns "3.8.0" for "3.8.0-5a02a05…, built on …".
 std::string VersionIn(std::string_view text) {
   const std::size_t size =
       std::min(text.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz."), text.size());
@@ -56,7 +56,7 @@ ServerRole RoleIn(std::string_view mode) {
   return ServerRole::kUnknown;
 }
 
-/// An address in one form, whichever way it was written; empty if it is none.
+/// Returns an address in a uniform form, however it was written; empty if it is not an address.
 std::string Normalized(std::string_view text) {
   std::string address(text.substr(0, text.find('%')));
   std::array<unsigned char, 16> bytes{};
@@ -70,8 +70,9 @@ std::string Normalized(std::string_view text) {
   return is_mapped ? std::string(whole + 12, 4) : std::string(whole, 16);
 }
 
-/// The peer in a line " /10.0.0.1:40000[1](queued=0,…)"; empty if it is no such line. Java writes
-/// IPv6 addresses with brackets (from 14 on) or without, and a host's name before the slash.
+/// Returns the peer in a line " /10.0.0.1:40000[1](queued=0,…)"; empty if it is not such a line.
+/// Java writes IPv6 addresses with brackets (since Java 14) or without, and may write a host name
+/// before the slash.
 std::string PeerIn(std::string_view line) {
   const std::size_t open = line.find('(');
   if (open == std::string_view::npos || !line.ends_with(')')) return "";
@@ -94,7 +95,8 @@ std::string PeerIn(std::string_view line) {
   return Normalized(address);
 }
 
-/// Adds the server of "server.1=zk1:2888:3888:participant;2181". False if it is not such a line.
+/// Adds the server in a line "server.1=zk1:2888:3888:participant;2181". Returns false if it is not
+/// such a line.
 bool AddMember(std::string_view line, protocol::Members& members) {
   constexpr std::string_view kServer = "server.";
   const std::size_t equals = line.find('=');
@@ -141,7 +143,7 @@ std::optional<std::uint64_t> ParseConf(std::string_view answer) {
   while (!answer.empty()) {
     const std::string_view line = TakeLine(answer);
     if (!line.starts_with(kLimit)) continue;
-    // Any number below 1 is none.
+    // Any number below 1 means no limit.
     const auto limit = ParseWhole<std::int64_t>(line.substr(kLimit.size()));
     if (!limit) return std::nullopt;
     return static_cast<std::uint64_t>(std::max<std::int64_t>(*limit, 0));

@@ -8,32 +8,32 @@
 
 #include "protocol/ensemble.h"
 
-// Parsers for what servers say about themselves: the answers to four-letter words, and the znode
-// that has the ensemble's configuration. They accept what ZooKeeper 3.4 to 3.9 writes, and nothing
-// that only resembles it: the port may be any program's.
+// Parsers for what servers report about themselves: the answers to four-letter words, and the znode
+// that contains the ensemble's configuration. They accept what ZooKeeper 3.4 to 3.9 writes, and
+// nothing that only resembles it: any program may be listening on the port.
 
 namespace zklock::zookeeper {
 
-/// The answer to a four-letter word that the server's whitelist does not have.
+/// Whether this is the answer to a four-letter word that is not in the server's whitelist.
 [[nodiscard]] bool IsClosedWord(std::string_view answer, std::string_view word);
 
-/// Of the answer to `srvr`.
+/// The contents of the answer to `srvr`.
 struct ServerState {
   protocol::ServerRole role = protocol::ServerRole::kUnknown;
   std::string version;  ///< "3.8.0"; empty if the server does not serve
 };
 [[nodiscard]] std::optional<ServerState> ParseSrvr(std::string_view answer);
 
-/// Of the answer to `conf`: how many connections one host may have; 0: no limit.
+/// From the answer to `conf`: how many connections one host may have; 0: no limit.
 [[nodiscard]] std::optional<std::uint64_t> ParseConf(std::string_view answer);
 
-/// Of the answer to `cons`: how many connections come from `address`, a numeric one. None if a line
-/// is not one of that answer.
+/// From the answer to `cons`: how many connections are from `address`, which is numeric. None if a
+/// line does not belong in that answer.
 [[nodiscard]] std::optional<std::uint64_t> CountConnections(std::string_view answer,
                                                             const std::string& address);
 
-/// Of /zookeeper/config. None if it lists no server, as a standalone server's, or has a line that
-/// is not known.
+/// Parses /zookeeper/config. None if it lists no server, like that of a standalone server, or has
+/// an unknown line.
 [[nodiscard]] std::optional<protocol::Members> ParseMembers(std::string_view data);
 
 }  // namespace zklock::zookeeper

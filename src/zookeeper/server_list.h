@@ -28,10 +28,10 @@ struct ServerList {
 struct BadServerList {
   enum class Why {
     kNoServer,
-    kScheme,         ///< a URL's, such as zk://
+    kScheme,         ///< a URL scheme, such as zk://
     kChroot,         ///< see `chroot`
     kServersBehind,  ///< text follows the chroot that may be another server, or its port
-    // The rest are about one server, see `server`.
+    // The rest concern one server: see `server`.
     kNoBracket,      ///< the closing bracket is missing
     kNoIpv6,         ///< no IPv6 address between the brackets
     kBehindBracket,  ///< text follows the brackets
@@ -46,10 +46,11 @@ struct BadServerList {
   protocol::BadPath chroot = protocol::BadPath::kEmpty;
 };
 
-/// Accepts `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, several of them separated by commas (with
-/// blanks around them and a trailing comma), and a chroot after the last; the trailing slash of a
-/// chroot is dropped. A chroot has neither commas nor colons: in `a:1/app,b:1/app` all but the
-/// first server would be part of it, unnoticed. The default port is 2181. Ports are 1 to 65535.
+/// Accepts `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, or several of them separated by commas
+/// (blanks around them and a trailing comma are allowed), and a chroot after the last; a trailing
+/// slash of the chroot is dropped. A chroot has neither commas nor colons: otherwise, in
+/// `a:1/app,b:1/app` all but the first server would silently become part of it. The default port is
+/// 2181. Ports are 1 to 65535.
 [[nodiscard]] std::variant<ServerList, BadServerList> ParseServerList(std::string_view text);
 
 /// `host:port`, `[::1]:port`.

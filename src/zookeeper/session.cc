@@ -20,18 +20,18 @@ using namespace std::chrono_literals;
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
 constexpr Duration kLeastAttemptTime = 250ms;
-// What ssh needs to connect to a distant host.
+// The time that ssh needs to connect to a distant host.
 constexpr Duration kLeastHelperTime = 1s;
 
-// Any number that the library does not use: its xids begin near the time of day.
+// Any number that the library does not use: its xids start near the time of day.
 constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 
-// While a session is being closed, the end of zklock (for a second in all) or the next holder waits
-// for it. A silent server must leave time for the others; a distant one gets more.
+// While a session is being closed, zklock's exit (for a second in all) or the next holder waits for
+// that. A silent server must leave time for the others; a distant one gets more.
 constexpr Duration kLeastCloseAnswerTime = 300ms;
 constexpr int kFarFactor = 3;
 
-// Read before other events get their turn: a server may send without pause.
+// How many pieces are read before other events get their turn: a server may send without pause.
 constexpr int kMostPieces = 64;
 
 using How = AttemptEnd::How;
@@ -188,13 +188,13 @@ void Session::StartAttempt(TimePoint now) {
                                                credentials_ ? &*credentials_ : nullptr,
                                                access_.credentials, clock_, transport_);
   } catch (const std::system_error& error) {
-    // For instance, an address family that this host does not have, or no loopback interface.
+    // For example, this host does not have the address family, or no loopback interface.
     EndAttempt({transport_ != nullptr ? How::kLoopback : How::kSystem, error.code().value()}, now);
   }
 }
 
 TimePoint Session::AttemptDeadline(TimePoint now) const {
-  // What a helper does before the handshake counts as part of it.
+  // The helper's work before the handshake counts as part of it.
   const bool handshaking =
       connection_->state() == Connection::State::kHandshaking && !connection_->has_helper();
   return (handshaking ? connection_->connect_sent() : attempt_began_) + AttemptTime(now);
@@ -204,8 +204,8 @@ Duration Session::AttemptTime(TimePoint now) const {
   const Duration timeout = lease_.timeout();
   const auto addresses = static_cast<std::int64_t>(endpoints_.size());
   const int doubled = 1 << std::min(failed_rounds_, kMostDoublings);
-  // Servers that hang must leave time for the others, and for a second round; a single one has it
-  // all.
+  // Servers that hang must leave time for the others, and for a second round; a single server gets
+  // all of it.
   const Duration least = connection_->has_helper() ? kLeastHelperTime : kLeastAttemptTime;
   const Duration share = std::max(connect_timeout_ / (addresses == 1 ? 1 : 2 * addresses),
                                   std::min(least, connect_timeout_ / addresses));
@@ -226,8 +226,8 @@ Duration Session::AttemptTime(TimePoint now) const {
   }
   // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) {
-    // Of the time until then more passes with each call: a half becomes a third of that at the
-    // beginning, and all of it becomes a half, so that a heartbeat can still be answered.
+    // The time until `stop` shrinks with each call: half of it becomes a third of the initial time,
+    // and all of it becomes a half, so that a heartbeat can still be answered.
     allowed =
         std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now, handshake_took_));
   }
@@ -296,8 +296,8 @@ void Session::OnAccepted() {
   connect_took_ = now - attempt_began_;
   failed_rounds_ = 0;
   tried_in_round_ = 0;
-  // Keep the result of a server that throttled requests, or sent a malformed reply, until it
-  // answers one.
+  // Keep the result of a server that throttled requests or sent a malformed reply, until it answers
+  // a request.
   const std::optional<AttemptEnd> end =
       current_endpoint_ < ends_.size() ? ends_[current_endpoint_] : std::nullopt;
   if (end != AttemptEnd{How::kThrottles} && end != AttemptEnd{How::kNotUnderstood}) {
@@ -315,10 +315,10 @@ void Session::OnAccepted() {
 }
 
 void Session::OnReply(std::string_view operation, Error error, bool is_answer) {
-  // This connection is of no more use, if it is not closed already.
+  // This connection is of no further use, if it is not closed already.
   if (error == Error::kConnectionLoss) give_up_ = true;
   // The servers process requests in order: if a request made them close the connection, it is the
-  // first that is lost.
+  // first one that was lost.
   if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = operation;
   if (is_answer && operation == closers_.request) closers_ = {};
   if (error == Error::kAuthRequired) auth_required_ = true;
@@ -444,8 +444,8 @@ void Session::BeginClose(std::size_t releases) {
 
 void Session::SendClose() {
   // The library's own close blocks for up to 4.5 s and does not report whether the servers received
-  // it. All requests that the library has sent precede this close on the same socket. For the
-  // library they end with the socket.
+  // it. All requests that the library has sent precede this close on the same socket. To the
+  // library, they end with the socket.
   std::vector<bool> asked = UnansweredReleases();
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
   if (under_way != std::exchange(releases_, 0)) asked.clear();
@@ -483,8 +483,8 @@ void Session::ReadCloseReply() {
   if (clock_.Now() >= closing_until_) LeaveClosingSocket();
 }
 
-// The close may have been done all the same: then the next attempt finds the session expired, which
-// is as good an answer.
+// The close may have been done nevertheless: then the next attempt finds that the session has
+// expired, which is just as good.
 void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
   closing_helper_.reset();

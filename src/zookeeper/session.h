@@ -34,7 +34,7 @@ class Session final : public SessionRequests, public EventSource {
  public:
   /// `timeout`: the session timeout to request. A later connection requests lease().timeout(), so
   /// that the servers agree on it. The first attempt starts with the first GetInterest().
-  /// `transport`: the way to the servers, which outlives the session; null for TCP.
+  /// `transport`: the way to the servers, which must outlive the session; null for TCP.
   Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock, Access access = {},
           Transport* transport = nullptr);
   /// Lets the session expire unless it was closed.
@@ -46,45 +46,44 @@ class Session final : public SessionRequests, public EventSource {
   void SetConnectTimeout(Duration connect_timeout) { connect_timeout_ = connect_timeout; }
   /// How many times all endpoints have been tried in vain since the last connection.
   [[nodiscard]] int failed_rounds() const { return failed_rounds_; }
-  /// Why each server's last attempt failed, or how far the current attempt has come, in the order
-  /// of the endpoints; without those that have not failed.
+  /// Why the last attempt at each server failed, or how far the current attempt has got, in the
+  /// order of the endpoints. Leaves out servers that have not failed.
   [[nodiscard]] std::vector<AttemptFailure> Failures() const;
   /// The server in use, as the user wrote it; empty without one.
   [[nodiscard]] std::string connected_server() const;
-  /// The one that was tried or used last; empty before the first attempt.
+  /// The server that was tried or used last; empty before the first attempt.
   [[nodiscard]] std::string last_server() const;
-  /// The session timeout that the last server to accept the session has granted.
+  /// The session timeout granted by the last server that accepted the session.
   [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
-  /// From the start of the attempt to the session, on the current or the last connection.
+  /// The time from the start of the attempt to the session, for the current or the last connection.
   [[nodiscard]] Duration connect_took() const { return connect_took_; }
-  /// lease().timeout() before that; none for a new session.
+  /// lease().timeout() before that connection; none for a new session.
   [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
   [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
-  /// Continues another process's session, to close it for a process that died. To be called before
-  /// the first GetInterest().
+  /// Continues another process's session, to close it for a process that died. Must be called
+  /// before the first GetInterest().
   void Adopt(Credentials credentials) { credentials_ = std::move(credentials); }
 
-  /// Ends the session, and with it everything it holds: sends the close and waits for its reply, if
-  /// need be over a new connection, or from another server if one does not answer. The listener is
-  /// no longer called, and no requests may be made. `releases`: how many unanswered
-  /// WriteAndDelete() release everything. Their success is as good as that of the close, whose
-  /// reply is then not waited for. (The servers commit the close separately, with a log write of
-  /// its own.)
+  /// Ends the session, which releases everything it holds: sends the close and waits for its reply,
+  /// if necessary over a new connection, or from another server if one does not answer. The
+  /// listener is no longer called, and no requests may be made. `releases`: how many unanswered
+  /// WriteAndDelete() together release everything. If they succeed, the reply to the close is not
+  /// awaited. (The servers commit the close separately, with a log write of its own.)
   void BeginClose(std::size_t releases = 0);
-  /// The servers have confirmed that nothing is held any more, or there was no session.
+  /// Whether the servers have confirmed that nothing is held any more, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
-  /// What the helper says about the refusal of the credentials; empty if it was not the helper's.
+  /// What the helper reports about the refusal of the credentials; empty if no helper reported one.
   [[nodiscard]] std::string HelperRefusal() const;
-  /// The servers even refuse the close: they require a scheme of credentials that the client
-  /// library does not have, such as SASL. The session ends with its timeout.
+  /// Whether the servers refuse even the close: they require an authentication scheme that the
+  /// client library does not have, such as SASL. The session then ends with its timeout.
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
-  /// How long a server may take for one answer while others wait for the session's close.
+  /// How long a server may take for one answer while others wait for the session to be closed.
   [[nodiscard]] Duration CloseAnswerTime() const;
 
   // Store
   [[nodiscard]] bool IsConnected() const override { return phase_ == Phase::kConnected; }
-  /// A server has been asked to accept the session, and has not answered.
+  /// Whether a server has been asked to accept the session and has not answered.
   [[nodiscard]] bool IsHandshaking() const {
     return phase_ == Phase::kApart && connection_ != nullptr &&
            connection_->state() == Connection::State::kHandshaking;
@@ -99,10 +98,10 @@ class Session final : public SessionRequests, public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// kApart: not connected; an attempt is in progress, or the next one is waited for.
+  /// kApart: not connected; an attempt is in progress, or the next one is awaited.
   ///   kApart -> kConnected -> kApart ...        connected and lost again
   ///   kApart -> kExpired -> kApart              by Renew()
-  ///   kApart, kConnected -> kRefused            the credentials; only the close is possible
+  ///   kApart, kConnected -> kRefused            refused credentials: only the close is possible
   ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket;
   ///   kClosing -> kRefused                      the close was refused, with any credentials;
   ///   kClosing -> kApart(closing_) -> kClosing  the reply was lost, or did not arrive in time
@@ -111,15 +110,15 @@ class Session final : public SessionRequests, public EventSource {
 
   void StartAttempt(TimePoint now);
   void CheckAttempt(TimePoint now);
-  /// `end` by value: it often belongs to the connection, which is destroyed here.
+  /// Takes `end` by value: it often belongs to the connection, which is destroyed here.
   void EndAttempt(AttemptEnd end, TimePoint now);
-  /// Notes it for the server that is or was in use, if that is still one of the endpoints.
+  /// Records it for the server that is or was in use, if that is still one of the endpoints.
   void SetEnd(std::optional<AttemptEnd> end);
   void OnAccepted();
   void OnSessionGone();
   void OnAccessRefused(Error why);
   void LoseConnection(const AttemptEnd& end);
-  /// The helper could not authenticate the connection: there is no session on it.
+  /// Called when the helper could not authenticate the connection: there is no session on it.
   void OnHelperRefused(TimePoint now);
   void NoteCloser();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
@@ -128,10 +127,11 @@ class Session final : public SessionRequests, public EventSource {
 
   void SendClose();
   void ReadCloseReply();
-  /// No reply will arrive on it: closes the session over another connection.
+  /// Gives up the socket, on which no reply will arrive, and closes the session over another
+  /// connection.
   void LeaveClosingSocket();
   void OnCloseRefused();
-  /// The next close uses credentials that are made up for it.
+  /// Makes the next close use made-up credentials.
   void CloseAsAnybody();
 
   // SessionRequests
@@ -165,7 +165,7 @@ class Session final : public SessionRequests, public EventSource {
   TimePoint attempt_began_{};
   TimePoint retry_at_{};
   Duration handshake_took_{};  // the last handshake
-  Duration connect_took_{};    // with what preceded it
+  Duration connect_took_{};    // including what preceded the handshake
 
   /// Servers that closed the connection on one kind of request, and how many times in a row.
   struct Closers {
@@ -179,7 +179,7 @@ class Session final : public SessionRequests, public EventSource {
   std::size_t releases_ = 0;  // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
-  std::unique_ptr<Helper> closing_helper_;  // what that socket leads to
+  std::unique_ptr<Helper> closing_helper_;  // the helper behind that socket
   TimePoint closing_until_{};               // then another server is tried
   ReplyScanner close_scanner_{0};
 };

@@ -15,24 +15,27 @@
 namespace zklock::zookeeper {
 namespace {
 
-// After a list of this many names its memory, two pages, is returned to the kernel.
+// After a list of this many names, its memory (two pages) is returned to the kernel.
 constexpr int kLongList = 32;
 
-// Of the versions of a contender that is converted. Anyone who may write to it can make its version
-// large; then only whoever read it when it had one version more can still hit the new znode.
+// How many versions of a converted contender are skipped at most. Anyone who may write to a
+// contender can make its version large; a request can then still hit the new znode if its sender
+// read the contender when its version was one more than this.
 constexpr std::int32_t kMostSkipped = 500;
 
-// Between a throttled request and the next attempt. Heartbeats are at least half a second apart.
+// The pause between a throttled request and the next attempt. Heartbeats are at least half a second
+// apart.
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
-// Of CreateAll(), for each contender; one without a scratch znode.
+// How many operations CreateAll() needs for each contender; one without a scratch znode.
 constexpr std::size_t kStepsOfCreate = 4;
-// The number in the name of a sequential znode, which may be negative, and the null character.
+// Room for the number in the name of a sequential znode, which may be negative, and for the null
+// character.
 constexpr std::size_t kNumberSpace = 12;
 
-/// A time that a server names, of any size, limited to 146 years on both sides of 1970, so that no
-/// difference between two of them overflows a Duration.
+/// Limits a time from a server, which may have any value, to 146 years on both sides of 1970, so
+/// that no difference between two such times overflows a Duration.
 std::int64_t ToMilliseconds(std::int64_t time) {
   constexpr auto kLimit =
       std::chrono::duration_cast<std::chrono::milliseconds>(Duration::max()).count() / 2;
@@ -48,13 +51,13 @@ NodeStat ToNodeStat(const Stat* stat) {
           .version = stat->version};
 }
 
-/// The library's form of an ACL; the library only reads it.
+/// Returns the library's form of an ACL, which the library only reads.
 const ACL_vector* ToAclVector(Acl acl, bool is_shared = false) {
   static char world[] = "world";
   static char anyone[] = "anyone";
   static char auth[] = "auth";
   static char nobody[] = "";
-  // The servers replace "auth" by the identities that this connection has proven.
+  // The servers replace "auth" with the identities that this connection has proven.
   static ACL creator_and_readers[] = {{ZOO_PERM_ALL, {auth, nobody}},
                                       {ZOO_PERM_READ, {world, anyone}}};
   static ACL creator_and_creators[] = {{ZOO_PERM_ALL, {auth, nobody}},
@@ -85,7 +88,7 @@ int CreateMode(NodeKind kind) {
   return ZOO_EPHEMERAL_SEQUENTIAL;
 }
 
-/// None if the event does not change a znode.
+/// None if the event does not report a change of a znode.
 std::optional<Change> ToChange(int type) {
   if (type == ZOO_CREATED_EVENT) return Change::kCreated;
   if (type == ZOO_DELETED_EVENT) return Change::kDeleted;
@@ -101,8 +104,8 @@ std::optional<Change> ToChange(int type) {
 struct SessionRequests::Pending {
   enum class State {
     kSent,       ///< the library has it, and will give it to exactly one callback
-    kThrottled,  ///< to be sent, for the first time or again
-    kAnswered,   ///< `deliver` is to be called once all requests before it are answered
+    kThrottled,  ///< waits to be sent, for the first time or again
+    kAnswered,   ///< `deliver` will be called once all requests before it are answered
   };
   /// `name`: the name of the function; a literal. `expected`: see ReplyCheck::Expect().
   template <typename R>
@@ -114,9 +117,9 @@ struct SessionRequests::Pending {
   TimePoint sent{};
   bool commits = false;   // success means that a quorum has committed it
   bool releases = false;  // a WriteAndDelete() with a write
-  bool is_write = false;  // not to be done twice
+  bool is_write = false;  // must not be done twice
   std::string_view operation;
-  std::string fields;  // of the answer
+  std::string fields;  // of the expected answer
   std::function<int(Pending&, zhandle_t*)> send;
   std::variant<Done<Reply>, Done<CreateReply>, Done<CreateAllReply>, Done<SetReply>, Done<GetReply>,
                Done<ListReply>, Done<AclReply>>
@@ -227,14 +230,14 @@ struct SessionRequests::Pending {
     });
   }
 
-  /// Makes it a transaction of `count` operations.
+  /// Makes this request a transaction of `count` operations.
   void SetOperations(std::size_t count) {
     operations.resize(count);
     results.resize(count);
     send = SendMulti;
   }
 
-  /// Makes it a transaction that begins with `writes`, and has room for `more` operations.
+  /// Makes this request a transaction that begins with `writes` and has room for `more` operations.
   void SetWrites(const std::vector<DataWrite>& writes, std::size_t more) {
     is_write = true;
     SetOperations(writes.size() + more);
@@ -284,7 +287,7 @@ void SessionRequests::Send(Pending& pending) {
   pending.state = Pending::State::kSent;
   connection()->HoldBack();
   const bool is_sent = pending.send(pending, connection()->handle()) == ZOK;
-  // All requests of one wake-up leave in one segment, and a release together with the close.
+  // All requests of one wake-up are sent in one segment, and a release together with the close.
   if (!delivering_ && !pending.releases) connection()->SendNow();
   if (is_sent) return connection()->Expect(pending.fields);
   AnswerLost(pending);
@@ -400,8 +403,9 @@ void SessionRequests::Deliver() {
   delivering_ = false;
   if (connection() != nullptr) connection()->SendNow();
   if (!holds_garbage_ || !pipeline_.empty()) return;
-  // The library makes an allocation for each name of a list, and the allocator would keep them all
-  // during a wait that may last hours. As long as the list is in use there are more requests.
+  // The library makes an allocation for each name in a list, and the allocator would keep them all
+  // during a wait that may last hours. As long as the list is in use, more requests are in the
+  // pipeline.
   holds_garbage_ = false;
   malloc_trim(0);
 }
@@ -560,8 +564,8 @@ void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
     pending->data.push_back(one.data);
   }
   pending->paths.insert(pending->paths.end(), deleted.begin(), deleted.end());
-  // Whoever has read the contender, to ask it to leave or to delete it, names a version of its
-  // data. No such request may hit the new znode: its versions begin above all of those.
+  // A process that has read the contender, to ask it to leave or to delete it, names a version of
+  // its data. No such request may hit the new znode, so its versions begin above all of those.
   const auto skipped = [](const Conversion& one) { return std::min(one.version, kMostSkipped); };
   std::size_t operations = checked.size() + deleted.size();
   for (const Conversion& one : conversions) {
@@ -629,7 +633,7 @@ void SessionRequests::Stamp(const std::string& path, Done<SetReply> done) {
   pending->paths = {path};
   pending->SetOperations(3);
   const char* const name = pending->paths[0].c_str();
-  // The library has no create2 in a transaction: the write of nothing returns the metadata.
+  // The library has no create2 in a transaction, so an empty write returns the metadata.
   zoo_create_op_init(&pending->operations[0], name, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL,
                      nullptr, 0);
   zoo_set_op_init(&pending->operations[1], name, "", 0, -1, &pending->stat);

@@ -20,9 +20,9 @@ namespace zklock::zookeeper {
 /// library's frames, and the receiver may close the connection.
 ///
 /// The pipeline keeps the contract of Store: answers are delivered in the order of the requests. A
-/// server that throttles a request has not done it, but may have done those after it. They are all
-/// sent again, one by one and in order, except writes that succeeded. So each answer is from a time
-/// when all requests before it were done, as if nothing had been throttled.
+/// server that throttles a request has not done it, but may have done those after it. All of these
+/// are sent again, one by one and in order, except writes that succeeded. So each answer is from a
+/// time when all requests before it were done, as if nothing had been throttled.
 class SessionRequests : public Store {
  public:
   void SetListener(StoreListener* listener) override { listener_ = listener; }
@@ -54,22 +54,23 @@ class SessionRequests : public Store {
   SessionRequests(const Clock& clock, Duration timeout, Access access);
   ~SessionRequests() override;
 
-  /// The one that requests are sent on while IsConnected(); null without one.
+  /// The connection on which requests are sent while IsConnected(); null without one.
   [[nodiscard]] virtual Connection* connection() = 0;
-  /// The library has completed a request. `is_answer`: the server has answered it.
+  /// Called when the library has completed a request. `is_answer`: the server has answered it.
   virtual void OnReply(std::string_view operation, Error error, bool is_answer) = 0;
-  /// The server answers in order, and does not throttle.
+  /// Called when the server has answered a request, and has throttled neither it nor one before it.
   virtual void OnServed() = 0;
 
   /// Calls the receivers of all answers and events in `ready_`.
   void Deliver();
-  /// The connection is gone: the requests without an answer will get none.
+  /// Must be called when the connection is gone: answers all unanswered requests with
+  /// kConnectionLoss.
   void AnswerAllLost();
   /// Forgets all requests: nothing is called for them any more.
   void Clear();
   /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;
-  /// The server throttled the last request that it answered.
+  /// Whether the server throttled the last request that it answered.
   [[nodiscard]] bool WasThrottled() const { return throttle_pause_ > Duration::zero(); }
   /// When to call SendThrottled().
   [[nodiscard]] TimePoint NextSend() const;
@@ -85,20 +86,21 @@ class SessionRequests : public Store {
  private:
   struct Pending;
 
-  /// Adds a request to the pipeline, and sends it unless a throttled one has to be sent before it.
-  /// Without a connection it is answered kConnectionLoss.
+  /// Adds a request to the pipeline, and sends it unless a throttled one must be sent before it.
+  /// Without a connection, the request is answered with kConnectionLoss.
   void Request(std::unique_ptr<Pending> pending);
-  /// Gives it to the library. If that refuses it, it is answered kConnectionLoss.
+  /// Passes a request to the library. If the library refuses it, it is answered with
+  /// kConnectionLoss.
   void Send(Pending& pending);
   template <typename R>
   void Complete(Pending& pending, int result, R reply);
   template <typename R>
   void Answer(Pending& pending, R reply);
   void AnswerLost(Pending& pending);
-  /// Gives Deliver() the answers that the order permits.
+  /// Moves the answers whose turn has come to `ready_`.
   void TakeAnswers();
   [[nodiscard]] bool IsBehindThrottled(const Pending& pending) const;
-  /// Whether a request waits to be sent again.
+  /// Whether a request is waiting to be sent again.
   [[nodiscard]] bool IsThrottled() const;
 
   std::deque<std::unique_ptr<Pending>> pipeline_;  // not yet delivered, in order

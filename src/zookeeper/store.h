@@ -29,13 +29,13 @@ enum class Error {
   kQuotaExceeded,
   kThrottled,       ///< not done; Session sends the request again, and never passes this on
   kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
-  kOther,           ///< not to be expected from a correct server for a correct request
+  kOther,           ///< no correct server sends it for a correct request
 };
 
-/// The reply was lost. The store's next event says whether the session is, too.
+/// Whether the reply was lost. The store's next event tells whether the session was lost, too.
 [[nodiscard]] bool IsLost(Error error);
 
-/// The servers refused the request because of the credentials or an ACL.
+/// Whether the servers refused the request because of the credentials or an ACL.
 [[nodiscard]] bool IsRefusal(Error error);
 
 /// A znode's metadata.
@@ -57,9 +57,9 @@ struct CreateReply : Reply {
 };
 struct CreateAllReply : Reply {
   std::vector<std::string> paths;
-  NodeStat stat;                ///< of each of them
-  std::size_t failed = 0;       ///< the first one that was refused
-  bool may_not_delete = false;  ///< because it could not be deleted
+  NodeStat stat;                ///< the same for each of them
+  std::size_t failed = 0;       ///< the index of the first one that was refused
+  bool may_not_delete = false;  ///< it was refused because it could not be deleted
 };
 struct SetReply : Reply {
   NodeStat stat;
@@ -72,7 +72,7 @@ struct ListReply : Reply {
   protocol::Children children;
 };
 
-// Rights in an ACL, as bits: those of the wire protocol.
+// Rights in an ACL, as bits of the wire protocol.
 inline constexpr unsigned kMayRead = 1;
 inline constexpr unsigned kMayWrite = 2;
 inline constexpr unsigned kMayCreate = 4;  ///< children
@@ -82,7 +82,7 @@ inline constexpr unsigned kMayAdmin = 16;  ///< set the ACL
 /// The rights that an ACL grants to one identity: "world" and "anyone" for everyone.
 struct AclEntry {
   std::string scheme;
-  std::string id;  ///< of "digest" USER:HASH, for most readers without the hash
+  std::string id;  ///< for "digest": USER:HASH; most readers do not see the hash
   unsigned rights = 0;
 };
 struct AclReply : Reply {
@@ -97,8 +97,8 @@ enum class NodeKind {
   kPersistent,
   kEphemeral,
   kEphemeralSequential,
-  // The znodes above a LOCK belong to nobody: everyone may create others in them, whatever the ACL
-  // of the znodes that zklock creates.
+  // The znodes above a LOCK belong to nobody: everyone may create children in them, whatever the
+  // ACL of the other znodes that zklock creates.
   kSharedContainer,
   kSharedPersistent,
 };
@@ -121,17 +121,17 @@ struct Conversion {
 struct DataWrite {
   std::string path;
   std::string data;          ///< the new data
-  std::int32_t version = 0;  ///< that the data must still have
+  std::int32_t version = 0;  ///< the version that the data must still have
 };
 
 /// An ephemeral sequential znode, for Store::CreateAll().
 struct NewContender {
   std::string parent;
-  std::string prefix;  ///< of its name
+  std::string prefix;  ///< the beginning of its name
   std::string data;
 };
 
-/// Whether the servers shall send one event when the answer to this read changes.
+/// Whether the servers should send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
 /// The event of a watch.
@@ -149,13 +149,13 @@ class StoreListener {
   /// A server accepted the session. `fresh`: it is a new session; the znodes of the last one are
   /// gone.
   virtual void OnConnected(bool fresh) = 0;
-  /// The connection is lost, and with it all watches; every outstanding request was answered
-  /// kConnectionLoss before. The store connects to another server by itself.
+  /// The connection is lost, and with it all watches; every outstanding request has been answered
+  /// with kConnectionLoss before. The store connects to another server by itself.
   virtual void OnDisconnected() = 0;
   /// The servers have ended the session. Nothing happens until Renew().
   virtual void OnExpired() = 0;
   /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). Nothing more
-  /// happens. Not called while a lock is held: then the next server is tried.
+  /// happens. Not called while a lock is held: then the next server is tried instead.
   virtual void OnRefused(Error why) = 0;
   /// A watch on this path has fired. Events and the answers to reads arrive in the order in which
   /// the connected server saw the changes.
@@ -163,7 +163,7 @@ class StoreListener {
 };
 
 /// What lock/ needs from ZooKeeper: the port between the protocol and a real session, or the fake
-/// one of the tests.
+/// session of the tests.
 ///
 /// Requests are sent in the order of the calls, and answered in that order, each exactly once and
 /// never before the call returns. Without a connection the answer is kConnectionLoss. For one
@@ -172,48 +172,52 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// At most one listener; null is none. The listener outlives its registration.
+  /// At most one listener; null is none. The listener must outlive its registration.
   virtual void SetListener(StoreListener* listener) = 0;
 
   [[nodiscard]] virtual bool IsConnected() const = 0;
   /// 0 without a session: before the first, and after one has expired.
   [[nodiscard]] virtual std::int64_t session_id() const = 0;
   /// How long the session is proven to live. Its timeout() is T, the shortest timeout that was
-  /// granted to this session. Up to date before the listener's OnConnected().
+  /// granted to this session. Updated before the listener's OnConnected() is called.
   [[nodiscard]] virtual const protocol::Lease& lease() const = 0;
 
   virtual void Create(const std::string& path, const std::string& data, NodeKind kind,
                       Done<CreateReply> done) = 0;
   /// One transaction, done as a whole or not at all: creates all `contenders`. With `scratch`,
-  /// their parents differ, and it fails with kNoAuth unless all of them could be deleted as well:
-  /// each parent has a znode of this name meanwhile, which nobody sees. If it is empty, the answer
-  /// has no metadata.
+  /// their parents must differ, and it fails with kNoAuth unless all of them could also be deleted:
+  /// to test this, it creates and deletes a znode of this name in each parent, which nobody sees.
+  /// If `scratch` is empty, the answer has no metadata.
   virtual void CreateAll(const std::vector<NewContender>& contenders, const std::string& scratch,
                          Done<CreateAllReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
-  /// Whether the znode exists. Unlike with the two above, a watch is also set if it does not.
+  /// Whether the znode exists. Unlike for the two functions above, a watch is also set if it does
+  /// not.
   virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
-  /// kBadVersion unless the data still has this version. kAnyVersion: in any case.
+  /// Deletes the znode. Fails with kBadVersion unless its data still has this version; with
+  /// kAnyVersion, deletes it in any case.
   virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
-  /// One transaction: deletes all `paths`. kNoNode if one of them is gone; then nothing is done.
+  /// One transaction: deletes all `paths`. Fails with kNoNode if one of them is gone; then nothing
+  /// is done.
   virtual void DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) = 0;
-  /// Replaces the data. kBadVersion unless it still has this version. kAnyVersion: in any case.
+  /// Replaces the data. Fails with kBadVersion unless it still has this version; with kAnyVersion,
+  /// replaces it in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;
   /// One transaction, done as a whole or not at all: does all `writes`, if the data of each still
   /// has its version.
   virtual void Write(const std::vector<DataWrite>& writes, Done<Reply> done) = 0;
-  /// One transaction, done as a whole or not at all: does all `writes` and deletes
-  /// the znodes `gone`, of which `gone_version` is the version of the first, if the data of each
-  /// still has its version. With a write, it is a release: sent together with the next request, the
-  /// close of the session.
+  /// One transaction, done as a whole or not at all: does all `writes` and deletes the znodes
+  /// `gone`, if the data of each written znode and of the first deleted one still has its version,
+  /// which for the latter is `gone_version`. With a write, it is a release: it is sent together
+  /// with the next request, the close of the session.
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
                               const std::vector<std::string>& gone, std::int32_t gone_version,
                               Done<Reply> done) = 0;
-  /// One transaction: replaces each of `conversions` by a persistent znode with the same path, if
-  /// each still has its version and all znodes of `checked` exist, and deletes those of `deleted`.
-  /// kNoNode if one of them is gone.
+  /// One transaction: replaces each of `conversions` with a persistent znode with the same path, if
+  /// each still has its version and all znodes in `checked` exist, and deletes those in `deleted`.
+  /// Fails with kNoNode if one of these znodes is gone.
   virtual void MakePersistent(const std::vector<Conversion>& conversions,
                               const std::vector<std::string>& checked,
                               const std::vector<std::string>& deleted, Done<Reply> done) = 0;
@@ -226,7 +230,7 @@ class Store {
   /// twice, which the servers never do. kNodeExists: it may. Any other error: why not.
   virtual void CheckCreate(const std::string& path, Done<Reply> done) = 0;
   /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it
-  /// again. Nobody sees the znode, and nothing is left whatever happens. Answered with its
+  /// again. Nobody sees the znode, and nothing is left behind, whatever happens. The answer has its
   /// metadata.
   virtual void Stamp(const std::string& path, Done<SetReply> done) = 0;
 

@@ -9,20 +9,20 @@
 namespace zklock::zookeeper {
 
 /// A process that passes bytes between a socket of this process and a server, for one connection.
-/// It is ended with this object.
+/// Destroying this object ends it.
 class Helper {
  public:
   virtual ~Helper() = default;
-  /// What it last reported on standard error, as one line; empty if nothing. To be called now and
+  /// What it last reported on standard error, as one line; empty if nothing. Must be called now and
   /// then, so that a helper that reports much does not block.
   [[nodiscard]] virtual const std::string& ErrorTail() = 0;
-  /// Whether that says that the server has rejected the credentials.
+  /// Whether that report says that the server has rejected the credentials.
   [[nodiscard]] virtual bool IsRefusal() { return false; }
-  /// Forgets what was reported so far: the session exists.
+  /// Forgets what was reported so far, because the session exists.
   virtual void ForgetWords() = 0;
 };
 
-/// How to reach servers other than by a TCP connection of the client library.
+/// A way to reach servers other than by a TCP connection of the client library.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -9,22 +9,23 @@ namespace zklock::zookeeper {
 namespace {
 
 constexpr std::int32_t kCloseSession = -11;
-// Of a transaction that failed: the type of each result, and the error of those that were not
-// tried.
+// In a transaction that failed: the type of each result, and the error of the operations that were
+// not tried.
 constexpr std::int32_t kErrorResult = -1;
 constexpr std::int32_t kNotTried = -2;
-// The xids of frames that answer no numbered request. The library knows one more, of the renewal of
-// watches on a new connection, which zklock never lets it make.
+// The xids of frames that do not answer a numbered request. The last one answers a renewal of
+// watches on a new connection, which zklock never lets the library make.
 constexpr std::int32_t kWatchEvent = -1;
 constexpr std::int32_t kPing = -2;
 constexpr std::int32_t kCredentials = -4;
 constexpr std::int32_t kWatchesRenewed = -8;
 
-// xid 4, zxid 8, error 4.
+// xid: 4 bytes, zxid: 8, error: 4.
 constexpr std::size_t kReplyHeader = 16;
 constexpr std::size_t kStat = 68;
 constexpr std::int32_t kPassword = 16;
-// How much of a frame is read: its length and xid; for the close's reply; for a multi's.
+// How much of a frame is read: of any frame, its length and xid; of the reply to the close; of the
+// reply to a multi.
 constexpr std::size_t kShortHead = 8;
 constexpr std::size_t kCloseHead = 20;
 constexpr std::size_t kMultiHead = 24;
@@ -44,12 +45,12 @@ bool IsReplyLength(std::uint32_t length) {
   return length >= kReplyHeader && length <= kLongestReply;
 }
 
-/// The fields of a frame, read one by one as the library reads them. Once one does not fit into the
-/// rest of the frame, nothing does.
+/// Reads the fields of a frame one by one, as the library does. Once a field does not fit into the
+/// rest of the frame, no further field does.
 class Fields {
  public:
   explicit Fields(std::span<const std::byte> frame) : rest_(frame) {}
-  /// All have fitted, and nothing is left.
+  /// Whether all fields have fitted and nothing is left.
   [[nodiscard]] bool AreComplete() const { return fit_ && rest_.empty(); }
 
   std::span<const std::byte> Bytes(std::size_t size) {
@@ -67,7 +68,7 @@ class Fields {
     const auto bytes = Bytes(1);
     return fit_ && bytes[0] != std::byte{0};
   }
-  /// The library would end it at a null character.
+  /// Refuses a null character, at which the library would end the string.
   void String() {
     const auto text = Bytes(static_cast<std::size_t>(Int()));  // a negative length never fits
     fit_ = fit_ && std::find(text.begin(), text.end(), std::byte{0}) == text.end();
@@ -101,8 +102,9 @@ class Fields {
         return;
     }
   }
-  /// The results of a transaction, each after a header (type, end, error): of all operations or, if
-  /// it failed, as many errors. Without a reason among them the library would report success.
+  /// Reads the results of a transaction, each after a header (type, end, error): one for each
+  /// operation or, if it failed, as many errors. If none of the errors named a reason, the library
+  /// would report success.
   void TakeResults(std::string_view operations) {
     std::size_t errors = 0;
     bool has_reason = false;
@@ -129,8 +131,9 @@ class Fields {
   bool fit_ = true;
 };
 
-/// The answer to a connect request. A read-only server would make the library block; only servers
-/// before 3.4 do not say whether they are. The library computes with twice the timeout.
+/// Checks the answer to a connect request. A read-only server would make the library block; only
+/// servers before 3.4 do not report whether they are read-only. The library doubles the timeout,
+/// which must not overflow.
 bool IsSoundGreeting(std::span<const std::byte> frame, bool continues) {
   Fields fields(frame);
   const std::int32_t version = fields.Int();
@@ -145,7 +148,7 @@ bool IsSoundGreeting(std::span<const std::byte> frame, bool continues) {
   }
   const bool has_session = std::any_of(session.begin(), session.end(),
                                        [](std::byte byte) { return byte != std::byte{0}; });
-  if (!has_session) return continues;  // it has expired
+  if (!has_session) return continues;  // the session has expired
   return timeout > 0 && timeout <= INT32_MAX / 2;
 }
 
@@ -247,7 +250,7 @@ void ReplyScanner::JudgeHead() {
       head_wanted_ = kMultiHead;
       return;
     }
-    refused_ = true;  // a reply with an error alone has no results
+    refused_ = true;  // a reply with only an error has no results
   }
   skip_ = length + 4 - head_size_;
   head_size_ = 0;

@@ -11,16 +11,17 @@
 
 namespace zklock::zookeeper {
 
-/// What zklock itself reads of ZooKeeper's wire protocol: whether what a server sends is
-/// well-formed, and the close of a session, whose reply must be awaited without blocking
-/// (zookeeper_close blocks for up to 4.5 s and reports nothing). A frame is a four-byte big-endian
-/// length and that many bytes (jute; ZooKeeper's RequestHeader and ReplyHeader).
+/// The parts of ZooKeeper's wire protocol that zklock handles itself: it checks that what a server
+/// sends is well-formed, and closes the session, because the reply to the close must be awaited
+/// without blocking (zookeeper_close blocks for up to 4.5 s and reports nothing). A frame is a
+/// four-byte big-endian length and that many bytes (jute; ZooKeeper's RequestHeader and
+/// ReplyHeader).
 
 /// The whole closeSession request: length, xid, type -11.
 using CloseRequest = std::array<std::byte, 12>;
 [[nodiscard]] CloseRequest MakeCloseRequest(std::int32_t xid);
 
-/// What the first bytes from a server are.
+/// What the first bytes from a server show.
 enum class Greeting {
   kTooShort,   ///< fewer than kGreetingSize bytes
   kZooKeeper,  ///< the beginning of a ConnectResponse
@@ -30,7 +31,8 @@ inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
 /// The longest reply that is needed is the list of a queue. This is enough for half a million
-/// contenders. The library allocates what a frame's length says, before any of it has arrived.
+/// contenders. The library allocates as much as a frame's length says, before any of the frame has
+/// arrived.
 inline constexpr std::uint32_t kLongestReply = 64U << 20U;
 
 /// Checks each frame from a server before the client library decodes it. The library ignores the
@@ -40,16 +42,16 @@ class ReplyCheck {
  public:
   /// `continues`: the connect request named a session, which may have expired.
   explicit ReplyCheck(bool continues = false) : continues_(continues) {}
-  /// A request has been sent, whose reply, unless it is an error, has these fields, a letter each:
-  /// a string (s), bytes (b), a Stat (S), a vector of strings (v), an ACL (a). The reply to a
-  /// transaction is an m and a letter for each operation: s, S, or - if its result has no fields.
-  /// Servers answer requests in their order. That the xid is the request's is left to the library,
-  /// which closes the connection if not.
+  /// Must be called when a request has been sent. Unless its reply is an error, the reply has these
+  /// fields, one letter each: a string (s), bytes (b), a Stat (S), a vector of strings (v), an ACL
+  /// (a). For a transaction, the letters are an m and one for each operation: s, S, or - if its
+  /// result has no fields. Servers answer requests in order. The library itself checks that the xid
+  /// is the request's, and closes the connection if it is not.
   void Expect(std::string fields) { expected_.push_back(std::move(fields)); }
-  /// Takes what the library has read by one call, which is never of two frames; pieces of a frame
-  /// are adjacent in memory. False: the connection must be closed.
+  /// Takes what the library has read with one call, which never spans two frames; the pieces of a
+  /// frame are adjacent in memory. Returns false if the connection must be closed.
   [[nodiscard]] bool Feed(const std::byte* data, std::size_t size);
-  /// The answer to the connect request has been seen.
+  /// Whether the answer to the connect request has been seen.
   [[nodiscard]] bool is_greeted() const { return is_greeted_; }
 
  private:
@@ -57,11 +59,11 @@ class ReplyCheck {
 
   bool continues_;
   bool is_greeted_ = false;
-  std::deque<std::string> expected_;  // of each request without a reply: the fields
-  std::uint32_t length_ = 0;          // of the current frame, as far as its bytes have arrived
-  std::size_t length_bytes_ = 0;      // that have arrived; 4: the length is complete
-  const std::byte* frame_ = nullptr;  // its bytes that have arrived; null: none
-  std::size_t arrived_ = 0;           // how many
+  std::deque<std::string> expected_;  // the fields of each request without a reply
+  std::uint32_t length_ = 0;          // of the current frame, from the bytes that have arrived
+  std::size_t length_bytes_ = 0;      // how many of these have arrived; 4: the length is complete
+  const std::byte* frame_ = nullptr;  // the bytes that have arrived; null: none
+  std::size_t arrived_ = 0;           // how many of them
 };
 
 /// Searches a stream that arrives in pieces for the confirmation that a session holds nothing any
@@ -73,11 +75,11 @@ class ReplyScanner {
   /// releasing multi. The servers answer in that order; frames that are not answers have a negative
   /// xid.
   explicit ReplyScanner(std::int32_t close, std::vector<bool> asked = {});
-  /// Takes the next bytes. True once the confirmation has been seen, and from then on.
+  /// Takes the next bytes. Returns true once the confirmation has been seen, and from then on.
   bool Feed(const std::byte* data, std::size_t size);
-  /// The close was answered with an error: the servers require other credentials.
+  /// Whether the close was answered with an error: the servers require other credentials.
   [[nodiscard]] bool is_close_refused() const { return close_refused_; }
-  /// A frame has a length that no reply has: nothing more is found in this stream.
+  /// Whether a frame has a length that no reply has: then nothing more is found in this stream.
   [[nodiscard]] bool is_foreign() const { return foreign_; }
 
  private:
@@ -85,7 +87,7 @@ class ReplyScanner {
 
   std::int32_t close_;
   std::vector<bool> asked_;
-  std::size_t answered_ = 0;  // of those
+  std::size_t answered_ = 0;  // how many of those are answered
   std::size_t unreleased_;    // how many releasing multis are unanswered
   bool refused_ = false;      // one of them was not done: only the reply to the close counts
   bool close_refused_ = false;
@@ -95,7 +97,7 @@ class ReplyScanner {
   std::array<std::byte, 24> head_{};
   std::size_t head_size_ = 0;
   std::size_t head_wanted_;
-  std::size_t skip_ = 0;  // bytes of the current frame that are still to be skipped
+  std::size_t skip_ = 0;  // how many bytes of the current frame must still be skipped
   bool seen_ = false;
 };
 

@@ -13,7 +13,7 @@
 
 namespace zklock::zookeeper {
 
-/// Asks one server one four-letter word, over a connection of its own, which the server closes
+/// Sends one four-letter word to one server, over a connection of its own, which the server closes
 /// after its answer. The answer may be any bytes: see zookeeper/server_answers.h.
 class WordQuery final : public EventSource {
  public:
@@ -25,8 +25,8 @@ class WordQuery final : public EventSource {
     kFailed,    ///< no connection, or no answer in time
   };
 
-  /// `most`: no more bytes are taken. `deadline`: when to give up. `transport`: null for TCP.
-  /// Throws nothing: what the system refuses is a failure too.
+  /// `most`: the most bytes to accept. `deadline`: when to give up. `transport`: null for TCP. Does
+  /// not throw: if the system refuses something, that is a failure, too.
   WordQuery(const Endpoint& endpoint, std::string_view word, std::size_t most, TimePoint deadline,
             const Clock& clock, Transport* transport);
 

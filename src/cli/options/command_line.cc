@@ -15,7 +15,7 @@
 namespace zklock::cli {
 namespace {
 
-/// `words`, of which the first is no subcommand.
+/// The error for `words`, of which the first is not a subcommand.
 UsageError UnknownWord(const std::vector<std::string>& words) {
   const std::string& word = words.front();
   const std::string elsewhere = KnownElsewhere(word, "");
@@ -60,7 +60,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   if (name == PrintConfigSpec().name) return ReadPrintConfig({words.begin() + 1, words.end()});
   const SubcommandSpec* subcommand = FindSubcommand(name);
   if (subcommand == nullptr) throw UnknownWord(words);
-  // What follows the first `--` is the command; it is not looked at.
+  // The command follows the first `--`; its words are not parsed.
   const auto end = std::find(words.begin() + 1, words.end(), "--");
   const std::vector<std::string> arguments(words.begin() + 1, end);
   std::optional<std::vector<std::string>> command;

@@ -28,7 +28,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
-/// Up to a `#` at its start or after white space.
+/// `text` up to a `#` that starts it or follows white space.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = text.find('#'); i != std::string_view::npos; i = text.find('#', i + 1)) {
     if (i == 0 || kWhiteSpace.find(text[i - 1]) != std::string_view::npos) return text.substr(0, i);
@@ -36,8 +36,8 @@ std::string_view WithoutComment(std::string_view text) {
   return text;
 }
 
-/// The value in the text after the `=`; none if quotes are not closed, or if something follows
-/// them.
+/// The value in the text after the `=`; none if quotes are not closed, or if anything but a comment
+/// follows them.
 std::optional<std::string_view> ReadValue(std::string_view text) {
   text = Trimmed(text);
   if (!text.starts_with('"')) return Trimmed(WithoutComment(text));
@@ -107,7 +107,7 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
     }
     const auto before = std::find_if(settings.begin(), settings.end(),
                                      [&](const Setting& one) { return one.name == name; });
-    // Whoever changed the first of two lines would wonder why nothing happens.
+    // With two lines, editing the first one would have no effect, to the user's surprise.
     if (before != settings.end()) throw wrong(fmt::format(message::kSetTwice, name, before->line));
     const auto value = ReadValue(line.substr(equals + 1));
     if (!value) throw wrong(message::kOpenQuotes);
@@ -132,7 +132,7 @@ Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   }
   const std::string systems = "/etc/zklock.conf";
   const FoundFile system = ReadFoundFile(systems);
-  // Without it a run could use other servers than all others.
+  // If this file were ignored, a run could use other servers than everyone else.
   if (!system.unused.empty()) {
     throw ConfigError(fmt::format(message::kFileUnread, systems, system.unused));
   }

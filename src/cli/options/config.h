@@ -17,30 +17,30 @@ struct Setting {
   int line = 0;  ///< from 1
 };
 
-/// Reads lines `name = value`. Blank lines are ignored, and so is everything after a `#` that
-/// starts a line or follows white space; a value in double quotes is used as it is between them.
-/// `file` is for errors and origins. Throws ConfigError for a line of another form, or a name that
-/// is not one of `names`, or is set twice.
+/// Parses `name = value` lines. Blank lines are ignored, and so is everything after a `#` that
+/// starts a line or follows white space; a value in double quotes is taken literally. Errors and
+/// origins name `file`. Throws ConfigError for a malformed line, and for a name that is not one of
+/// `names` or is set twice.
 [[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
                                                const std::vector<std::string_view>& names);
 
-/// The text to write after `name = ` so that it is read as `value`, also with a comment after it;
-/// none if no line can express it.
+/// The text to write after `name = ` so that it is read as `value`, even with a comment after it;
+/// none if no line can express `value`.
 [[nodiscard]] std::optional<std::string> ConfigText(std::string_view value);
 
 /// The contents of the configuration files.
 struct Config {
-  std::vector<Setting> settings;  ///< the stronger ones later
-  /// A message with the user's file and why it is not used; empty if it is used or absent.
+  std::vector<Setting> settings;  ///< later ones override earlier ones
+  /// Names the user's file and says why it is not used; empty if it is used or absent.
   std::string unused_file;
 };
 
-/// Reads `named`, which must exist; if it is not given, /etc/zklock.conf and then
-/// $XDG_CONFIG_HOME/zklock.conf (~/.config if the variable is not set), if they exist. `names` are
-/// the names that a file may set. The last two are read by ReadFoundFile: the user's file is not
-/// used if we may not read it, or if it is in another user's hands. Throws ConfigError if a file
-/// cannot be read or used otherwise, and std::system_error if the system lacks descriptors or
-/// memory.
+/// Reads `named`, which must exist. Without it, reads /etc/zklock.conf and then
+/// $XDG_CONFIG_HOME/zklock.conf (~/.config/zklock.conf if the variable is not set), if they exist.
+/// `names`: the names that a file may set. ReadFoundFile() reads these two files: the user's file
+/// is not used if we may not read it, or if another user could have put it there. Throws
+/// ConfigError if a file cannot be read or used for any other reason, and std::system_error if the
+/// system lacks descriptors or memory.
 [[nodiscard]] Config ReadConfig(const std::optional<std::string>& named,
                                 const std::vector<std::string_view>& names);
 

@@ -33,7 +33,7 @@ constexpr std::size_t kMostBytes = 65536;
   ThrowUnread(source, error, shown + ": " + fmt::format(message::kSecretsUnread, why, option));
 }
 
-/// What is wrong with a line; empty if it is a credential.
+/// Describes what is wrong with a line; empty if it is a credential.
 std::string FaultOf(std::string_view line) {
   const auto is_control = [](char byte) {
     const auto code = static_cast<unsigned char>(byte);
@@ -126,7 +126,7 @@ void RequireKey(const std::string& path) {
 }
 
 std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
-  // Credentials in place of the file's name: not shown again.
+  // Credentials were given in place of a file name: the message must not repeat them.
   const std::size_t colon = path.find(':');
   if (colon != std::string::npos && access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
     const std::string start = path.substr(0, colon);

@@ -26,14 +26,14 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
-constexpr int kMostLinks = 40;  // as the kernel
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
 
-/// A group that has the name of the user and no other member, as many systems make one for each
-/// user: it may write where the user may.
+/// Whether the group is the private group of `user`, as many systems create for each user: it has
+/// the user's name and no other members, so it may write where the user may.
 bool IsPrivateGroup(gid_t number, uid_t user) {
-  // Not by a name service, which might block.
+  // A name service might block, so only the files are read.
   const Entries users(std::fopen("/etc/passwd", "re"));
   const Entries groups(std::fopen("/etc/group", "re"));
   if (users == nullptr || groups == nullptr) return false;
@@ -53,21 +53,21 @@ bool IsPrivateGroup(gid_t number, uid_t user) {
 }
 
 bool MayBeChangedByOthers(const struct stat& status) {
-  // Of a link only its directory counts; and no other kind of file is used at all.
+  // For a link, only its directory matters; files of other kinds are not used at all.
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return false;
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return false;
   if ((status.st_mode & S_IWOTH) != 0) return true;
   return (status.st_mode & S_IWGRP) != 0 && !IsPrivateGroup(status.st_gid, status.st_uid);
 }
 
-/// The way to a file, step by step. What is wrong with it is remembered: it only matters if the
-/// file exists.
+/// Follows the path to a file, step by step. Records unsafe steps instead of failing, because they
+/// only matter if the file exists.
 class Way {
  public:
   explicit Way(const std::string& path) : rest_(path) {}
 
-  /// Goes to the end. Returns 0, or the errno of the step that failed: usually the file does not
-  /// exist, and to throw and catch would be the most expensive thing that a start does.
+  /// Walks to the end of the path. Returns 0, or the errno of the step that failed. Usually the
+  /// file does not exist, and an exception would be the most expensive part of zklock's start.
   [[nodiscard]] int Follow() {
     int error = Restart();
     while (error == 0 && !rest_.empty()) {
@@ -81,9 +81,9 @@ class Way {
   [[nodiscard]] const std::string& strangers() const { return strangers_; }
   [[nodiscard]] const std::string& open_to_others() const { return open_to_others_; }
 
-  /// Opens the file at the end for reading; -1 with errno set on failure.
+  /// Opens the file at the end of the path for reading; -1 with errno set on failure.
   [[nodiscard]] UniqueFd Open() const {
-    // Non-blocking: it may be a FIFO.
+    // Non-blocking, because the file may be a FIFO.
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
     return UniqueFd(last_.empty() ? -1 : openat(directory_.get(), last_.c_str(), kFlags));
   }
@@ -118,13 +118,13 @@ class Way {
     at_ = before;
     return text.starts_with('/') ? Restart() : 0;
   }
-  /// The directory that was the end of the path becomes a step on it.
+  /// Moves into the directory that was the end of the path so far.
   void Enter() {
     if (last_.empty()) return;
     directory_ = std::move(at_end_);
     last_.clear();
   }
-  /// The kind of the file; none, and errno is set, if it cannot be judged.
+  /// Records whether the file is unsafe, and returns its mode; none, with errno set, on failure.
   [[nodiscard]] std::optional<mode_t> Judge(const UniqueFd& fd) {
     struct stat status {};
     if (fstat(fd.get(), &status) != 0) return std::nullopt;
@@ -137,9 +137,9 @@ class Way {
   }
 
   std::string rest_;    // still to go
-  std::string at_;      // the path so far, without links
-  UniqueFd directory_;  // of `last_`
-  UniqueFd at_end_;     // `last_` itself; none at a directory where the way begins
+  std::string at_;      // the path so far, with links resolved
+  UniqueFd directory_;  // contains `last_`
+  UniqueFd at_end_;     // `last_` itself; unused while `last_` is empty
   std::string last_;
   int links_ = 0;
   std::string strangers_;

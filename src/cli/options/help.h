@@ -9,10 +9,10 @@ namespace zklock::cli {
 
 /// `zklock --help`.
 [[nodiscard]] std::string OverviewText();
-/// `zklock --version`: also the client library's version, and whether it has TLS and SASL.
+/// `zklock --version`: also the client library's version, and whether TLS and SASL are available.
 [[nodiscard]] std::string VersionText();
-/// `zklock SUBCOMMAND --help`: the options of the table. If `arguments` have only -h, those that
-/// most runs need.
+/// `zklock SUBCOMMAND --help`: all options of the subcommand. For one that runs a command, if
+/// `arguments` contain -h but not --help: only the options that most runs need.
 [[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand,
                                    const std::vector<std::string>& arguments);
 

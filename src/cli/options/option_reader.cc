@@ -18,8 +18,8 @@
 namespace zklock::cli {
 namespace {
 
-/// In reverse order; and `--name=` as two words, since CLI11 would take the next word for its
-/// value.
+/// The arguments in reverse order, as CLI11 expects them. `--name=` becomes two words, because
+/// CLI11 would take the next word as its value.
 std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
@@ -42,18 +42,18 @@ std::string Cli11Names(const OptionSpec& option) {
   return names;
 }
 
-/// Whether CLI11 may take one of `words` for the option: those that it does take, and some more.
+/// Whether CLI11 might read one of `words` as the option; never false if it does.
 bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     if (word.size() < 2 || word[0] != '-') return false;
     if (word[1] == '-') return option.HasName(word);
-    // Perhaps one of several letters.
+    // The word may combine several letters.
     return option.letter != '\0' && word.find(option.letter) != std::string_view::npos;
   });
 }
 
-/// Whether `name` is OptionSpec::Name(). Each start asks this a thousand times: no strings are
-/// made, and those of another length are not compared.
+/// Whether `name` equals option.Name(). Each start asks this a thousand times, so it builds no
+/// strings, and compares only those of equal length.
 bool IsNamed(const OptionSpec& option, std::string_view name) {
   if (option.name.empty()) return name.size() == 2 && name[0] == '-' && name[1] == option.letter;
   return name.size() == option.name.size() + 2 && name.starts_with("--") &&
@@ -123,15 +123,15 @@ bool OptionReader::Read(const Words& arguments) {
   return true;
 }
 
-// To declare an option takes CLI11 as long as an exec takes the kernel: of forty options only those
-// that may be among the arguments are declared.
+// Declaring an option takes CLI11 as long as an exec takes the kernel, so only those of the forty
+// options that may be among the arguments are declared.
 void OptionReader::Declare(const Words& arguments) {
   for (OptionValue& value : values_) {
     if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
   }
 }
 
-// CLI11 would take `--quiet=7` for yes.
+// CLI11 would read `--quiet=7` as yes.
 void OptionReader::RefuseValuesOfFlags(const Words& arguments) const {
   for (const std::string& word : arguments) {
     const std::size_t equals = word.find('=');
@@ -151,8 +151,8 @@ void OptionReader::RequireSeparator(const Words& arguments) const {
       if (locks++ > 0 && command.empty() && !word.starts_with('/')) command = word;
       continue;
     }
-    // The option, or of several letters the first that takes a value: the rest of the word, or the
-    // next one.
+    // The option; in a word of several letters, the first that takes a value, which is the rest of
+    // the word or the next one.
     const bool is_long = word[1] == '-';
     const OptionSpec* option = is_long ? SpecOf(word) : nullptr;
     bool is_last = is_long && word.find('=') == std::string::npos;
@@ -189,11 +189,11 @@ void OptionReader::Parse(const Words& arguments) {
   }
 }
 
-// LOCKs are not declared to CLI11 as positionals: it would take `[a,b]` for a list.
+// LOCKs are not declared to CLI11 as positionals: it would read `[a,b]` as a list.
 void OptionReader::ReadExtras(const Words& arguments) {
   for (const std::string& extra : parser_->app.remaining()) {
     if (extra.starts_with("-=")) {
-      // What CLI11 has left of `-v=1`.
+      // This is what CLI11 leaves of `-v=1`.
       const auto typed =
           std::find_if(arguments.begin(), arguments.end(), [&](const std::string& word) {
             return word.starts_with('-') && !word.starts_with("--") &&
@@ -318,7 +318,7 @@ void OptionReader::CheckRules() const {
   }
 }
 
-/// `option`, one of those of the rule, was given.
+/// Checks `rule` for `option`, one of its options, which was given.
 void OptionReader::CheckRule(const OptionRule& rule, std::string_view option) const {
   const bool excludes = rule.kind == OptionRule::Kind::kExcludes;
   std::string missing;
@@ -326,7 +326,8 @@ void OptionReader::CheckRule(const OptionRule& rule, std::string_view option) co
     const bool is_on = other != option && IsOn(other);
     if (excludes && is_on) {
       const std::string why = rule.why.empty() ? "" : ": " + std::string(rule.why);
-      // Names the file or variable of a setting that the user may not have in mind.
+      // Rejects the weaker one, to name the file or variable of a setting that the user may not be
+      // aware of.
       const bool is_stronger = Value(option).origin > Value(other).origin;
       Reject(is_stronger ? other : option, fmt::format(message::kExclude, option, other) + why);
     }
@@ -377,7 +378,7 @@ std::string OptionReader::ReadLock(const std::string& root) const {
 }
 
 std::string OptionReader::ResolveLock(const std::string& word, const std::string& root) const {
-  // Word processors and wikis make them of the hyphen of an option.
+  // Word processors and wikis turn an option's hyphen into one of these.
   for (const char* dash : {"\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212"}) {
     if (word.starts_with(dash)) throw Error(fmt::format(message::kTypographicDash, word));
   }
@@ -385,7 +386,7 @@ std::string OptionReader::ResolveLock(const std::string& word, const std::string
   if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
     throw Error(fmt::format(message::kBadLock, word, PathText(*bad)));
   }
-  // Two users who read it differently would hold two locks.
+  // Two users who interpret it differently would hold different locks.
   if (!word.starts_with('/') && word.find('/') != std::string::npos && !WasGiven("--root")) {
     throw Error(
         fmt::format(message::kAmbiguousLock, word, "/" + word, std::get<std::string>(resolved)));
@@ -402,7 +403,7 @@ std::string OptionReader::ShowConfig() const {
     const std::string shown = !value.spec->IsFlag() ? value.text : value.flag ? "yes" : "no";
     const bool is_set = value.WasGiven() || !shown.empty();
     const auto written = ConfigText(shown);
-    // The text can be used as a file: what a file cannot express is a comment.
+    // The text can be used as a file: what a file cannot express becomes a comment.
     std::string line = is_set && written ? "" : "# ";
     line += value.spec->name;
     line += " = " + written.value_or(Printable(shown));

@@ -10,10 +10,10 @@
 
 namespace zklock::cli {
 
-/// The words of one subcommand, read by the table of options: the arguments (with CLI11, which no
-/// other file includes), the environment and the configuration files. Errors name the option, its
-/// value, its origin if it is not an argument, and what is wrong with it: a ConfigError for
-/// a configuration file, else a UsageError.
+/// Reads the options of one subcommand according to the option table, from the arguments (with
+/// CLI11, which no other file includes), the environment and the configuration files. Errors name
+/// the option, its value, its origin if that is not an argument, and what is wrong: ConfigError for
+/// a value from a configuration file, otherwise UsageError.
 class OptionReader {
  public:
   explicit OptionReader(const SubcommandSpec& subcommand);
@@ -22,48 +22,48 @@ class OptionReader {
   OptionReader& operator=(const OptionReader&) = delete;
 
   /// Reads `arguments`, the environment and the configuration. Returns false if the arguments ask
-  /// for help, whatever else is wrong with them.
+  /// for help; most errors in them are then ignored.
   [[nodiscard]] bool Read(const std::vector<std::string>& arguments);
 
-  /// For `arguments` of a run that no `--` follows. Throws if they name a command all the same, or
-  /// several LOCKs and no other use for them: to take the command's words for zklock's would only
-  /// confuse. Before Read().
+  /// Call it before Read() for the `arguments` of a run without `--`. Unless an option such as -c
+  /// or --hold replaces the command, throws if they seem to contain a command or name several
+  /// LOCKs: reading the command's words as zklock's would only lead to confusing errors.
   void RequireSeparator(const std::vector<std::string>& arguments) const;
 
-  /// `name` is as in OptionSpec::Name, also where the subcommand has no such option.
+  /// `name` is as in OptionSpec::Name(). False if the subcommand has no such option.
   [[nodiscard]] bool WasGiven(std::string_view name) const;
-  /// Whether it was given, and not as a flag that a file turns off.
+  /// Whether the option was given; false for a flag that a file turns off.
   [[nodiscard]] bool IsOn(std::string_view name) const;
-  /// Whether the option is an argument: then it is meant for this run, not for all of them.
+  /// Whether the option is an argument, and so is meant for this run, not for all of them.
   [[nodiscard]] bool IsArgument(std::string_view name) const;
   /// The value of an option that the subcommand has.
   [[nodiscard]] const OptionValue& Value(std::string_view name) const;
   /// The LOCKs, as typed.
   [[nodiscard]] const std::vector<std::string>& locks() const { return locks_; }
 
-  /// Of two options that cannot be used together only the one from the stronger origin stays given;
-  /// an error if both have the same origin.
+  /// Given two options that cannot be used together, keeps only the one from the stronger origin.
+  /// Throws if both have the same origin.
   void KeepStronger(std::string_view one, std::string_view other);
-  /// Checks the table's rules on options that were given together.
+  /// Checks the table's rules about options that were given together.
   void CheckRules() const;
   /// Checks all values, and stores those that the table has a field for.
   void Store(OptionFields& fields) const;
 
   [[nodiscard]] UsageError Error(const std::string& what) const;
-  /// Throws `what`, which is wrong with the value of `option`.
+  /// Throws an error about the value of `option`; `what` says what is wrong with it.
   [[noreturn]] void Reject(std::string_view option, const std::string& what) const;
 
   /// Throws if no LOCK was named.
   void RequireLock() const;
   /// The only LOCK, absolute and checked.
   [[nodiscard]] std::string ReadLock(const std::string& root) const;
-  /// `word` as a LOCK, absolute and checked. A relative path of several names is accepted only if
-  /// --root was given.
+  /// `word` as a LOCK, absolute and checked. A relative path with several components is accepted
+  /// only if --root was given.
   [[nodiscard]] std::string ResolveLock(const std::string& word, const std::string& root) const;
 
-  /// A line `name = value  # origin` for each option that a configuration file can set. As a
-  /// configuration file the text means the same: options without a value, and values that no line
-  /// can express, are comments.
+  /// A line `name = value  # origin` for each option that a configuration file can set. The text
+  /// works as a configuration file with the same meaning: options without a value, and values that
+  /// no line can express, are comments.
   [[nodiscard]] std::string ShowConfig() const;
 
  private:
@@ -77,7 +77,7 @@ class OptionReader {
   void ReadFiles();
   void RefuseValuesOfFlags(const Words& arguments) const;
   [[nodiscard]] std::string UnknownOption(const std::string& word) const;
-  /// The option of the subcommand that `word` names; null if there is none.
+  /// The subcommand's option that `word` names; null if there is none.
   [[nodiscard]] const OptionSpec* SpecOf(std::string_view word) const;
   [[nodiscard]] const OptionValue* Find(std::string_view name) const;
   void CheckRule(const OptionRule& rule, std::string_view option) const;

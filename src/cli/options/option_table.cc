@@ -27,11 +27,11 @@ namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-/// The client library doubles the timeout in an int of milliseconds, which overflows above 12 days
-/// and 10 hours: it would then never connect.
+/// The client library doubles the timeout in an int of milliseconds. Above 12 days and 10 hours
+/// that overflows, and the library would never connect.
 constexpr Duration kLongestSessionTimeout = std::chrono::days(12);
 
-// How a value is stored: `kField` is a pointer to a member of one of the parts of OptionFields.
+// Functions that store a value. `kField` points to a member of OptionFields or one of its parts.
 
 template <typename Part, typename T>
 T& In(OptionFields& fields, T Part::*field) {
@@ -109,7 +109,7 @@ std::string Signal(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// Which of the words of the metavar the value is; none: it is none of them.
+/// The index of the value among the metavar's words; none if it is not one of them.
 std::optional<std::size_t> ChoiceIndex(const OptionValue& value) {
   const std::vector<std::string> choices = value.spec->Choices();
   const auto found = std::find(choices.begin(), choices.end(), value.text);
@@ -125,7 +125,7 @@ std::string NoChoice(const OptionValue& value) {
   return fmt::format(message::kNoChoice, value.spec->Name(), value.text, known);
 }
 
-/// `kValues` are what the words of the metavar mean, in their order.
+/// `kValues`: the meanings of the metavar's words, in the same order.
 template <auto kField, auto... kValues>
 std::string Choice(const OptionValue& value, OptionFields& fields) {
   constexpr std::array kMeanings = {kValues...};
@@ -135,7 +135,7 @@ std::string Choice(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-// Options that are stored in a way of their own.
+// Options that need functions of their own.
 
 std::string PathFault(std::string_view what, const std::string& path) {
   const auto checked = protocol::CheckAbsolutePath(path);
@@ -173,7 +173,7 @@ std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
 }
 
 std::string MaxRun(const OptionValue& value, OptionFields& fields) {
-  // For a run without the limit that a configuration file sets.
+  // `none` cancels the limit that a configuration file sets.
   if (value.text == "none") return "";
   return DurationValue<&RunOptions::max_run, kNotZero>(value, fields);
 }
@@ -221,7 +221,7 @@ std::string Credentials(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// Follows the row of the credentials, on which the default depends.
+/// Must come after the row of the credentials, on which the default depends.
 std::string AclOfZnodes(const OptionValue& value, OptionFields& fields) {
   using zookeeper::Acl;
   const process::TransportSpec& transport = fields.server.transport;
@@ -233,14 +233,14 @@ std::string AclOfZnodes(const OptionValue& value, OptionFields& fields) {
     if (!index) return NoChoice(value);
     acl = std::array{Acl::kOpen, Acl::kCreator}.at(*index);
   }
-  // A client certificate is an identity only if the servers have the provider for x509.
+  // A client certificate is an identity only if the servers have the x509 provider.
   const bool has_identity = with_credentials || !transport.tls_cert.empty();
   if (acl == Acl::kCreator && !has_identity) return message::kAclNeedsCredentials;
   fields.server.access.acl = acl;
   return "";
 }
 
-/// Every option that asks for TLS or SASL calls this: its user must never be connected without.
+/// Every option that asks for TLS or SASL calls this: zklock must not connect without them.
 void RequireTransport(const OptionValue& value) {
   if (process::FindTransportProgram()) return;
   throw ConfigError((value.place.empty() ? "" : value.place + ": ") +
@@ -252,7 +252,7 @@ void TurnTlsOn(const OptionValue& value, OptionFields& fields) {
   RequireTransport(value);
 }
 
-/// zklock leaves its working directory, and uses the file again for each connection.
+/// zklock changes its working directory, but uses the file again for each connection.
 std::string AbsolutePath(const std::string& file) {
   if (file.starts_with('/')) return file;
   std::array<char, PATH_MAX> directory{};
@@ -274,7 +274,7 @@ std::string TlsFile(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// Follows the row of the certificate, whose file may have the key too.
+/// Must come after the row of the certificate, whose file may contain the key too.
 std::string TlsKey(const OptionValue& value, OptionFields& fields) {
   process::TransportSpec& transport = fields.server.transport;
   if (transport.tls_cert.empty()) return value.WasGiven() ? message::kKeyNeedsCert : "";
@@ -292,7 +292,7 @@ std::string TlsVerify(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// Follows the row of the credentials, of which it takes those of the scheme "sasl".
+/// Must come after the row of the credentials, from which it takes the one for scheme "sasl".
 std::string Sasl(const OptionValue& value, OptionFields& fields) {
   auto& credentials = fields.server.access.credentials;
   process::TransportSpec& transport = fields.server.transport;
@@ -339,7 +339,7 @@ std::string Events(const OptionValue& value, OptionFields& fields) {
   return value.WasGiven() && value.text.empty() ? message::kNoEvents : "";
 }
 
-/// `[WARN:]CRIT`; `parse` reads one of them.
+/// Reads `[WARN:]CRIT`, each part with `parse`. Returns the part that is invalid; may be empty.
 template <typename Parse>
 std::string ReadLimit(const std::string& text, std::optional<CheckLimit>& limit, Parse parse) {
   const std::size_t colon = text.find(':');
@@ -351,7 +351,7 @@ std::string ReadLimit(const std::string& text, std::optional<CheckLimit>& limit,
   return parse(critical, limit->critical) ? "" : critical;
 }
 
-/// A limit whose warning would be hidden by its critical state.
+/// Rejects a limit whose WARN is more than its CRIT: the warning would never be seen.
 std::string CheckOrder(const OptionValue& value, const std::optional<CheckLimit>& limit) {
   const bool is_ordered = !limit->warning || *limit->warning <= limit->critical;
   return is_ordered ? "" : fmt::format(message::kLimitOrder, value.spec->Name(), value.text);
@@ -428,7 +428,7 @@ std::string ContenderName(const OptionValue& value, OptionFields& fields) {
   return is_name ? "" : fmt::format(message::kNoName, name);
 }
 
-constexpr Subcommands kQueues = kExclusive | kRead | kWrite;  // as against try, which does not wait
+constexpr Subcommands kQueues = kExclusive | kRead | kWrite;  // not try, which does not wait
 constexpr Subcommands kRuns = kQueues | kTry;
 constexpr Subcommands kAll = kRuns | kInspect | kRelease;
 
@@ -561,7 +561,7 @@ constexpr OptionSpec kTable[] = {
      .section = Section::kTargets,
      .subcommands = kRelease, .store = Flag<&ReleaseOptions::yes>},
 
-    // Those that run a command: the queue
+    // Subcommands that run a command: the queue
     {.name = "permits", .metavar = "N", .help = "a semaphore: at most N holders together",
      .section = Section::kSharing, .is_common = true,
      .subcommands = kExclusive | kTry, .in_file = true, .store = Number<&RunOptions::permits, 1>},
@@ -660,7 +660,7 @@ constexpr OptionSpec kTable[] = {
      .section = Section::kServers,
      .subcommands = kAll, .environment = "ZKLOCK_CONFIG"},
 
-    // Those that run a command: the znodes, the command, what is shown
+    // Subcommands that run a command: the znodes, the command, the output
     {.name = "acl", .metavar = "open|creator",
      .help = "who may use what zklock creates there",
      .section = Section::kServers,
@@ -855,7 +855,7 @@ std::string OptionSpec::Help() const {
 
 std::vector<std::string> OptionSpec::Choices() const {
   std::vector<std::string> words;
-  // "FD|FILE" are kinds, not words.
+  // "FD|FILE" names kinds of values, not words to choose from.
   const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
   if (std::any_of(metavar.begin(), metavar.end(), is_upper)) return words;
   std::string_view rest = metavar;

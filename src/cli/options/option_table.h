@@ -7,12 +7,12 @@
 
 #include "cli/options/options.h"
 
-// The options of all subcommands: a table with one row for each, from which the parser, the help,
-// the completion, the configuration file and --print-config are made.
+// The options of all subcommands: a table with one row for each option. The parser, the help, the
+// completion, the configuration file and --print-config all work from this table.
 
 namespace zklock::cli {
 
-/// What the rows of the table store into; each subcommand uses its part.
+/// Where the rows of the table store their values; each subcommand uses its part.
 struct OptionFields {
   ServerOptions server;
   Verbosity verbosity = Verbosity::kNormal;
@@ -34,17 +34,17 @@ inline constexpr Subcommands kRelease = 32;
 struct SubcommandSpec {
   std::string_view name;
   Subcommands bit;
-  std::string_view arguments;  ///< of the usage line
+  std::string_view arguments;  ///< for the usage line
   std::string_view summary;    ///< for completion
   [[nodiscard]] bool RunsCommand() const;
 };
 
-/// Where an option's value comes from, the stronger ones later.
+/// Where an option's value comes from; later origins override earlier ones.
 enum class Origin { kDefault, kConfig, kEnvironment, kArgument };
 
 struct OptionValue;
 
-/// Under which heading --help shows an option.
+/// The heading under which --help shows an option.
 enum class Section {
   kView,     ///< of inspect
   kTargets,  ///< of release
@@ -67,9 +67,9 @@ struct OptionSpec {
   Section section = Section::kOutput;
   bool is_common = false;  ///< -h shows it, too
   Subcommands subcommands = 0;
-  std::string_view environment;  ///< the variable that stands in for it
+  std::string_view environment;  ///< the variable that can set it instead
   bool in_file = false;          ///< whether a configuration file may set it
-  /// Which lock it is depends on the value: an empty variable is an error, not the default.
+  /// The value decides which lock is meant, so an empty variable is an error, not the default.
   bool decides_lock = false;
   bool repeatable = false;  ///< takes a list; otherwise the last one given counts
   /// Checks and stores the value; null: the subcommand reads it from the OptionReader. Returns what
@@ -77,9 +77,9 @@ struct OptionSpec {
   std::string (*store)(const OptionValue&, OptionFields&) = nullptr;
 
   [[nodiscard]] bool IsFlag() const { return metavar.empty(); }
-  /// "--wait", or "-c": its name in messages.
+  /// The name in messages: "--wait", or "-c".
   [[nodiscard]] std::string Name() const;
-  /// Whether it is the option of `word`: "-w", "--wait", "--wait=5s", or the alias.
+  /// Whether `word` names this option: "-w", "--wait", "--wait=5s", or the alias.
   [[nodiscard]] bool HasName(std::string_view word) const;
   /// `help` with the default.
   [[nodiscard]] std::string Help() const;
@@ -87,19 +87,19 @@ struct OptionSpec {
   [[nodiscard]] std::vector<std::string> Choices() const;
 };
 
-/// What each of some options excludes or requires among the others of its subcommand, whatever
-/// their values are. Names are as in OptionSpec::Name, separated by blanks.
+/// Options that exclude or require other options of the same subcommand, whatever their values are.
+/// Names are as in OptionSpec::Name(), separated by blanks.
 struct OptionRule {
   enum class Kind {
-    kExcludes,  ///< each of `others`, but not itself
-    kRequires,  ///< one of `others`
+    kExcludes,  ///< each of `options` excludes all of `others` except itself
+    kRequires,  ///< each of `options` requires at least one of `others`
   };
   Subcommands subcommands = 0;
   std::string_view options;
   Kind kind = Kind::kExcludes;
   std::string_view others;
   std::string_view why;  ///< the end of the message; may be empty
-  /// The options count only as arguments: in a file they are defaults of all runs.
+  /// `options` count only as arguments: in a file they are defaults for all runs.
   bool only_arguments = false;
 };
 
@@ -107,7 +107,7 @@ struct OptionRule {
 struct OptionValue {
   const OptionSpec* spec = nullptr;
   bool flag = false;
-  std::string text;  ///< of an option that is no flag: the default, if it was not given
+  std::string text;  ///< for an option that is not a flag: its value, or the default
   std::vector<std::string> list;
   Origin origin = Origin::kDefault;
   std::string place;  ///< file and line in a configuration file
@@ -123,9 +123,9 @@ struct OptionValue {
 [[nodiscard]] std::span<const OptionSpec> OptionTable();
 /// In the order in which they are checked.
 [[nodiscard]] std::span<const OptionRule> OptionRules();
-/// The names in a list of OptionRule.
+/// Splits a list of names in an OptionRule.
 [[nodiscard]] std::vector<std::string_view> NamesIn(std::string_view list);
-/// The rows of a subcommand.
+/// The rows for a subcommand.
 [[nodiscard]] std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand);
 /// The names of the subcommands that have an option of this name.
 [[nodiscard]] std::vector<std::string_view> SubcommandsWith(std::string_view option);

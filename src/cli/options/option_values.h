@@ -9,13 +9,13 @@
 
 namespace zklock::cli {
 
-/// A whole number from `least` to `most`, with nothing around it.
+/// Parses a whole number from `least` to `most`; none if `text` contains anything else.
 [[nodiscard]] std::optional<int> ParseNumber(std::string_view text, int least, int most);
 
-/// "TERM", "SIGTERM", "term" or "15".
+/// Parses "TERM", "SIGTERM", "term" or "15".
 [[nodiscard]] std::optional<int> ParseSignal(std::string text);
 
-/// What is wrong with a path, and with a list of servers.
+/// Say what is wrong with a path, and with a list of servers.
 [[nodiscard]] const char* PathText(protocol::BadPath bad);
 [[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
 

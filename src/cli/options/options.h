@@ -18,7 +18,7 @@
 #include "zookeeper/access.h"
 #include "zookeeper/server_list.h"
 
-// What the options of each subcommand say, checked and converted.
+// The options of each subcommand, checked and converted.
 
 namespace zklock::cli {
 
@@ -30,7 +30,7 @@ struct ServerOptions {
   std::string servers_text;      ///< `servers`, as the user wrote them
   std::string servers_origin;    ///< see OptionValue::OriginText
   bool names_no_server = false;  ///< `servers` is the default
-  std::string root;              ///< the znode that relative LOCKs are below
+  std::string root;              ///< relative LOCKs are below this znode
   bool has_own_root = false;     ///< `root` is not the default
   Duration connect_timeout{};
   Duration session_timeout{};
@@ -52,8 +52,8 @@ enum class OnLost {
 
 /// Whether the command gets a cgroup of its own.
 enum class Contain {
-  kAuto,     ///< where zklock may make one
-  kRequire,  ///< it is not run without one
+  kAuto,     ///< if zklock may create one
+  kRequire,  ///< the command is not run without one
   kOff,
 };
 
@@ -66,7 +66,7 @@ struct WantedLock {
 
 /// How the wait in the queue is shown.
 enum class ProgressStyle {
-  kAuto,   ///< kBar on a terminal, else kPlain
+  kAuto,   ///< kBar on a terminal, otherwise kPlain
   kBar,    ///< one line, redrawn each second
   kPlain,  ///< a line now and then
   kNone,
@@ -76,10 +76,10 @@ enum class ProgressStyle {
 struct RunOptions {
   ServerOptions server;
   Verbosity verbosity = Verbosity::kNormal;
-  /// Each once. By path, which is the order in which all callers queue; with `any` as they were
-  /// named, which is the order of preference.
+  /// Each LOCK once, sorted by path, which is the order in which all callers queue; with `any`, in
+  /// the order given, which is the order of preference.
   std::vector<WantedLock> locks;
-  bool any = false;  ///< one of them is enough; then there are at least two
+  bool any = false;  ///< one of `locks` is enough; there are at least two
   protocol::Dialect dialect = protocol::Dialect::kCurator;
   bool try_only = false;         ///< `try`, --nonblock, --wait 0
   std::optional<Duration> wait;  ///< none: no limit
@@ -90,17 +90,17 @@ struct RunOptions {
   std::optional<Duration> min_interval;  ///< since the start of the last successful run
   std::optional<Duration> once_per;      ///< since the start of the last run with --once-per
   std::size_t history = 0;               ///< how many runs to keep in last-run; 0: none
-  std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
-  std::size_t take = 1;                  ///< of `permits`
+  std::optional<std::size_t> permits;    ///< how many a semaphore has; there is only one LOCK then
+  std::size_t take = 1;                  ///< how many of `permits` to take
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
-  bool resumes = false;                  ///< it is only to be found
+  bool resumes = false;                  ///< the reservation must already exist
   Preempt preempt = Preempt::kNobody;
-  std::optional<Duration> reserve_for;   ///< when a new reservation ends; none: when released
-  std::string reserve_reason;            ///< of a new reservation
+  std::optional<Duration> reserve_for;   ///< how long the reservation lasts; none: until released
+  std::string reserve_reason;            ///< for the reservation, or for --preempt
   std::optional<std::size_t> max_queue;  ///< leave if this many already wait
   bool supersede = false;                ///< leave when a newer contender with --supersede arrives
   OnLost on_lost = OnLost::kStop;
-  bool no_nest = false;  ///< queue although a zklock above holds the LOCK for us
+  bool no_nest = false;  ///< queue even if an outer zklock holds the LOCK for us
   process::Descendants descendants = process::Descendants::kLeave;
   Contain contain = Contain::kAuto;
   ProgressStyle progress = ProgressStyle::kAuto;
@@ -114,7 +114,7 @@ struct RunOptions {
   int on_lost_signal = 0;                 ///< sent to the owner when the lock is lost
   std::vector<std::string> command;       ///< word for word; with -c: /bin/sh -c LINE
 
-  /// Those of --min-interval and --once-per that were given.
+  /// Which of --min-interval and --once-per were given.
   [[nodiscard]] std::vector<std::string_view> Intervals() const {
     std::vector<std::string_view> given;
     if (min_interval) given.emplace_back("--min-interval");
@@ -135,7 +135,7 @@ struct CheckLimits {
   std::optional<CheckLimit> wait;     ///< since the oldest waiter joined the queue
   std::optional<CheckLimit> waiting;  ///< how many wait
   std::optional<CheckLimit> age;      ///< since the last successful run began
-  bool last_run = false;              ///< whether the last run may not have failed or been lost
+  bool last_run = false;              ///< whether a failed or lost last run is critical
 };
 
 struct InspectOptions {
@@ -146,16 +146,16 @@ struct InspectOptions {
   bool watch = false;
   bool mine = false;            ///< only check what is held for the caller
   bool servers_report = false;  ///< judge the servers; there is no path
-  bool history = false;         ///< the last runs under `path`, a LOCK
+  bool history = false;         ///< show the last runs under `path`, a LOCK
   std::size_t most_runs = std::numeric_limits<std::size_t>::max();
-  bool by_status = false;   ///< print nothing
+  bool by_status = false;   ///< --quiet: print nothing
   bool with_names = false;  ///< --verbose
-  CheckLimits limits;       ///< of kCheck
+  CheckLimits limits;       ///< for kCheck
   std::string output;       ///< the file for kMetrics; empty: standard output
-  /// A LOCK or a tree of them; absolute; "/" for everything. With `mine` a LOCK, or empty for all.
+  /// A LOCK or a tree of LOCKs, absolute; "/" for everything. With `mine`: a LOCK; empty for all.
   std::string path;
-  bool is_root = false;            ///< `path` is that of --root, because none was named
-  std::vector<std::string> paths;  ///< of kCheck, which takes several, in place of `path`
+  bool is_root = false;            ///< `path` is --root, because no path was named
+  std::vector<std::string> paths;  ///< for kCheck, which takes several; replaces `path`
 };
 
 struct ReleaseOptions {
@@ -166,14 +166,14 @@ struct ReleaseOptions {
   enum class Target {
     kOwn,        ///< the one that the calling shell holds with --hold
     kContender,  ///< `contender`
-    kPosition,   ///< that at `position`
-    kHost,       ///< those of `host`
+    kPosition,   ///< the one at `position`
+    kHost,       ///< all that run on `host`
     kHolders,
     kAll,          ///< holders and waiters
     kReservation,  ///< the reservation for `reserve`, in each of `locks`
   };
   Target target = Target::kOwn;
-  std::vector<std::string> locks;  ///< with kReservation, in place of `lock`
+  std::vector<std::string> locks;  ///< with kReservation; replaces `lock`
   std::string reserve;
   bool any = false;                     ///< with kReservation: one of `locks` is enough
   std::string contender;                ///< the name of a child of `lock`
@@ -181,13 +181,13 @@ struct ReleaseOptions {
   std::string host;                     ///< as inspect shows it
   bool force = false;                   ///< delete the contender instead of asking its program
   std::string reason;                   ///< shown to the loser
-  bool wait = false;                    ///< until the contenders that were asked are gone
+  bool wait = false;                    ///< wait until the contenders that were asked are gone
   bool yes = false;                     ///< do not ask for confirmation
   bool dry_run = false;                 ///< only show what would be released
 };
 
-/// A usage error. `what()` is the message; `subcommand` is the one whose help to point to, empty
-/// for zklock's own.
+/// A usage error. `what()` is the message. `subcommand`: the one whose help the user should see;
+/// empty for zklock's own help.
 class UsageError : public std::runtime_error {
  public:
   UsageError(const std::string& what, std::string subcommand_name)
@@ -200,7 +200,7 @@ struct Text {
   std::string text;
 };
 
-/// What one call of zklock is to do.
+/// What one call of zklock should do.
 using ParsedCommandLine = std::variant<RunOptions, InspectOptions, ReleaseOptions, Text>;
 
 }  // namespace zklock::cli

@@ -38,7 +38,7 @@ std::vector<std::string> ReadCommand(const OptionReader& reader,
     }
     return {};
   }
-  // An empty word is what a shell makes of "$COMMAND" if that is not set.
+  // A shell turns "$COMMAND" into an empty word if the variable is not set.
   if (!command || command->empty() || command->front().empty()) {
     throw reader.Error(message::kNoCommand);
   }
@@ -52,10 +52,10 @@ protocol::Mode ModeOf(const OptionReader& reader, Subcommands subcommand) {
   return writes ? Mode::kWrite : Mode::kExclusive;
 }
 
-/// Refuses a LOCK that another LOCK, above it, would take for a part of itself: it could not be
-/// used any more. Other children of a LOCK that zklock makes (`lock`, `leases`, `locks`) are good
-/// names for LOCKs; only a run with --dialect simple, or with --permits, refuses a LOCK above
-/// those.
+/// Refuses a LOCK that another LOCK, above it, would mistake for a part of itself, which would make
+/// that other LOCK unusable. The other children that zklock creates in a LOCK (`lock`, `leases`,
+/// `locks`) are valid names for LOCKs; only a run with --dialect simple or --permits refuses a LOCK
+/// that has such a LOCK below it.
 void RefusePartOfLock(const OptionReader& reader, const std::string& word,
                       const std::string& lock) {
   std::string path = lock;
@@ -71,7 +71,7 @@ void RefusePartOfLock(const OptionReader& reader, const std::string& word,
   }
 }
 
-/// With --any: the LOCKs in the order of preference.
+/// For --any. `wanted`: the LOCKs in order of preference.
 void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>& wanted) {
   constexpr std::size_t kMost = lock::kMostAny + 1;
   if (wanted.size() > kMost) {
@@ -83,13 +83,13 @@ void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>
   }
 }
 
-/// The LOCKs, each in its mode, in the order of their paths; with --any as they were named.
+/// The LOCKs, each with its mode, sorted by path; with --any, in the order given.
 std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcommand,
                                   const std::string& root) {
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
-      // The blank is invisible, but makes it the name of another lock.
+      // The blank is invisible, but the word then names another lock.
       if (word.starts_with(' ') || word.ends_with(' ')) {
         throw reader.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
       }
@@ -148,7 +148,7 @@ void CheckIntervals(const OptionReader& reader, const RunOptions& options) {
   }
 }
 
-/// A configuration file sets it for every run: it has no effect on those that cannot have one.
+/// A configuration file may set --history for every run: those that cannot keep one ignore it.
 void CheckHistory(const OptionReader& reader, RunOptions& options) {
   if (options.history == 0) return;
   const bool only_reads =
@@ -163,7 +163,7 @@ void CheckHistory(const OptionReader& reader, RunOptions& options) {
   options.history = 0;
 }
 
-/// A configuration file may set it for every run: one that outlives its lock has no limit then.
+/// A configuration file may set --max-run for every run: those with --on-lost warn ignore it.
 void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
   if (!options.max_run || options.on_lost != OnLost::kWarn) return;
   if (reader.IsArgument("--max-run")) {
@@ -176,8 +176,9 @@ void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
   }
 }
 
-/// Without a command only the status says whether the LOCK is held, or reserved. A configuration
-/// file may set 0 for all runs, so that cron sends no mail.
+/// Without a command, only the status says whether the LOCK is held or reserved, so it must not be
+/// 0. A configuration file may set 0 for all runs, to keep cron from sending mail: that is ignored
+/// here.
 void CheckConflictStatus(const OptionReader& reader, RunOptions& options) {
   if (!options.command.empty() || options.conflict_exit_code != kExitOk) return;
   if (reader.IsArgument("--conflict-exit-code")) throw reader.Error(message::kConflictUnseen);
@@ -190,7 +191,7 @@ void CheckReserve(const OptionReader& reader, RunOptions& options) {
     const char* const name = options.resumes ? "--resume" : "--reserve";
     reader.Reject("--dialect", fmt::format(message::kReserveDialect, name));
   }
-  options.no_nest = true;  // what a zklock above us holds is not reserved
+  options.no_nest = true;  // a lock that an outer zklock holds is not reserved
 }
 
 void CheckPreempt(const OptionReader& reader, const RunOptions& options) {
@@ -216,7 +217,7 @@ void CheckPermits(const OptionReader& reader, const RunOptions& options) {
   }
 }
 
-/// The LOCKs, absolute and checked, in the order of their paths.
+/// The LOCKs, absolute and checked, sorted by path.
 std::vector<std::string> ReadLocks(const OptionReader& reader, const std::string& root) {
   std::vector<std::string> locks;
   for (const std::string& word : reader.locks()) locks.push_back(reader.ResolveLock(word, root));
@@ -249,7 +250,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   options.dry_run = fields.dry_run;
   options.locks = ReadLocks(reader, subcommand.bit, options.server.root);
   options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
-  // A deadline that has passed at once would be noticed before the answer that the lock is free.
+  // A deadline that passes at once would be noticed before the answer that the lock is free.
   if (options.try_only) options.wait.reset();
   CheckDialect(reader, options);
   CheckAny(reader, options);
@@ -270,7 +271,7 @@ ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
   if (!reader.locks().empty()) {
     throw reader.Error(fmt::format(message::kOnlyOptions, reader.locks().front()));
   }
-  // What is shown as an option's value must be one that a run accepts.
+  // Every value shown must be one that a run accepts.
   OptionFields fields;
   reader.Store(fields);
   reader.CheckRules();
@@ -291,8 +292,8 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
   InspectOptions& options = fields.inspect;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
-  // As arguments these two are also about what is printed; in a file, which is about every
-  // subcommand, only about what is reported on standard error.
+  // As arguments, these two also affect what is printed. In a file, which applies to every
+  // subcommand, they only affect what is reported on standard error.
   options.by_status = reader.IsArgument("--quiet");
   options.with_names = reader.IsArgument("--verbose");
   const auto path_of = [&](const std::string& word) {

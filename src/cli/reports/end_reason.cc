@@ -35,7 +35,7 @@ constexpr char kMayRemain[] =
     "{} while waiting for {}: no server confirmed that it left the queue; its contender may remain "
     "until the session ends (timeout {}); the command was not run";
 
-// While the command runs: the LOCKs, and what is known of the cause.
+// While the command runs: the LOCKs, and what is known about the cause.
 constexpr char kGuardFailed[] =
     "the command's guard process was killed or hung: the command was ended";
 constexpr char kReleaseRequested[] = "asked to release {} by {}";
@@ -65,14 +65,14 @@ constexpr char kKilled[] = "{} was ended with KILL";
 constexpr char kKilledAfter[] = "{} was ended with KILL, since {} did not end it in time";
 
 constexpr const char* kNone = "";
-constexpr const char* kDetails = "{}";  // worded by report_reasons.h
+constexpr const char* kDetails = "{}";  // see report_reasons.h
 
 }  // namespace
 }  // namespace message
 
 namespace {
 
-// In place of an exit status: EndStatus's `given`.
+// In place of an exit status, which is then EndStatus()'s `given`.
 constexpr int kConflict = -1;  // that of -E
 constexpr int kGiven = -2;     // the command's, the failed exec's, 128 plus the signal
 
@@ -145,7 +145,7 @@ static_assert(AreInOrder());
 
 const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
 
-/// To the second, unless that is 0.
+/// Rounded to the second, unless that is 0.
 std::string SpanText(Duration span) {
   const auto rounded = std::chrono::round<std::chrono::seconds>(span);
   return FormatDuration(rounded.count() > 0 ? Duration(rounded) : span);
@@ -153,7 +153,7 @@ std::string SpanText(Duration span) {
 
 std::string WhyUnproven(const CauseDetails& details) {
   if (!details.unconfirmed) return message::kNotInTime;
-  // Otherwise the servers are to blame for the greater part.
+  // Otherwise the servers are to blame for at least half of the time.
   if (details.paused && *details.paused > *details.unconfirmed / 2) {
     return fmt::format(message::kPaused, SpanText(*details.paused));
   }

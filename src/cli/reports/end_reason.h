@@ -11,7 +11,7 @@
 
 namespace zklock::cli {
 
-/// Why a run ends. Each has one row in end_reason.cc: its name in --events, whether the locks
+/// Why a run ends. Each reason has a row in end_reason.cc: its name in --events, whether the locks
 /// were held to run the command, zklock's exit status, and the message.
 enum class EndReason {
   kEnded,          ///< the command ended
@@ -22,10 +22,10 @@ enum class EndReason {
   kTaken,          ///< `try`: the lock is not free
   kWaitOver,       ///< --wait
   kRemoved,        ///< our contender was deleted
-  kAskedToLeave,   ///< somebody asked our contender to leave the queue
+  kAskedToLeave,   ///< our contender was asked to leave the queue
   kCancelled,      ///< nobody wants the lock any more
   kLostBeforeRun,  ///< the lock was lost before the command was run
-  kLostStarting,   ///< likewise, but the start may be committed (--once-per): nobody runs it
+  kLostStarting,   ///< likewise, but the start may have been committed (--once-per)
   kQueueFull,      ///< --max-queue
   kSuperseded,     ///< --supersede
   kTooRecent,      ///< --min-interval, --once-per
@@ -35,34 +35,34 @@ enum class EndReason {
   kRefused,        ///< credentials or an ACL
   kUnusable,       ///< the LOCK cannot be used this way
   kUsage,          ///< the wait would never end
-  kDefect,         ///< the servers answered what sound servers do not
+  kDefect,         ///< the servers gave an answer that sound servers do not give
 };
 
-/// What follows from the cause of a run's end.
+/// What the cause of a run's end implies.
 struct CauseRow {
   EndCause cause;
   EndReason reason;    ///< decides the exit status and the reason of the `released` event
   bool is_recorded;    ///< the release record and the history get the duration and status
-  const char* name;    ///< in the history, and of a loss in the `lost` event; empty: its own end
-  const char* format;  ///< of the message; empty: none
+  const char* name;    ///< in the history, and for a loss in `lost` events; empty: it ended itself
+  const char* format;  ///< for the message; empty: none
 };
 [[nodiscard]] const CauseRow& RowOf(EndCause cause);
 
-/// What is known about a cause, beside itself.
+/// What else is known about a cause.
 struct CauseDetails {
-  std::string by{};  ///< who asked for the release or deleted our contender: of AskerText()
-  std::optional<Duration> unconfirmed{};  ///< since the servers last confirmed that we hold
-  std::string tried{};                    ///< the servers, and their errors: of TriedText()
-  std::optional<Duration> paused{};       ///< zklock has not run for so long
-  std::string server{};                   ///< the one that has granted `granted`
+  std::string by{};  ///< who asked for the release or deleted our contender: see AskerText()
+  std::optional<Duration> unconfirmed{};  ///< since the servers last confirmed that we hold it
+  std::string tried{};                    ///< the servers and their errors: see TriedText()
+  std::optional<Duration> paused{};       ///< how long zklock did not run
+  std::string server{};                   ///< the one that granted `granted`
   Duration granted{};
-  Duration limit{};  ///< that of --max-run
+  Duration limit{};  ///< of --max-run
 };
-/// The cause's message, without what became of the command.
+/// The message about a cause, without the fate of the command.
 [[nodiscard]] std::string CauseText(EndCause cause, const std::string& locks,
                                     const CauseDetails& details = {});
 
-/// What became of the command, or is about to.
+/// What happened to the command, or is about to happen.
 enum class Fate {
   kNotBegun,     ///< it was not executed
   kHadEnded,     ///< it had ended by itself, and left nothing that had to end
@@ -72,8 +72,8 @@ enum class Fate {
   kKilled,       ///< it ended with KILL
   kKilledAfter,  ///< likewise, after the stop signal
 };
-/// "./backup.sh ('nightly') was ended with TERM". `had_ended`: the command had, by itself, so that
-/// this is the fate of what it left behind.
+/// "./backup.sh ('nightly') was ended with TERM". `had_ended`: the command had ended by itself, so
+/// this is the fate of the processes that it left behind.
 [[nodiscard]] std::string FateText(Fate fate, const std::string& command, const std::string& label,
                                    int stop_signal, bool had_ended = false);
 
@@ -86,19 +86,19 @@ struct RunEnd {
 
 /// The name in --events; several reasons may share one.
 [[nodiscard]] const char* EventName(EndReason reason);
-/// The locks were held to run the command. False where something kept it from running, even if the
-/// locks were held by then.
+/// Whether the locks were held to run the command. False if the run gave up before trying to
+/// execute it, even if the locks were already held.
 [[nodiscard]] bool WasHeld(EndReason reason);
-/// --quiet does not suppress the message.
+/// Whether the message is shown even with --quiet.
 [[nodiscard]] bool IsShownAlways(EndReason reason);
 
-/// The message's format, for fmt; empty where a reason has none.
+/// The message's format, for fmt; empty if the reason has none.
 [[nodiscard]] fmt::string_view EndFormat(EndReason reason);
-/// The exit status; where the reason does not decide it, `given`: the one that -E names, that of
-/// the command, of the failed exec, or 128 plus the signal.
+/// The exit status. If the reason does not decide it, `given`: the status of -E, of the command or
+/// of the failed exec, or 128 plus the signal.
 [[nodiscard]] int EndStatus(EndReason reason, int given);
 
-/// The end for `reason`; `args` are those of its message.
+/// The end for `reason`. `args`: the arguments of its message.
 template <typename... Args>
 [[nodiscard]] RunEnd EndWithStatus(int given, EndReason reason, const Args&... args) {
   return {reason, EndStatus(reason, given),
@@ -110,10 +110,10 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// The end by a signal before the command was run. `unconfirmed`: of SessionDriver.
+/// The end after a signal before the command was run. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
-/// Likewise, while no server has granted a session yet. `tried`: of SessionDriver.
+/// Likewise, before any server granted a session. `tried`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedLooking(const std::string& locks, int signal_number,
                                         const std::string& tried);
 

@@ -280,7 +280,7 @@ std::string ReleasedEvent::Text() const {
 }
 
 Level LevelOf(const ReleasedEvent& released) {
-  // After a loss the message about that says more.
+  // After a loss, the message about the loss says more.
   const bool is_news =
       released.unconfirmed && WasHeld(released.reason) && released.reason != EndReason::kLost;
   return is_news ? Level::kUnlessQuiet : Level::kVerbose;

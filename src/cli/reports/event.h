@@ -20,8 +20,8 @@
 
 namespace zklock::cli {
 
-// What happens in a run. Each event is published once; messages, --events and progress listen. The
-// text and the JSON follow from the type:
+// The events of a run. Each is published once, for messages, --events and the progress display. The
+// text and the JSON are derived from the type:
 //
 //   kName     the event's name in --events; without it the event is not written there
 //   Lock()    the one LOCK that it is about, if there is one
@@ -31,7 +31,7 @@ namespace zklock::cli {
 //
 // A new event is also added to the variant `Event`. Several types may share a name.
 //
-// Paths are those that the user knows. A predecessor's name may contain arbitrary bytes.
+// Paths are as the user knows them. A predecessor's name may contain arbitrary bytes.
 
 /// When a message is shown.
 enum class Level {
@@ -53,18 +53,18 @@ struct ConnectedEvent {
   static constexpr Level kLevel = Level::kVerbose;
   std::string server;              ///< as the user wrote it
   Duration granted{};              ///< the session timeout that it grants
-  Duration effective{};            ///< the one that counts: the shortest granted to this session
-  std::optional<Duration> before;  ///< the one that counted until now; none for a new session
+  Duration effective{};            ///< the timeout in effect: the shortest granted to this session
+  std::optional<Duration> before;  ///< the timeout in effect until now; none for a new session
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };
 
-/// The session timeout is so short that an ordinary change of leader may end the command, or
+/// The session timeout is so short that an ordinary change of leader may end the command, or it is
 /// shorter than the user asked for.
 struct ShortSessionEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   Duration timeout{};
-  std::optional<Duration> asked{};  ///< it is only shorter than this
+  std::optional<Duration> asked{};  ///< set if `timeout` is merely shorter than this
   [[nodiscard]] std::string Text() const;
 };
 
@@ -85,7 +85,7 @@ struct WaitingEvent {
   std::string lock;
   std::string predecessor;
   std::size_t ahead = 0;  ///< contenders ahead of ours in the last list
-  /// Those of them that do not hold; none: not known.
+  /// How many of these do not hold the lock; none: not known.
   std::optional<std::size_t> waiting{};
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] EventFields Fields() const;
@@ -106,12 +106,12 @@ struct FirstEvent {
 struct PlaceLostEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;
-  std::optional<lock::TooSlow> too_short{};  ///< then a session of `longer` follows
+  std::optional<lock::TooSlow> too_short{};  ///< then the next session gets `longer`
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };
 
-/// A contender that ignores ours queued after it; both may hold.
+/// A contender that ignores ours has queued after it; both may hold the lock.
 struct IncompatibleArrivedEvent {
   static constexpr Level kLevel = Level::kAlways;
   std::string lock;
@@ -129,21 +129,21 @@ struct AcquiredEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The lock is reserved. It stays so after this run.
+/// The lock is reserved, and stays reserved after this run.
 struct ReservedEvent {
   static constexpr const char* kName = "reserved";
   static constexpr Level kLevel = Level::kVerbose;
   lock::Ticket ticket;  ///< of the reservation, which no session owns
   std::string id;
   // By the servers' clock, in ms since 1970:
-  std::optional<std::int64_t> since_ms{};  ///< of one that an earlier run made; none: new
+  std::optional<std::int64_t> since_ms{};  ///< when an earlier run made it; none: it is new
   std::optional<std::int64_t> until_ms{};  ///< none: until it is released
   [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };
 
-/// A reservation that was in the way had reached its end, and was deleted.
+/// A reservation that was in the way had ended, and was deleted.
 struct ReservationEndedEvent {
   static constexpr Level kLevel = Level::kVerbose;
   std::string lock;
@@ -153,22 +153,22 @@ struct ReservationEndedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// A reservation that is in the way has reached its end, and this run may not delete it.
+/// A reservation that is in the way has ended, but this run may not delete it.
 struct ReservationOverdueEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;
   std::string id;
   std::optional<std::int64_t> until_ms{};  ///< by the servers' clock, since 1970; none: incomplete
-  std::string right_path;                  ///< where the right DELETE is missing
+  std::string right_path;                  ///< the znode on which the right DELETE is missing
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };
 
-/// This run has credentials, but anybody can take the lock away, or have it beside others.
+/// This run has credentials, but anyone can take the lock away or hold it at the same time.
 struct OpenLockEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;
-  std::string rights;  ///< that everyone has on it: "WRITE, DELETE"
+  std::string rights;  ///< those that everyone has on it: "WRITE, DELETE"
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };
@@ -180,7 +180,7 @@ struct ChrootCreatedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// With --preempt: the contenders before this run's were asked to leave.
+/// With --preempt: contenders ahead of this run were asked to leave.
 struct PreemptedEvent {
   static constexpr const char* kName = "preempted";
   static constexpr Level kLevel = Level::kUnlessQuiet;
@@ -216,7 +216,7 @@ struct SuspectEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// Proven again after a SuspectEvent.
+/// After a SuspectEvent, the lock was proven to be held.
 struct ConfirmedEvent {
   static constexpr const char* kName = "confirmed";
   static constexpr Level kLevel = Level::kVerbose;
@@ -224,8 +224,8 @@ struct ConfirmedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The lock is lost, or its lease is about to end. The message follows when it is known what became
-/// of the command.
+/// The lock is lost, or its lease is about to end. The message follows when the fate of the command
+/// is known.
 struct LostEvent {
   static constexpr const char* kName = "lost";
   static constexpr Level kLevel = Level::kAlways;
@@ -247,7 +247,7 @@ struct ExitedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The command ended, but nested runs below it did not: the lock is held until they have.
+/// The command has ended, but nested runs below it have not: the lock is held until they have.
 struct NestedRunsLeftEvent {
   static constexpr const char* kName = "nested";
   static constexpr Level kLevel = Level::kUnlessQuiet;
@@ -264,7 +264,7 @@ struct ReleasedEvent {
   std::string locks;
   EndReason reason = EndReason::kEnded;
   int status = 0;  ///< zklock's exit status
-  /// No server confirmed it: it happens when the session, with this timeout, ends.
+  /// No server confirmed the release: it happens when the session, with this timeout, expires.
   std::optional<Duration> unconfirmed{};
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
@@ -284,7 +284,7 @@ using Event =
                  PreemptedEvent, AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent,
                  LostEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
-/// Is given each event of a run, in order.
+/// Receives each event of a run, in order.
 class EventListener {
  public:
   virtual ~EventListener() = default;

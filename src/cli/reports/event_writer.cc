@@ -111,7 +111,7 @@ void EventWriter::OnEvent(const Event& event) {
   if (const auto* queued = std::get_if<QueuedEvent>(&event)) {
     tickets_.insert_or_assign(queued->Lock(), queued->ticket);
   } else if (const auto* reserved = std::get_if<ReservedEvent>(&event)) {
-    // An earlier run may have made it: this one then queued in vain, or not at all.
+    // If an earlier run made the reservation, this run queued in vain, or not at all.
     tickets_.insert_or_assign(reserved->Lock(), reserved->ticket);
   } else if (const auto* lost = std::get_if<PlaceLostEvent>(&event)) {
     tickets_.erase(lost->lock);

@@ -13,18 +13,18 @@
 
 namespace zklock::cli {
 
-/// Opens the target of --events: the number of a descriptor that zklock was started with, which it
-/// takes over (0 to 2 stay the command's too), or a file to append to. The command inherits
-/// neither. Throws for a number that is not open for writing: ConfigError if `place` names the file
-/// and line that the number is from, else UsageError; std::system_error for a file that cannot be
-/// opened.
+/// Opens the target of --events: a file to append to, or the number of a descriptor that zklock was
+/// started with, which it takes over. The command does not inherit it, except for descriptors 0 to
+/// 2. If the number is not open for writing, throws ConfigError if `place` names the file and line
+/// that the number is from, otherwise UsageError. Throws std::system_error for a file that cannot
+/// be opened.
 [[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
 
-/// What an event's JSON object has that the event itself does not know.
+/// The parts of an event's JSON object that the event itself does not know.
 struct EventContext {
   std::string time;                    ///< RFC 3339
   std::optional<std::string> lock;     ///< as the user knows it; none: the event is about several
-  std::optional<lock::Ticket> ticket;  ///< of our contender there, while there is one
+  std::optional<lock::Ticket> ticket;  ///< our contender's, while there is one
   std::size_t dropped = 0;             ///< events dropped before this one
 };
 /// An event as --events writes it: a JSON object on one line, without the newline. None for an
@@ -41,7 +41,7 @@ class EventWriter final : public EventListener, public EventSource {
       : fd_(std::move(fd)), writer_(fd_.get()), locks_(std::move(locks)), takes_one_(takes_one) {}
 
   void OnEvent(const Event& event) override;
-  /// At the end, when nothing is held any more: waits for the reader, but not for ever.
+  /// At the end, when nothing is held any more: waits for the reader, but not forever.
   void Finish();
 
   Interest GetInterest() override { return writer_.GetInterest(); }

@@ -33,7 +33,7 @@ class Report final : public EventListener {
   void Error(const std::string& line);
   /// Level::kUnlessQuiet.
   void Say(const std::string& line);
-  /// Likewise, for a message (cli/text/messages.h) and its arguments, which are printable.
+  /// Likewise, for a message (cli/text/messages.h) and its arguments, which must be printable.
   template <typename... Args>
   requires(sizeof...(Args) > 0) void Error(fmt::format_string<Args...> format, Args&&... args) {
     Error(fmt::format(format, std::forward<Args>(args)...));
@@ -43,8 +43,8 @@ class Report final : public EventListener {
     Say(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// From now on lines are kept back, until WriteKept() writes all but those that are `except`; the
-  /// destructor writes all.
+  /// From now on, lines are kept back until WriteKept() writes all of them except those equal to
+  /// `except`. The destructor writes all of them.
   void KeepBack() { keeps_back_ = true; }
   void WriteKept(const std::string& except);
 
@@ -53,13 +53,13 @@ class Report final : public EventListener {
 
   void OnEvent(const Event& event) override;
 
-  /// There is a configuration file that is not used (--verbose only).
+  /// Reports a setting or a configuration file that is not used, if there is one.
   void UnusedConfig(const ServerOptions& options);
 
   // Before the command.
   void CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure);
-  /// Why the command was not run. Call it after the session's close: printing may take time, and
-  /// others wait for the lock.
+  /// Says why the command was not run. Call it after closing the session: printing may take time,
+  /// and others may be waiting for the lock.
   void Explain(const RunEnd& end);
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);
@@ -75,12 +75,12 @@ class Report final : public EventListener {
   // While it runs, and after.
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
-  /// The command has ended; the lock is held for this process, and for `more`.
+  /// The command has ended; the lock is held until this process and `more` others have ended.
   void Awaited(const process::Survivor& process, int more);
-  /// `run_left`: of --max-run, until the command is ended.
+  /// `run_left`: the time that --max-run leaves the command.
   void Suspending(const std::string& lock, Duration lease_left, Duration run_left);
 
-  /// --history (--verbose only): why there is none.
+  /// Says why the history is not kept (--verbose only).
   void NoHistory(const lock::RunRecorder::Unkept& unkept);
 
  private:
@@ -91,7 +91,7 @@ class Report final : public EventListener {
   std::vector<std::string> kept_;
 };
 
-/// The line that the sink prints after it has dropped lines.
+/// The line that the sink prints in place of those that it dropped.
 [[nodiscard]] std::string DroppedLine();
 
 /// The two lines of a usage error, without "zklock: ".

@@ -17,17 +17,17 @@ namespace {
 
 // A LOCK is not cut to fewer columns than this in favour of its holder.
 constexpr std::size_t kLeastLock = 16;
-// Where a holder would get fewer, it matters more than the place in the queue.
+// If the holder would get fewer, the place in the queue is left out: the holder matters more.
 constexpr std::size_t kLeastHolder = 24;
-// The width of LOCK in a line that short.
+// The width of LOCK in such a short line.
 constexpr std::size_t kShortLock = 12;
 
 std::string WholeSeconds(Duration span) {
   return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
 
-/// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more". ";
-/// reserved for freeze: incident 4711, until 2024-03-01 16:00:00".
+/// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more". Or:
+/// "; reserved for freeze until 2024-03-01 16:00:00: incident 4711".
 std::string HolderText(const ProgressView& view) {
   if (!view.connected) return message::kNoAnswer;
   if (view.is_first) return message::kConfirming;
@@ -75,7 +75,7 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   without_holder.last_run.clear();
   without_holder.is_first = false;
   without_holder.connected = true;
-  // One column for the ellipsis in place of the holder.
+  // One column more, for the ellipsis in place of the holder.
   const std::size_t position = DisplayWidth(LineFor(without_holder, "")) + 1;
   const std::size_t wanted = std::min(DisplayWidth(HolderText(view)), kLeastHolder);
   const std::size_t lock = std::min(DisplayWidth(Printable(view.lock)), kLeastLock);

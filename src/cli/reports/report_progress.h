@@ -9,28 +9,28 @@
 
 namespace zklock::cli {
 
-/// What is known about a waiter's queue.
+/// What is known about the queue in which a run waits.
 struct ProgressView {
   std::string lock;                  ///< as the user knows it
   Duration waited{};                 ///< in the queue
-  std::optional<std::size_t> ahead;  ///< contenders before it that wait too; none: not known
-  bool is_first = false;             ///< only the lease is missing
+  std::optional<std::size_t> ahead;  ///< how many contenders ahead wait too; none: not known
+  bool is_first = false;             ///< only the lease is still missing
   bool connected = true;
   std::string holder;                      ///< the child at the head of the queue; empty: not known
   std::string holder_data;                 ///< its data: arbitrary bytes
-  std::optional<lock::Reserved> reserved;  ///< it is a reservation
+  std::optional<lock::Reserved> reserved;  ///< the holder is this reservation
   std::optional<Duration> held_for;        ///< at most
-  std::size_t more_holders = 0;            ///< of a semaphore
+  std::size_t more_holders = 0;            ///< for a semaphore
   std::string last_run;                    ///< the data of the LOCK's last-run: arbitrary bytes
 };
 
-/// "next in line, " or "2 waiting ahead, ", by how many others wait before; empty if not known.
+/// "next in line, ", or "2 waiting ahead, " if 2 others wait ahead; empty if that is not known.
 [[nodiscard]] std::string PlaceInLine(const std::optional<std::size_t>& ahead);
 /// "waiting for /jobs/backup: next in line, 17s; held by backup.sh (pid 4242 on build1) for 18s;
 /// runs take 4m to 6m".
 [[nodiscard]] std::string ProgressLine(const ProgressView& view);
-/// The live line, in at most `columns`: a long LOCK loses its beginning, then the line its end, so
-/// that the position and the time stay visible as long as possible. It begins with "zklock: "
+/// The live line, cut to `columns`: first a long LOCK loses its beginning, then the line its end,
+/// so that the position and the time stay visible as long as possible. It begins with "zklock: "
 /// unless that would leave too little of the LOCK.
 [[nodiscard]] std::string LiveProgress(const ProgressView& view, std::size_t columns);
 
@@ -39,7 +39,7 @@ struct ProgressView {
 /// The live line before any server was found: "zklock: looking for a server, 3s".
 [[nodiscard]] std::string LiveSearch(Duration since, std::size_t columns);
 
-/// "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data say so, else its name.
+/// "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data has this, otherwise its name.
 [[nodiscard]] std::string ProcessText(const std::string& name, const std::string& data);
 
 }  // namespace zklock::cli

@@ -9,7 +9,7 @@
 
 namespace zklock::cli {
 
-// The messages of `inspect` and `release`, without "zklock: ". Paths are those that the user knows;
+// The messages of `inspect` and `release`, without "zklock: ". Paths are as the user knows them;
 // names and data of contenders may contain arbitrary bytes.
 
 /// "SIGTERM".
@@ -26,11 +26,11 @@ namespace zklock::cli {
 [[nodiscard]] std::string Described(const ContenderView& contender, std::int64_t now_ms);
 /// One of several contenders that a release would affect: "1. held: backup.sh (…)".
 [[nodiscard]] std::string Listed(const ContenderView& contender, std::int64_t now_ms);
-/// What the release of all `contenders` would do, as a question. `force`: deletes them.
+/// Asks whether to release all `contenders`, and says what that would do. `force`: delete them.
 [[nodiscard]] std::string ReleaseQuestion(const std::string& lock,
                                           const std::vector<ContenderView>& contenders, bool force,
                                           std::int64_t now_ms);
-/// The LOCK does not, or no longer, have this child.
+/// The LOCK does not have this child, or no longer has it.
 [[nodiscard]] std::string ContenderNotFound(const std::string& lock, const std::string& contender);
 /// The child exists, but deleting it would release nothing.
 [[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
@@ -44,7 +44,7 @@ namespace zklock::cli {
 /// The contender that was asked or deleted is gone.
 [[nodiscard]] std::string Gone(const std::string& lock, const ContenderView& contender,
                                std::int64_t now_ms);
-/// The contender was deleted, and what that means.
+/// The contender was deleted. Says what that means.
 [[nodiscard]] std::string ForcedOut(const std::string& lock, const ContenderView& contender);
 
 }  // namespace zklock::cli

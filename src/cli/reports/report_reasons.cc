@@ -130,7 +130,7 @@ std::string IdentityText(const zookeeper::Access& access, const process::Transpo
     return user_and_password.substr(0, user_and_password.find(':'));
   };
   for (const zookeeper::AuthInfo& one : access.credentials) {
-    // With other schemes everything may be secret, even what a misspelt line has before its colon.
+    // In other schemes, everything may be secret, even what precedes the colon in a misspelt line.
     identities.push_back(one.scheme == "digest" ? one.scheme + ":" + user_of(one.credential)
                                                 : fmt::format(message::kByLine, one.where));
   }
@@ -144,8 +144,8 @@ std::string IdentityText(const zookeeper::Access& access, const process::Transpo
 }
 
 std::string CredentialsRefusedText(const zookeeper::Access& access) {
-  // Every server knows the scheme digest, for which no password is wrong. Do not show another
-  // scheme: if a line has no colon where it should, its "scheme" includes the secret.
+  // Every server knows the scheme digest, and accepts any password for it. Do not show another
+  // scheme: if its colon is missing or misplaced, the "scheme" includes the secret.
   const auto suspect =
       std::find_if(access.credentials.begin(), access.credentials.end(),
                    [](const zookeeper::AuthInfo& one) { return one.scheme != "digest"; });

@@ -25,16 +25,16 @@ namespace zklock::cli {
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless, bool names_no_server,
                                           const std::string& proxy_command, int proxy_failure);
-/// The message of a LOCK that is free while the session is confirmed too slowly.
+/// The message for a LOCK that is free while the session is confirmed too slowly.
 [[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
-/// Who asks, as an ACL may name it: "digest:alice".
+/// The identity of the caller, as an ACL may name it: "digest:alice".
 [[nodiscard]] std::string IdentityText(const zookeeper::Access& access,
                                        const process::TransportSpec& transport);
-/// `identity`: of IdentityText().
+/// `identity`: from IdentityText().
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused, const std::string& identity);
-/// The text for kAuthFailed. Names the first line that can be the reason.
+/// The text for kAuthFailed. Names the first line that may be the reason.
 [[nodiscard]] std::string CredentialsRefusedText(const zookeeper::Access& access);
-/// The text for kAuthFailed if a helper says so about a server: "zk1:2181 (AUTHFAILED)".
+/// The text for kAuthFailed if the transport helper reports it. `server`: "zk1:2181 (AUTHFAILED)".
 [[nodiscard]] std::string SaslText(const std::string& server);
 /// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
 [[nodiscard]] std::string OtherSchemeText();
@@ -43,15 +43,15 @@ namespace zklock::cli {
 [[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
 [[nodiscard]] std::string QuotaText(const lock::QuotaExceeded& quota);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
-/// What --max-queue does not allow, as the rest of a sentence that begins with the LOCK.
+/// Why --max-queue keeps a run out of the queue, as the rest of a sentence that begins with LOCK.
 [[nodiscard]] std::string QueueFullText(std::size_t most);
-/// "held by a command (pid 7 on db1)", "held: a command (pid 7 on db1) is ahead", or "reserved for"
-/// whom.
+/// "held by a command (pid 7 on db1)", "held: a command (pid 7 on db1) is ahead", or "reserved
+/// for ...".
 [[nodiscard]] std::string HeldText(const lock::Busy& busy);
 
 /// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
-/// ", but for freeze: incident 4711, until 2024-03-01 16:00:00"; empty if there is none.
+/// ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty if there is none.
 [[nodiscard]] std::string OtherReservationText(const std::optional<lock::Reserved>& other);
 /// The sender of a request to release: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
@@ -59,14 +59,14 @@ namespace zklock::cli {
 /// Why a command has no cgroup of its own.
 [[nodiscard]] std::string NoCgroupText(const process::NoCgroup& reason);
 
-/// Why there is no session with a server: how the last attempt ended; its name has no address, or
-/// is still being looked up; or it grants sessions but answers no requests.
+/// Reasons why there is no session with a server: the way in which the last attempt ended; its name
+/// has no address, or is still being looked up; it grants sessions but answers no requests.
 [[nodiscard]] std::string AttemptText(const zookeeper::AttemptEnd& end);
 [[nodiscard]] std::string LookupText(const process::LookupFailure& failure);
 [[nodiscard]] std::string LookingUpReason();
 [[nodiscard]] std::string SilentReason();
 
-/// A server and one of these reasons.
+/// A server, and one of these reasons.
 struct TriedServer {
   std::string server;
   std::string reason;

@@ -19,7 +19,7 @@ using Kind = protocol::Finding::Kind;
 using protocol::ServerFacts;
 using protocol::WordEnd;
 
-// The width of a reason that another program wrote.
+// The maximum width of a reason that another program wrote.
 constexpr std::size_t kMostReason = 120;
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -31,7 +31,7 @@ std::string Joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The name, or name and address where one name has several.
+/// The server's name; with the address if several servers have this name.
 std::string ServerName(const ServersReport& report, std::size_t place) {
   const auto& servers = report.facts.servers;
   const auto same_name =
@@ -50,7 +50,7 @@ std::string ServerNames(const ServersReport& report, const std::vector<std::size
   return Joined(names);
 }
 
-/// The four-letter words of `places` that ended so, and what is therefore not known.
+/// Four-letter words without a usable answer, and the facts that are therefore unknown.
 struct MissingWords {
   std::string words;
   std::string facts;
@@ -129,7 +129,7 @@ static_assert(AreInOrder());
 
 const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
 
-/// Of `exclusive`, since a report runs no command.
+/// The default of `exclusive`, since a report runs no command.
 Duration DefaultKillAfter() {
   for (const OptionSpec& option : OptionTable()) {
     if (option.name == "kill-after") return ParseDuration(option.fallback).value_or(Duration{});

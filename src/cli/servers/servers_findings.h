@@ -13,27 +13,27 @@ namespace zklock::cli {
 struct ServerTexts {
   std::string address;  ///< as the user would write it: "[::1]:2181"
   std::string version;  ///< empty: not known
-  std::string reason;   ///< why it is not reached
+  std::string reason;   ///< why it cannot be reached
 };
 
 /// What `inspect --servers-report` prints.
 struct ServersReport {
   protocol::EnsembleFacts facts;
-  std::vector<ServerTexts> texts;  ///< of the same servers
+  std::vector<ServerTexts> texts;  ///< for the servers in `facts`, in the same order
   std::string root;                ///< the path of --root
   std::string chroot;              ///< of --servers; may be empty
 };
 
-/// One conclusion as a sentence, printable.
+/// A finding as a sentence, printable.
 [[nodiscard]] std::string FindingText(const protocol::Finding& finding,
                                       const ServersReport& report);
-/// How long a command lives without servers; empty if no server was reached.
+/// Says how long a command survives without servers; empty if no server was reached.
 [[nodiscard]] std::string WithoutServersText(const ServersReport& report);
 
 /// The names that the JSON and the table use.
 [[nodiscard]] std::string_view RoleName(protocol::ServerRole role);
 [[nodiscard]] std::string_view FindingName(protocol::Finding::Kind kind);
-/// The time-without-servers of a report; none if no server was reached.
+/// How long a command survives without servers; none if no server was reached.
 [[nodiscard]] std::optional<protocol::TimeWithoutServers> WithoutServers(
     const ServersReport& report);
 

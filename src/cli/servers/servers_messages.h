@@ -1,9 +1,9 @@
 #pragma once
 
-/// Messages of inspect --servers-report; see messages.h. What the names mean is in FindingText().
+/// Messages of inspect --servers-report; see messages.h. FindingText() fills in the named fields.
 namespace zklock::cli::message {
 
-// What should be fixed.
+// Findings that should be fixed.
 inline constexpr char kServerUnreached[] = "{servers} is not reached: {reason}";
 inline constexpr char kServerNoQuorum[] =
     "{servers} has no quorum, and gives no sessions: see why it does not find the others";
@@ -39,7 +39,7 @@ inline constexpr char kFewConnectionsLeft[] =
 inline constexpr char kChrootMissing[] =
     "the chroot {chroot} does not exist: correct --servers, or create it";
 
-// What is worth knowing.
+// Findings that are worth knowing.
 inline constexpr char kCommitsSlow[] =
     "{servers} took {most} for a commit, more than half of the time between heartbeats ({least})";
 inline constexpr char kBriefGrant[] =

@@ -61,7 +61,7 @@ std::string TableText(const ServersReport& report, const ViewStyle& style) {
   for (std::size_t i = 0; i < servers.size(); ++i) {
     has_names = has_names || servers[i].name != report.texts[i].address;
   }
-  // A narrow terminal loses what the rest depends on least.
+  // On a narrow terminal, the columns that matter least are dropped first.
   std::vector<Column> columns = {{.title = "SERVER", .least = 12}};
   if (has_names) columns.push_back({.title = "ADDRESS", .dispensable = 7});
   columns.insert(columns.end(), {{.title = "ROLE"},
@@ -87,8 +87,8 @@ std::string TableText(const ServersReport& report, const ViewStyle& style) {
   return table.TakePage();
 }
 
-/// `text` after `label`, broken at blanks to fit `width` columns; further lines are indented as
-/// far.
+/// `text` after `label`, broken at blanks to fit the width of the terminal; further lines are
+/// indented to the start of the text.
 std::string Paragraph(std::string_view label, Tone tone, std::string_view text,
                       const ViewStyle& style) {
   const std::size_t indent = label.empty() ? 0 : label.size() + 2;

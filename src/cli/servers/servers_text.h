@@ -7,7 +7,7 @@
 
 namespace zklock::cli {
 
-/// For people: a table, a row for each server, and what follows from it.
+/// The report for people: a table with a row for each server, followed by the findings.
 [[nodiscard]] std::string ServersReportText(const ServersReport& report, const ViewStyle& style);
 
 }  // namespace zklock::cli

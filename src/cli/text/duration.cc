@@ -51,7 +51,7 @@ std::optional<Number> TakeNumber(std::string_view& text) {
   return number.fraction.empty() ? std::nullopt : std::optional(number);
 }
 
-/// The index of the unit that is named next, by everything up to a digit or a point.
+/// Takes a unit's name, which is everything up to a digit or a point. Returns the unit's index.
 std::optional<std::size_t> TakeUnit(std::string_view& text) {
   const std::string_view name = text.substr(0, text.find_first_of("0123456789."));
   for (std::size_t i = 0; i < kUnits.size(); ++i) {
@@ -106,7 +106,7 @@ std::optional<Parsed> Parse(std::string_view text) {
   return parsed;
 }
 
-/// To what FormatDuration rounds a span of this size.
+/// The precision to which FormatDuration rounds a span of this size.
 Duration Resolution(Duration span) {
   if (span < milliseconds(10)) return microseconds(100);
   if (span < seconds(1)) return milliseconds(1);

@@ -6,7 +6,7 @@
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// What fmt's headers declare as defined elsewhere, for char.
+// What fmt's headers declare for char, but do not define.
 template FMT_API auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);

@@ -25,7 +25,7 @@ RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& run
   return name && name->reserves ? RunState::kReserved : RunState::kRunning;
 }
 
-/// Empty for a request, which NoteText words, and without a cause.
+/// Empty without a cause, and for a request, whose note NoteText() writes.
 std::string CauseNote(const std::string& cause) {
   using Note = std::pair<std::string_view, std::string_view>;
   static constexpr Note kNotes[] = {{"", ""},
@@ -38,7 +38,7 @@ std::string CauseNote(const std::string& cause) {
   for (const auto& [name, note] : kNotes) {
     if (cause == name) return std::string(note);
   }
-  return "ended: " + Printable(cause);  // of a later version
+  return "ended: " + Printable(cause);  // from a later version
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ std::string RunText(const RunView& view, bool with_year) {
   }
   const std::string where = began + (run.host.empty() ? "" : " on " + run.host);
   if (stands) text += " since " + where;
-  // On a narrow terminal the end is cut.
+  // The note comes early, because a narrow terminal cuts the end.
   if (const std::string note = NoteText(run); !note.empty()) text += ", " + note;
   if (!stands) text += ", began " + where;
   if (!run.label.empty()) text += " [" + run.label + "]";

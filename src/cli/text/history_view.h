@@ -14,7 +14,7 @@ namespace zklock::cli {
 enum class RunState {
   kEnded,
   kRunning,
-  kReserved,  ///< a reservation that stands
+  kReserved,  ///< a reservation that still exists
   kLost,      ///< its end was not recorded, and its contender is gone
 };
 
@@ -23,7 +23,7 @@ struct RunView {
   lock::RunRecord run;
   RunState state = RunState::kEnded;
 
-  /// It is known to have failed, or lost its lock.
+  /// Whether the run is known to have failed, or to have lost its lock.
   [[nodiscard]] bool IsBad() const {
     return state == RunState::kLost || run.status.value_or(0) != 0;
   }
@@ -33,17 +33,17 @@ struct RunView {
 struct HistoryView {
   std::optional<protocol::LastSuccess> success;
   std::vector<RunView> runs;  ///< the newest first
-  bool exists = true;         ///< the LOCK does
-  /// Of a znode that shows no sign of a LOCK: its children, which may be LOCKs.
+  bool exists = true;         ///< whether the LOCK exists
+  /// For a znode that shows no sign of being a LOCK: its children, which may be LOCKs.
   std::vector<std::string> below{};
 };
 
-/// From a survey with_last_run; empty if there is no last-run. None if its data is no history that
-/// we understand, or may not be read.
+/// From a survey with_last_run; empty if there is no last-run. None if we may not read its data, or
+/// do not understand it as a history.
 [[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
 
-/// "runs take 4m to 6m", of the runs in a history that succeeded; empty if there is none.
-/// `last_run`: the data of a LOCK's last-run, any bytes.
+/// "runs take 4m to 6m": how long the successful runs in a history took; empty if there are none.
+/// `last_run`: the data of a LOCK's last-run, arbitrary bytes.
 [[nodiscard]] std::string RunsTakeText(std::string_view last_run);
 
 /// "NAME: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)"; "last
@@ -57,7 +57,7 @@ struct HistoryView {
 /// "ended", "running", "reserved", "lost".
 [[nodiscard]] std::string_view RunStateName(RunState state);
 
-/// "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1, waited 2s [nightly]".
+/// "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1 [nightly], waited 2s".
 [[nodiscard]] std::string RunText(const RunView& view, bool with_year);
 
 }  // namespace zklock::cli

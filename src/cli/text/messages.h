@@ -35,7 +35,7 @@ inline constexpr char kNoSeparator[] =
 inline constexpr char kTwoCommands[] = "-c and a command after '--' cannot be used together";
 inline constexpr char kRunsNoCommand[] = "{} runs no command: leave out '--' and what follows it";
 
-// What follows an unknown word.
+// Endings of messages about an unknown word.
 inline constexpr char kDidYouMean[] = "; did you mean '{}'?";
 inline constexpr char kDoneAlready[] = "; {} does that without it";
 inline constexpr char kKnownSubcommands[] =
@@ -44,7 +44,7 @@ inline constexpr char kCommandsOptions[] = "; options of the command follow '--'
 inline constexpr char kKnownSettings[] =
     "; 'zklock --print-config' shows those that a file can set";
 
-inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of all these
+inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of each of these
 
 // Options of any subcommand.
 inline constexpr char kFromVariable[] = "{} (from ${})";
@@ -78,7 +78,7 @@ inline constexpr char kNoKey[] = "has no key; name the file that has it with --t
 inline constexpr char kKeyNeedsCert[] = "--tls-key needs --tls-cert";
 inline constexpr char kOnlyOptions[] = "--print-config takes only options, not '{}'";
 
-// What is wrong with a path; with a list of servers, and its Nth.
+// What is wrong with a path, with a list of servers, and with one server in it.
 inline constexpr char kIsEmpty[] = "is empty";
 inline constexpr char kNotAbsolute[] = "does not begin with a slash";
 inline constexpr char kIsRoot[] = "is the root of all znodes";
@@ -153,7 +153,7 @@ inline constexpr char kUnclearOwner[] =
 inline constexpr char kForeignOwner[] =
     "--hold: process {} is another user's: it could not be told of a loss; run zklock as that user";
 
-// A zklock below a zklock.
+// A zklock that runs under another zklock.
 inline constexpr char kWaitsForItself[] =
     "{} is already held ({}) by an outer zklock: {} would wait for itself forever; take that mode "
     "in the outer zklock";
@@ -212,7 +212,7 @@ inline constexpr char kLimitOrder[] = "{} '{}': WARN is more than CRIT";
 inline constexpr char kNoName[] =
     "--contender '{}' is not the name of a znode; 'zklock inspect -v' shows the names";
 
-// Configuration files: after the file and the line.
+// Configuration files. The file and the line precede the message.
 inline constexpr char kFileUnread[] = "{}: cannot be read: {}; see --config";
 inline constexpr char kFileUnused[] = "{}: not used: {}; name it with --config to use it";
 inline constexpr char kOtherUsersFile[] = "{} belongs to another user";
@@ -227,7 +227,7 @@ inline constexpr char kSetTwice[] = "'{}' is already set in line {}; remove one 
 inline constexpr char kOpenQuotes[] =
     "the quotes do not enclose the whole value: put one at each end, or none";
 
-// Credentials: after the file and the line, whose text is not shown.
+// Credentials. The file and the line number precede the message; the text of the line is not shown.
 inline constexpr char kSecretControl[] =
     "the line has a control character, such as a tab or a carriage return";
 inline constexpr char kNoCredential[] = "expected scheme:credential, such as digest:user:password";

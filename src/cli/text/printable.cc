@@ -46,8 +46,8 @@ bool IsHidden(char32_t character) {
   });
 }
 
-/// The width of characters, from the C library's Unicode tables whatever the user's locale is; the
-/// destructor restores that. ASCII, which most text is, needs no tables.
+/// Looks up the width of characters in the C library's Unicode tables, whatever the user's locale
+/// is; the destructor restores the locale. Most text is ASCII, which needs no tables.
 class WidthTable {
  public:
   WidthTable() = default;
@@ -63,7 +63,7 @@ class WidthTable {
     if (character < 0xA0 || IsHidden(character)) return std::nullopt;
     // Only once: this reads a file.
     static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    if (kUnicode == nullptr) return 1;  // no tables: columns may be misaligned, no worse
+    if (kUnicode == nullptr) return 1;  // without tables, columns may be misaligned
     if (previous_ == nullptr) previous_ = uselocale(kUnicode);
     const int width = wcwidth(static_cast<wchar_t>(character));
     if (width < 0) return std::nullopt;
@@ -84,7 +84,7 @@ std::string Escape(char32_t character) {
   return fmt::format("\\U{:08x}", value);
 }
 
-/// One character, as shown.
+/// One character as shown.
 struct Piece {
   std::string text;
   std::size_t width;
@@ -138,7 +138,7 @@ std::string Printable(std::string_view foreign, std::size_t columns) {
   }
   std::string shown;
   std::size_t width = 0;
-  std::size_t before_ellipsis = 0;  // how much of `shown` leaves room for it
+  std::size_t before_ellipsis = 0;  // the size of `shown` that leaves room for it
   Pieces pieces(foreign);
   while (const std::optional<Piece> piece = pieces.Next()) {
     if (piece->width > columns - width) {
@@ -164,7 +164,7 @@ std::string PrintableEnd(std::string_view foreign, std::size_t columns) {
   auto piece = pieces.begin();
   if (width > columns) {
     shown = kEllipsis;
-    // A mark that stands on a dropped letter goes with it.
+    // A mark on a dropped letter is dropped, too.
     for (; piece != pieces.end() && (width > columns - 1 || piece->width == 0); ++piece) {
       width -= piece->width;
     }

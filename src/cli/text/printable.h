@@ -6,7 +6,7 @@
 
 namespace zklock::cli {
 
-/// The width of foreign text in a message or a label, in columns.
+/// The maximum width of foreign text in a message or a label, in columns.
 inline constexpr std::size_t kWidestForeign = 60;
 
 /// Makes arbitrary bytes safe to show on one line of a UTF-8 terminal. Control characters (C0, DEL,
@@ -16,11 +16,11 @@ inline constexpr std::size_t kWidestForeign = 60;
 [[nodiscard]] std::string Printable(std::string_view foreign,
                                     std::size_t columns = std::string_view::npos);
 
-/// As Printable, but cut at the beginning, with '…' as its first column.
+/// Like Printable(), but cuts the beginning, with '…' in the first column.
 [[nodiscard]] std::string PrintableEnd(std::string_view foreign, std::size_t columns);
 
-/// As Printable, but a URL or a path, which has a slash and no blank, is cut in the middle: its end
-/// says as much as its beginning.
+/// Like Printable(), but cuts a URL or a path, which has a slash and no blank, and a HOST:PORT in
+/// the middle: the end says as much as the beginning.
 [[nodiscard]] std::string PrintableShort(std::string_view foreign, std::size_t columns);
 
 /// The width in columns of Printable(text).

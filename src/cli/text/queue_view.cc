@@ -27,7 +27,7 @@ bool IsGoZooKeeper(std::string_view name) {
          id.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Curator's recipes by default write the address of their host.
+/// By default, Curator's recipes write the address of their host.
 bool LooksLikeAddress(std::string_view text) {
   constexpr std::size_t kLongest = 45;
   return !text.empty() && text.size() <= kLongest &&
@@ -39,7 +39,7 @@ bool IsPast(std::chrono::milliseconds since_1970) {
   return since_1970.count() <= MillisecondsNow();
 }
 
-/// The host in the name of a zklock's contender, which is known even if its data may not be read.
+/// The host in the name of a zklock contender, which is known even if we may not read its data.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
   const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"
@@ -61,7 +61,7 @@ lock::ContenderData ReadData(const lock::QueueEntry& entry) {
       if (LooksLikeAddress(entry.data)) data.host = entry.data;
       break;
     case Program::kKazoo:
-      // An identifier that its user chose.
+      // The data is an identifier that the program's user chose.
       if (!entry.data.empty() && entry.data.size() <= kMostForeignText) data.label = entry.data;
       break;
     case Program::kZklock:
@@ -174,7 +174,7 @@ std::string HostAndPid(const ContenderView& contender) {
   return text;
 }
 
-// Without tenths, which change while one reads.
+// Without tenths, which would change while one reads them.
 std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
   if (!contender.since_ms) return "";
   const std::chrono::milliseconds span(MillisecondsSince(*contender.since_ms, now_ms));

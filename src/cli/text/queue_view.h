@@ -24,7 +24,7 @@ enum class ContenderState {
 
 /// One contender as shown to people: what the servers know, and what it wrote about itself.
 struct ContenderView {
-  std::string name;                     ///< of the child of the LOCK
+  std::string name;                     ///< of the LOCK's child
   std::string path;                     ///< on the servers
   std::optional<std::size_t> position;  ///< from 1; none: not a contender
   ContenderState state = ContenderState::kHeld;
@@ -32,21 +32,21 @@ struct ContenderView {
   protocol::Program program = protocol::Program::kUnknown;
   bool readable = true;
   bool for_permit = false;                    ///< the LOCK is a semaphore
-  std::optional<std::size_t> permit_limit{};  ///< how many permits that has, if known
+  std::optional<std::size_t> permit_limit{};  ///< how many the semaphore has, if known
   std::string turnstile_name;                 ///< as in lock::QueueEntry
   std::vector<std::string> more{};            ///< likewise
-  std::size_t take = 1;  ///< how many permits it has; of one in the turnstile, by its data
+  std::size_t take = 1;  ///< how many permits it has or, in the turnstile, wants by its data
   /// What it wrote about itself; never trusted. For other programs, as far as their format is
   /// known.
   lock::ContenderData data;
-  /// Since when it has been in its state, by the servers' clock, in ms since 1970.
+  /// When it entered its state, by the servers' clock, in ms since 1970.
   std::optional<std::int64_t> since_ms;
   bool since_exact = true;  ///< false: the earliest possible time
   std::optional<std::int64_t> token;
   std::optional<std::int64_t> session;
   std::optional<lock::Predecessor> waits_for;
   std::optional<lock::Reserved> reserved;
-  bool overdue = false;  ///< its end has passed, by the clock of this host
+  bool overdue = false;  ///< the reservation's end has passed, by this host's clock
 
   /// Whether it has the lock: as a holder or as a reservation.
   [[nodiscard]] bool Holds() const {
@@ -58,7 +58,7 @@ struct ContenderView {
   }
 };
 
-/// Describes the entries of one LOCK. Called for one after the other, in a survey's order.
+/// Describes the entries of one LOCK. Call Describe() once for each entry, in the survey's order.
 class QueueDescriber {
  public:
   explicit QueueDescriber(const lock::LockSurvey& lock);
@@ -79,27 +79,27 @@ class QueueDescriber {
 
 /// "exclusive"; "8 permits" with --take.
 [[nodiscard]] std::string ModeText(const ContenderView& contender);
-/// "2 of 3 permits used", of a semaphore; "2 permits used" if its limit is unknown.
+/// "2 of 3 permits used", for a semaphore; "2 permits used" if its limit is unknown.
 [[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 
 /// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
 /// "build7:4242"; unknown parts are left out.
 [[nodiscard]] std::string HostAndPid(const ContenderView& contender);
-/// For how long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" where only a bound is
-/// known. Empty if not even that is.
+/// How long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" if only a bound is known.
+/// Empty if not even a bound is known.
 [[nodiscard]] std::string ForText(const ContenderView& contender, std::int64_t now_ms);
-/// "freeze until 2024-03-01 16:00:00: incident 4711", of a reservation; "freeze (overdue since
-/// ...): incident 4711" if its end has passed. The reason comes last, since it may be long, and be
-/// cut.
+/// "freeze until 2024-03-01 16:00:00: incident 4711", for a reservation; "freeze (overdue since
+/// ...): incident 4711" if its end has passed. The reason comes last, since it may be long and may
+/// be cut.
 [[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
                                           bool with_year = true);
 /// "held", "reserved", "waiting", "stray".
 [[nodiscard]] std::string_view StateName(ContenderState state);
 
-/// The time of day by this host's clock.
+/// The time by this host's clock, in ms since 1970.
 [[nodiscard]] std::int64_t MillisecondsNow();
-/// The time since `then`; 0 if that is in the future. Any `then` will do, as data may name it.
+/// The time since `then_ms`, which may be any number from a znode's data; 0 if it is in the future.
 [[nodiscard]] std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms);
 /// Local time, "2024-03-01 14:03:11", or without the year.
 [[nodiscard]] std::string FormatTime(std::int64_t ms_since_1970, bool with_year = true);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Messages about a run, beside those of its events and its end; see messages.h.
+/// Messages about a run, besides those of its events and its end; see messages.h.
 namespace zklock::cli::message {
 
 // The command.
@@ -63,7 +63,7 @@ inline constexpr char kMoreAwaited[] = " and {} more";
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
-// --any: the LOCKs; or the one whose queue is the shortest, and how many there are.
+// --any: the LOCKs; or the LOCK with the shortest queue, and how many LOCKs there are.
 inline constexpr char kAnyOf[] = "any of {}";
 inline constexpr char kOneOfSeveral[] = "{} (any of {})";
 inline constexpr char kNoneFree[] = "none of {} is free; the command was not run";
@@ -109,7 +109,7 @@ inline constexpr char kLastRunQuota[] = "the history of {} is not kept: a quota 
 inline constexpr char kLastRunFailed[] =
     "the history of {} is not kept: {}/last-run could not be written";
 
-// --hold: to the system's log.
+// --hold: written to the system log.
 inline constexpr char kOwnerSignalled[] = "{}; process {} ({}) was sent {}";
 
 // The command's cgroup.

@@ -5,7 +5,7 @@ namespace zklock::cli::message {
 
 // No session: what was tried, and each server's answer.
 inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
-/// After a session: what the run waited for, and the message of the servers.
+/// After a session ended: what the run waited for, and the message about the servers.
 inline constexpr char kLostWaiting[] = "waiting for {}: {}; the command was not run";
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
@@ -60,7 +60,7 @@ inline constexpr char kOtherSchemeRequired[] =
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
     "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL{}";
-/// The servers accept any password with the scheme digest.
+/// For the scheme digest, the servers accept any password.
 inline constexpr char kOrWrongPassword[] = ", or is the password wrong?";
 inline constexpr char kNoIdentity[] = "a caller without credentials";
 inline constexpr char kByKerberos[] = "the Kerberos principal";
@@ -138,7 +138,7 @@ inline constexpr char kQueues[] =
     "a contender in a queue, which ignores a single-znode lock; omit --dialect simple, or use "
     "another LOCK";
 
-// The servers answered what sound servers do not, or zklock is wrong.
+// The servers gave an answer that sound servers do not give, or zklock has a defect.
 inline constexpr char kDefect[] = "internal error: {}; please report it";
 inline constexpr char kCannot[] = "cannot {} '{}': {}";
 inline constexpr char kNotListed[] = "our contender in '{}' exists but is not listed";

@@ -11,14 +11,14 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::size_t kFewestLetters = 2;
-constexpr std::size_t kMostLetters = 40;  // longer than any candidate, with misspellings
+constexpr std::size_t kMostLetters = 40;  // longer than any misspelt candidate
 
 std::string_view WithoutDashes(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-/// How many letters have to be changed, added, removed or swapped with the next one to make `a` of
-/// `b` (optimal string alignment).
+/// How many letters have to be changed, added, removed or swapped with the next one to turn `b`
+/// into `a` (optimal string alignment).
 std::size_t Distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -39,9 +39,9 @@ std::size_t Distance(std::string_view a, std::string_view b) {
 
 /// Words of other programs.
 struct Foreign {
-  std::string_view words;       ///< separated by blanks, and with one at each end
-  std::string_view subcommand;  ///< that does it
-  std::string_view suggestion;  ///< empty: each run does it
+  std::string_view words;       ///< separated by blanks, with a blank at each end
+  std::string_view subcommand;  ///< the one that does it
+  std::string_view suggestion;  ///< empty: every run does it
 };
 constexpr Foreign kForeign[] = {
     {" -s --shared --rdlock ", "read", "zklock read"},
@@ -89,7 +89,7 @@ std::optional<std::string> Nearest(std::string_view word,
   std::optional<std::string> nearest;
   for (const std::string& candidate : candidates) {
     const std::string_view other = WithoutDashes(candidate);
-    // A single letter is no candidate: it is one edit away from too many words.
+    // A single letter is not a candidate: it is one edit away from too many words.
     if (other.size() < kFewestLetters) continue;
     const std::size_t distance =
         other.starts_with(letters) ? std::size_t{1} : Distance(letters, other);

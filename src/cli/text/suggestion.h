@@ -7,9 +7,9 @@
 
 namespace zklock::cli {
 
-/// The candidate that `word` is most likely a misspelling of, if one is close enough: `word` is a
-/// beginning of it, or up to a third of the letters of `word`, but at least one, are wrong,
-/// missing, too many or swapped with the next one. Leading dashes do not count as letters.
+/// The candidate that `word` is most likely a misspelling of, if one is close enough: it begins
+/// with `word`, or at most a third of the letters of `word` (but at least one) are wrong, missing,
+/// superfluous or swapped with the next one. Leading dashes do not count as letters.
 [[nodiscard]] std::optional<std::string> Nearest(std::string_view word,
                                                  const std::vector<std::string>& candidates);
 
@@ -18,9 +18,9 @@ namespace zklock::cli {
                                      const std::vector<std::string>& candidates,
                                      std::string_view otherwise);
 
-/// What users of flock(1), git, systemctl and the like may mean by a word or option that
-/// `subcommand` does not know, or zklock itself if that is empty: what follows "unknown ...". Empty
-/// if that is not known either.
+/// The text to append to "unknown ...": what users of flock(1), git, systemctl and the like may
+/// mean by a word or option that `subcommand`, or zklock itself if that is empty, does not know.
+/// Empty if there is nothing to suggest.
 [[nodiscard]] std::string KnownElsewhere(std::string_view word, std::string_view subcommand);
 
 }  // namespace zklock::cli

@@ -11,7 +11,7 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-// Cut to this, most cells still say what they are.
+// Most cells are still readable when cut to this width.
 constexpr std::size_t kReadable = 30;
 constexpr std::size_t kNoLimit = std::string_view::npos;
 // What a cell without a value shows.
@@ -81,7 +81,7 @@ void Table::Fit() {
       return row[column].text.empty() || row[column].text == kNothing;
     });
   };
-  /// Drops columns that `may_go`, until the others fit.
+  /// Drops columns for which `may_go` is true, until the others fit.
   const auto drop = [&](const std::vector<std::size_t>& widths, const auto& may_go) {
     while (total(widths) > width_) {
       std::size_t out = count;

@@ -52,21 +52,21 @@ struct Column {
   enum class Align { kLeft, kRight };
   std::string title;
   Align align = Align::kLeft;
-  std::size_t most = 0;    ///< a cell is cut to this many terminal columns; 0: as wide as it is
+  std::size_t most = 0;    ///< a cell is cut to this many terminal columns; 0: it is not cut
   std::size_t expect = 0;  ///< the width that cells of later pages may need, if known
   /// If the table is too wide, cells may be cut to this many columns; 0: never.
   std::size_t least = 0;
-  /// Dropped if cutting is not enough, the highest first; 0: never. Before any cell is cut, columns
-  /// are dropped that are empty, or `-`, in every row; before more than a little is cut, those with
-  /// the same value in every row.
+  /// If cutting is not enough, columns are dropped, the highest number first; 0: never. Columns
+  /// that are empty or `-` in every row are dropped before any cell is cut; those with the same
+  /// value in every row, before cells are cut so far that they become hard to read.
   int dispensable = 0;
-  /// If the table is too wide, the cells are lines of their own, below those of their rows.
+  /// If the table is too wide, each cell is a line of its own, below its row.
   bool own_line = false;
 };
 
 /// The text of one column in a row. It may contain arbitrary bytes; the table makes it Printable.
 struct Cell {
-  Cell(std::string what) : text(std::move(what)) {}  // NOLINT: a cell is its text
+  Cell(std::string what) : text(std::move(what)) {}  // NOLINT: implicit
   Cell(const char* what) : text(what) {}             // NOLINT
   Cell(std::string what, Tone how) : text(std::move(what)), tone(how) {}
   std::string text;
@@ -88,7 +88,7 @@ class Table {
   void AddRow(std::vector<Cell> cells);
   /// The number of rows added since the last TakePage().
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
-  /// Drops all but the first `count` of these.
+  /// Drops all but the first `count` of these rows.
   void KeepRows(std::size_t count) { rows_.resize(std::min(count, rows_.size())); }
   /// Formats the rows added since the last page, with newlines; the first page begins with the
   /// titles. A cell wider than its column moves the rest of its line to the right.
@@ -102,7 +102,7 @@ class Table {
   const std::size_t width_;
   const bool colours_;
   std::vector<std::vector<Cell>> rows_;  // printable
-  std::vector<std::size_t> widths_;      // from the first page on
+  std::vector<std::size_t> widths_;      // set by the first page
   std::vector<bool> shown_;
 };
 

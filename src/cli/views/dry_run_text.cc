@@ -59,7 +59,7 @@ std::string UserText(const zookeeper::AclEntry& entry) {
   return entry.scheme + ":" + (has_hash ? entry.id.substr(0, entry.id.find(':')) : entry.id);
 }
 
-/// With the words in which a run says it, but for their end.
+/// Uses the message of a real run, without its end.
 template <typename... Args>
 std::string WouldNotRun(EndReason reason, const Args&... args) {
   const std::string message = EndRun(reason, args...).message;

@@ -17,7 +17,7 @@
 #include "protocol/contender_name.h"
 #include "zookeeper/store.h"
 
-// What --dry-run prints on standard output, beside the queues that inspect shows.
+// The output of --dry-run, besides the queues that inspect shows.
 
 namespace zklock::cli {
 
@@ -38,15 +38,15 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow IdentityRow(const ServerOptions& options);
 /// The command's absolute path.
 [[nodiscard]] DryRunRow CommandRow(const std::string& executable);
-/// There is no command: for --hold, `owner` is the process to hold for; else it only reserves.
+/// There is no command. `owner`: the process to hold for, with --hold; null: the run only reserves.
 [[nodiscard]] DryRunRow NoCommandRow(const process::Owner* owner);
-/// How the command's processes would be found to be ended: by a cgroup in `parent`, or without
-/// one, because of `none`, or with neither because of --contain off.
+/// How zklock would find the command's processes to end them: by a cgroup in `parent`; without one
+/// for the reason `none`; or without one because of --contain off, if neither is given.
 [[nodiscard]] DryRunRow ContainRow(const std::string& parent,
                                    const std::optional<process::NoCgroup>& none);
-/// For how long the command may run, or an owner hold the lock (--max-run).
+/// How long the command may run, or an owner may hold the lock (--max-run).
 [[nodiscard]] DryRunRow MaxRunRow(Duration limit, bool has_owner);
-/// The holder is the shell, by --hold, and the run may use its lock.
+/// The shell holds the lock with --hold, and the run may use it.
 [[nodiscard]] DryRunRow HeldByShellRow();
 /// A LOCK that an outer zklock holds already for this run.
 [[nodiscard]] std::string HeldAboveText(const std::string& lock);
@@ -54,14 +54,14 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
                                 std::size_t take);
 /// A line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it that
-/// exists. `may_queue`: the servers would let the caller join.
+/// exists. `may_queue`: the servers would let the caller join the queue.
 [[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,
                                                 const std::string& of, bool is_queue,
                                                 bool may_queue, const zookeeper::Access& access);
 
 /// A run after which another one would be too soon.
 struct RecentRun {
-  std::string_view option;  ///< that says so
+  std::string_view option;  ///< the one that forbids it
   std::string host{};
   Duration ago{};
   Duration interval{};  ///< of the option
@@ -69,7 +69,7 @@ struct RecentRun {
 /// What one LOCK means for the run.
 struct DryRunFinding {
   enum class What {
-    kFree,  ///< nothing keeps the run from it
+    kFree,  ///< nothing keeps the run from starting
     kBusy,
     kQueueFull,
     kTooRecent,
@@ -82,15 +82,16 @@ struct DryRunFinding {
   std::size_t more = 0;  ///< with kBusy: how many others hold or wait
   RecentRun recent{};    ///< with kTooRecent
 };
-/// What would happen, by all findings: a line for each LOCK that does not let the run begin.
-/// `error`: the exit status if an error keeps the run from beginning, else 0; `why`: its message.
+/// What would happen, according to all findings: a line for each LOCK that keeps the run from
+/// starting. `error`: the exit status if an error keeps the run from starting, otherwise 0; `why`:
+/// the error's message.
 [[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,
                                                 const std::vector<DryRunFinding>& findings,
                                                 int error, const std::string& why);
 
 /// What `release` would do with a contender or a reservation.
 enum class ReleaseAction { kAskProgram, kDeleteContender, kReleaseLock };
-/// `target`: as cli::DescribeTarget() or one of the following describes it.
+/// `target`: as DescribeTarget() or one of the following functions describes it.
 [[nodiscard]] std::vector<DryRunRow> ReleaseRows(ReleaseAction action, const std::string& target);
 [[nodiscard]] std::string OwnHoldText(const std::string& lock, pid_t keeper);
 [[nodiscard]] std::string ReservationHoldText(const std::string& lock,

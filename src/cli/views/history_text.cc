@@ -67,7 +67,7 @@ ordered_json RunJson(const RunView& view) {
   object["user"] = OrNull(run.user);
   object["label"] = OrNull(run.label);
   object["mode"] = protocol::ModeName(run.mode);
-  // A string: a token has 64 bits, and most JSON parsers keep fewer of a number.
+  // A string: a token has 64 bits, and most JSON parsers keep fewer bits of a number.
   object["token"] = std::to_string(run.token);
   object["id"] = OrNull(run.id);
   object["reason"] = OrNull(run.reason);
@@ -77,7 +77,7 @@ ordered_json RunJson(const RunView& view) {
   return object;
 }
 
-/// Whose history to ask for instead: a line each.
+/// The commands that show the histories of the children instead, one per line.
 std::string BelowText(const std::string& path, const std::vector<std::string>& below,
                       const ViewStyle& style) {
   constexpr std::size_t kMostBelow = 10;

@@ -15,7 +15,7 @@ namespace zklock::cli {
 class HistoryPrinter final : public lock::SurveySink {
  public:
   enum class Fault {
-    kForeign,  ///< it is no history that we understand
+    kForeign,  ///< it is not a history that we understand
     kRefused,  ///< we may not read it
   };
   HistoryPrinter(const InspectOptions& options, ViewStyle style, TextOutput out)
@@ -32,7 +32,7 @@ class HistoryPrinter final : public lock::SurveySink {
   std::optional<Fault> fault_;
 };
 
-/// The history of the LOCK `path` as a table, the newest run first, `most_runs` at most.
+/// The history of the LOCK `path` as a table, the newest run first, at most `most_runs`.
 [[nodiscard]] std::string HistoryText(const std::string& path, const HistoryView& view,
                                       std::size_t most_runs, const ViewStyle& style);
 

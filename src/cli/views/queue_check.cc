@@ -19,7 +19,7 @@ constexpr std::size_t kMostProblems = 3;
 constexpr std::size_t kWidestPath = 120;
 constexpr std::size_t kWidestText = 400;
 
-/// On one line, and without the character that begins the performance data.
+/// `text` on one line, and without the character that begins the performance data.
 std::string OneLine(std::string_view text, std::size_t columns) {
   std::string line;
   for (const char letter : Printable(text, columns)) {
@@ -33,7 +33,7 @@ std::string_view StateWord(CheckState state) {
   return kWords.at(static_cast<std::size_t>(state));
 }
 
-/// By how bad they are. Something that is known to be wrong matters more than what is not known.
+/// How bad a state is. A known problem matters more than an unknown state.
 int Severity(CheckState state) {
   constexpr std::array<int, 4> kSeverities = {0, 2, 3, 1};
   return kSeverities.at(static_cast<std::size_t>(state));
@@ -56,7 +56,7 @@ std::optional<Exceeded> Exceeds(std::int64_t value, const CheckLimit& limit) {
   return std::nullopt;
 }
 
-// `oldest` has been in its state for `span`.
+// Texts about `oldest`, which has been in its state for `span`.
 using Oldest = QueueTimes::Oldest;
 std::string By(const Oldest& oldest) {
   return oldest.contender.empty() ? "" : " by " + oldest.contender;
@@ -219,7 +219,7 @@ std::string QueueCheck::Summary() const {
                      all_waiting_);
 }
 
-/// "; /jobs/typo does not exist": a name may be misspelt. Of a single LOCK the summary says it.
+/// "; /jobs/typo does not exist": its name may be misspelt. For a single LOCK, the summary says so.
 std::string QueueCheck::Missing() const {
   std::string text;
   for (std::size_t i = 0; i < std::min(missing_.size(), kMostProblems); ++i) {

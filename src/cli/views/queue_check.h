@@ -22,11 +22,11 @@ struct CheckResult {
   std::string line;  ///< with a newline
 };
 
-/// A check that could not be done.
+/// The result of a check that could not be done.
 [[nodiscard]] CheckResult UnknownCheck(std::string_view why);
 
-/// Judges LOCKs by limits, in the form of the monitoring plugins' guidelines. Takes the surveys of
-/// several paths, one after the other.
+/// Judges LOCKs by limits, and reports in the form that the guidelines for monitoring plugins
+/// require. Takes the surveys of several paths, one at a time.
 class QueueCheck final : public lock::SurveySink {
  public:
   /// `now_ms`: since 1970.
@@ -39,10 +39,10 @@ class QueueCheck final : public lock::SurveySink {
   /// The survey of `path` has ended. If it has reported no LOCK, `path` is one that is free.
   /// `unlistable`: znodes below which LOCKs may have been missed.
   void EndPath(const std::string& path, const std::vector<std::string>& unlistable);
-  /// Something could not be looked at.
+  /// Reports that something could not be checked.
   void AddUnknown(const std::string& why) { Add(CheckState::kUnknown, why); }
 
-  /// The worst state, and what is wrong, the worst first.
+  /// The worst state, and the problems, the worst first.
   [[nodiscard]] CheckResult Result() const;
 
  private:
@@ -58,7 +58,7 @@ class QueueCheck final : public lock::SurveySink {
   };
 
   void Add(CheckState state, std::string text) { problems_.push_back({state, std::move(text)}); }
-  /// What `oldest` has done for how long.
+  /// Says what `oldest` has been doing for `span`.
   using TimeText = std::string (*)(const QueueTimes::Oldest& oldest, const std::string& span);
   void JudgeTime(TimeText text, const std::optional<CheckLimit>& limit,
                  const QueueTimes::Oldest& oldest, Largest& largest);
@@ -72,15 +72,15 @@ class QueueCheck final : public lock::SurveySink {
   const std::int64_t now_ms_;
   std::optional<QueueTimes> times_;
   DeadlockSearch deadlocks_;
-  std::string path_;  ///< of the LOCK, printable
+  std::string path_;  ///< of the current LOCK, printable
   std::vector<Problem> problems_;
-  std::vector<std::string> missing_;  ///< LOCKs that do not exist and are no problem; printable
+  std::vector<std::string> missing_;  ///< LOCKs that do not exist, which is no problem; printable
   Largest held_, wait_, waiting_, age_;
   std::size_t locks_ = 0;
-  std::size_t locks_held_ = 0;  ///< without those that are only reserved
+  std::size_t locks_held_ = 0;  ///< not counting those that are only reserved
   std::size_t locks_reserved_ = 0;
   std::size_t all_waiting_ = 0;
-  std::size_t locks_before_ = 0;  ///< at the beginning of the path
+  std::size_t locks_before_ = 0;  ///< `locks_` when the current path began
   std::string single_;            ///< the summary of the first LOCK
 };
 

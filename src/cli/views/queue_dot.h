@@ -12,10 +12,11 @@
 namespace zklock::cli {
 
 /// The output of `inspect --dot`: the wait-for graph over all LOCKs, for dot(1). An edge leads from
-/// a waiter to its predecessor, or for a permit to each of the holders, any of which will do.
-/// A run that waits for any of several LOCKs has a node of its own, with edges to its contenders.
-/// Another edge leads from a holder to the contenders that its own command has on other LOCKs,
-/// because it does not release before these. Cycles, which are deadlocks, are marked.
+/// a waiter to its predecessor, or from a waiter for permits to each of their holders, any of which
+/// will do. A run that waits for any of several LOCKs has a node of its own, with edges to its
+/// contenders. Another edge leads from a holder to the contenders that its own command has on other
+/// LOCKs, because it does not release its lock before they are done. Cycles, which are deadlocks,
+/// are marked.
 class QueueDot final : public lock::SurveySink {
  public:
   explicit QueueDot(TextOutput out);
@@ -33,7 +34,7 @@ class QueueDot final : public lock::SurveySink {
 
   const TextOutput out_;
   std::optional<QueueDescriber> describer_;
-  std::vector<std::string> locks_;  ///< their titles
+  std::vector<std::string> locks_;  ///< the titles of the LOCKs
   std::vector<Node> nodes_;
 };
 

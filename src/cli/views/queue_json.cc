@@ -78,7 +78,7 @@ ordered_json ReservationJson(const ContenderView& view) {
   return reservation;
 }
 
-/// What it waits to reserve the lock for.
+/// The reservation that the contender waits to make.
 ordered_json ReserveJson(const lock::ContenderData& data) {
   if (data.reserve.empty()) return nullptr;
   const std::string& reason = data.reserve_reason;
@@ -88,7 +88,7 @@ ordered_json ReserveJson(const lock::ContenderData& data) {
   return reserve;
 }
 
-/// Who has asked it to leave.
+/// The request to leave that was sent to the contender.
 ordered_json AskedJson(const lock::ContenderData& data) {
   if (!data.release_request) return nullptr;
   const lock::ReleaseRequest& request = *data.release_request;
@@ -99,7 +99,8 @@ ordered_json AskedJson(const lock::ContenderData& data) {
   return asked;
 }
 
-/// The other LOCKs, as the user knows them. One outside of the chroot was named by another user.
+/// The other LOCKs of a run with --any, as the user knows them. Only another user can have named
+/// one outside the chroot.
 ordered_json AnyJson(const ContenderView& view, const std::string& chroot) {
   if (!view.IsAny()) return nullptr;
   ordered_json others = ordered_json::array();
@@ -138,7 +139,7 @@ ordered_json ContenderJson(const ContenderView& view, const std::string& chroot)
   return contender;
 }
 
-/// The fields that are exact only after all contenders. `exists`: none if that is not known.
+/// The fields that are exact only after the last contender. `exists`: none if that is not known.
 std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
                     std::optional<bool> exists) {
   ordered_json end;

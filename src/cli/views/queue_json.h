@@ -13,7 +13,7 @@
 namespace zklock::cli {
 
 /// The output of `inspect --json`: an array with one object per LOCK (zklock-inspect(1), JSON),
-/// each on one line of ASCII. Every contender is printed when it is reported.
+/// each on one line of ASCII. With kArray, every contender is printed when it is reported.
 class QueueJson final : public lock::SurveySink {
  public:
   enum class Form {
@@ -30,7 +30,7 @@ class QueueJson final : public lock::SurveySink {
   void OnEnd() override;
 
  private:
-  /// The line of a LOCK as last printed.
+  /// The line last printed for a LOCK.
   struct Known {
     std::size_t hash = 0;
     bool seen = false;  ///< in the current survey
@@ -42,8 +42,8 @@ class QueueJson final : public lock::SurveySink {
   std::optional<QueueDescriber> describer_;
   bool has_locks_ = false;
   bool has_contenders_ = false;
-  std::size_t reservations_ = 0;        ///< of the LOCK, that hold it
-  std::string line_;                    // with kLines: the current LOCK's, so far
+  std::size_t reservations_ = 0;        ///< how many hold the LOCK
+  std::string line_;                    // with kLines: the current LOCK's line so far
   std::map<std::string, Known> known_;  // with kLines: by LOCK
 };
 

@@ -14,8 +14,8 @@
 
 namespace zklock::cli {
 
-/// The LOCKs of a survey as metrics, in the text format of Prometheus. It groups samples by metric,
-/// so nothing is known before the survey's end.
+/// The LOCKs of a survey as metrics, in the text format of Prometheus. The format groups samples by
+/// metric, so nothing can be printed before the survey ends.
 class QueueMetrics final : public lock::SurveySink {
  public:
   /// `now_ms`: since 1970.
@@ -51,7 +51,7 @@ class QueueMetrics final : public lock::SurveySink {
     kCount,
   };
 
-  /// Adds a sample of the current LOCK.
+  /// Adds a sample for the current LOCK.
   void Add(Metric metric, std::string_view value, std::string_view reservation = "");
 
   const std::int64_t now_ms_;

@@ -20,7 +20,7 @@ constexpr std::string_view kNotKnown = "-";
 constexpr std::string_view kDeadlock = "deadlock: these wait for each other";
 constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
-// Of those who were asked to leave, together with others next to them in the queue.
+// The most lines about contenders that were asked to leave; neighbours in the queue share a line.
 constexpr std::size_t kMostAsked = 3;
 // Room for the reason of a reservation, which matters more than any other column but the state.
 constexpr std::size_t kLeastReason = 48;
@@ -56,7 +56,7 @@ Tone ToneOf(const ContenderView& contender) {
   return Tone::kFaint;
 }
 
-/// The command, or the program that created the contender; of a reservation what it is for.
+/// The command, or the program that created the contender; for a reservation, what it is for.
 std::string CommandText(const ContenderView& contender, bool with_year) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
@@ -64,7 +64,7 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
   if (contender.reserved) {
     text = ReservationText(*contender.reserved, contender.overdue, with_year);
   } else if (!data.reserve.empty()) {
-    // Without a command most often; what it is for matters more.
+    // There is usually no command; the purpose of the reservation matters more.
     const std::string reason = data.reserve_reason.empty() ? "" : ": " + data.reserve_reason;
     text = fmt::format("to reserve for {}{}{}", data.reserve, reason,
                        text.empty() ? "" : " (" + text + ")");
@@ -77,7 +77,8 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
   return text;
 }
 
-/// "host:pid command [label]"; unknown parts are left out. "reserved: " and what for.
+/// "host:pid command [label]"; unknown parts are left out. For a reservation, "reserved: " and
+/// what it is for.
 std::string HolderText(const ContenderView& contender, bool with_year) {
   std::string command = CommandText(contender, with_year);
   const auto& label = contender.data.label;
@@ -130,9 +131,10 @@ std::string Ignored(const std::vector<std::string>& children) {
   return text;
 }
 
-/// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting" of readers.
-/// `reserved`: how many of those that hold are reservations.
-/// `are_permits`: the znode is a child of the semaphore, and does not show which of them hold.
+/// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting".
+/// `reserved`: how many of the holders are reservations.
+/// `are_permits`: the znode is the child of a semaphore that contains its permits, and does not
+/// show which of them hold.
 std::string Use(const lock::LockSurvey& lock, std::size_t reserved, bool are_permits) {
   if (are_permits) {
     return fmt::format("permits; see zklock inspect {}", protocol::ParentOf(lock.path));
@@ -162,7 +164,7 @@ std::string Use(const lock::LockSurvey& lock, std::size_t reserved, bool are_per
 /// Sums up who waits for whom in as few lines as possible.
 class QueueText::Waits {
  public:
-  /// `most_groups`: how many to keep, at least `most_lines`.
+  /// `most_groups`: how many groups to keep, if more than `most_lines`.
   Waits(std::size_t most_lines, std::size_t most_groups)
       : most_(most_lines), most_groups_(std::max(most_lines, most_groups)) {}
 
@@ -190,13 +192,13 @@ class QueueText::Waits {
     Begin({position, position, predecessor, false});
   }
 
-  /// Waits for `take` permits of the first `holders` contenders.
+  /// The contender waits for `take` of the permits that the first `holders` contenders hold.
   void AddForPermits(std::size_t position, std::size_t take, std::size_t holders) {
     if (holders <= 1) return Add(position, 1);
     for_permits_ = {position, take, holders};
   }
 
-  /// Of the contenders up to the position `last`.
+  /// The lines about the contenders up to the position `last`.
   [[nodiscard]] std::vector<std::string> Lines(std::size_t last) const {
     std::vector<std::string> lines;
     if (for_permits_ && for_permits_->position <= last) {
@@ -317,7 +319,7 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
   }
   const auto end = [&] { return QueueEnd(lock); };
   const std::string headline = Headline(lock.path, Use(lock, reserved_, are_permits_));
-  // Below it an empty line and the titles.
+  // An empty line and the titles follow the headline.
   FitRows(static_cast<std::size_t>(std::count(headline.begin(), headline.end(), '\n')) + 2, end);
   PrintPage(lock);
   out_(end());
@@ -325,7 +327,7 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
 
 void QueueText::OnEnd() {
   if (!found_) {
-    locks_ = 0;  // those of the last picture
+    locks_ = 0;  // it still counts the LOCKs of the last picture
     out_(Searched(/*is_lock=*/false));
   } else if (lock_.in_tree) {
     const std::vector<Deadlock> deadlocks = deadlocks_.Find();
@@ -420,7 +422,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
 
-/// How many LOCKs are in use, below which path, and how to see others.
+/// Says how many LOCKs are in use below which path, and how to see others.
 std::string QueueText::Searched(bool is_lock) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;
@@ -434,7 +436,7 @@ std::string QueueText::Searched(bool is_lock) const {
   return text;
 }
 
-/// What follows the list of LOCKs.
+/// The text after the list of LOCKs.
 std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   std::string text;
   if (shown_ < locks_) {
@@ -448,7 +450,7 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   return text + DeadlocksText(deadlocks, style_) + "\n" + Searched(/*is_lock=*/false);
 }
 
-/// "PATH: what". On a narrow terminal the path is cut a little, or on a line of its own.
+/// "PATH: what". On a narrow terminal, the path is cut a little, or has a line of its own.
 std::string QueueText::Headline(const std::string& path, const std::string& what) const {
   constexpr std::size_t kLeastPath = 16;
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
@@ -469,7 +471,7 @@ void QueueText::PrintPage(const lock::LockSurvey& lock) {
   out_(std::move(text));
 }
 
-/// What follows the queue.
+/// The text after the queue.
 std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;

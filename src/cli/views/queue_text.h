@@ -20,18 +20,18 @@ struct ViewStyle {
   std::size_t width = 0;  ///< of the terminal; 0: no limit
   bool colours = false;   ///< whether the terminal shows them
   bool with_names =
-      false;  ///< with each contender's cgroup, and its name for `release --contender`
-  /// Whether the path is --root, since none was named: the output then says how to see other locks.
+      false;  ///< show each contender's name, for `release --contender`, and its containment
+  /// The path is --root, since no path was named: the output says how to see other locks.
   bool is_root = false;
-  std::size_t most_waits = 8;  ///< lines of who waits for whom
-  /// How many lines there are: rows of the table are left out for what follows it. 0: no limit, and
-  /// printed page by page.
+  std::size_t most_waits = 8;  ///< the most lines about who waits for whom
+  /// The height of the screen: rows of the table are left out to make room for what follows it.
+  /// 0: no limit, and the table is printed page by page.
   std::size_t rows = 0;
-  /// To when spans count, in ms since 1970; none: to when a LOCK is reported.
+  /// The time up to which spans are counted, in ms since 1970; none: when a LOCK is reported.
   std::optional<std::int64_t> now_ms{};
 };
 
-/// Who holds what in each deadlock, after an empty line; empty without one.
+/// Says who holds what in each deadlock, after an empty line; empty if there is no deadlock.
 [[nodiscard]] std::string DeadlocksText(const std::vector<Deadlock>& deadlocks,
                                         const ViewStyle& style);
 
@@ -39,7 +39,7 @@ struct ViewStyle {
 using TextOutput = std::function<void(std::string)>;
 
 /// The output of `inspect` for people: the queue of one LOCK as a table, followed by who waits for
-/// whom and the last run; or the LOCKs below a path, one line each. Prints page by page while the
+/// whom and the last runs; or the LOCKs below a path, one line each. Prints page by page while the
 /// survey runs, so that a long queue takes no more memory than a short one.
 class QueueText final : public lock::SurveySink {
  public:
@@ -50,7 +50,7 @@ class QueueText final : public lock::SurveySink {
   /// Takes effect with the next LOCK or tree.
   void SetStyle(const ViewStyle& style) { next_style_ = style; }
 
-  /// Whether what was shown last grows old: it says for how long contenders hold or wait.
+  /// Whether the last output becomes outdated: it says how long contenders have held or waited.
   [[nodiscard]] bool ShowsSpans() const { return !lock_.in_tree && shown_ > 0; }
 
   void OnLock(const lock::LockSurvey& lock) override;
@@ -66,9 +66,10 @@ class QueueText final : public lock::SurveySink {
   void PrintPage(const lock::LockSurvey& lock);
   [[nodiscard]] std::string QueueEnd(const lock::LockSurvey& lock) const;
   [[nodiscard]] std::string TreeEnd(const std::vector<Deadlock>& deadlocks) const;
-  /// `is_lock`: the path is that of a LOCK in use, and not searched for others.
+  /// `is_lock`: the path is a LOCK in use, and was not searched for others.
   [[nodiscard]] std::string Searched(bool is_lock) const;
-  /// Leaves out rows of the table until it fits, with `above` lines above its rows.
+  /// Leaves out rows of the table until it fits on the screen, with `above` lines above its rows
+  /// and the text `below` after them.
   void FitRows(std::size_t above, const std::function<std::string()>& below);
   [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;
   [[nodiscard]] std::string Since(const ContenderView& contender) const;
@@ -80,20 +81,20 @@ class QueueText final : public lock::SurveySink {
   ViewStyle next_style_;
   const TextOutput out_;
 
-  bool found_ = false;  ///< any LOCK
+  bool found_ = false;  ///< whether the survey has reported a LOCK
   // The current LOCK.
   lock::LockSurvey lock_;
   std::optional<QueueDescriber> describer_;
   std::optional<ContenderView> first_;
   std::size_t shown_ = 0;         ///< contenders of a LOCK; LOCKs of a tree
-  std::size_t locks_ = 0;         ///< of a tree
+  std::size_t locks_ = 0;         ///< how many the tree has
   std::size_t reservations_ = 0;  ///< LOCKs of a tree that are reserved
   std::optional<std::int64_t> oldest_ms_;
   std::string oldest_;  ///< the path of the LOCK that has been reserved longest
-  bool begun_ = false;  ///< its first page was printed
+  bool begun_ = false;  ///< the first page of the queue was printed
   std::int64_t now_ms_ = 0;
   std::unique_ptr<Waits> waits_;
-  /// Contenders next to each other that the same one has asked to leave.
+  /// Neighbours in the queue that the same requester has asked to leave.
   struct LeaveRequests {
     std::string by;
     std::size_t first = 0;  ///< position
@@ -101,7 +102,7 @@ class QueueText final : public lock::SurveySink {
   };
   std::vector<LeaveRequests> asked_;
   std::size_t holders_ = 0;   ///< reported so far
-  std::size_t reserved_ = 0;  ///< those of them that are reservations
+  std::size_t reserved_ = 0;  ///< how many of these are reservations
   bool are_permits_ = false;  ///< the znode `leases` of a semaphore is shown by itself
   DeadlockSearch deadlocks_;  ///< of a tree
   // The queue of the LOCK, or the LOCKs of a tree.

@@ -22,7 +22,7 @@ KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
     }
   }
   // A run begins before its success is recorded. A later time is wrong, and would keep an alert
-  // from being raised for as long as it lies in the future.
+  // from being raised for as long as that time lies in the future.
   if (kept) {
     kept->began = std::min(kept->began, protocol::ServerTime(lock.last_run_stat.modified_ms));
   }

@@ -17,25 +17,25 @@ struct KnownSuccess {
   bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
 };
 
-/// `last`: the LOCK's release record. The survey has read the LOCK's last-run.
+/// `last`: the LOCK's release record. The survey must have read the LOCK's last-run.
 [[nodiscard]] KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
                                          const std::optional<protocol::LastRelease>& last);
 
-/// The runs under a LOCK that are over, by its history and its release record.
+/// The runs under a LOCK that are over, according to its history and its release record.
 struct KnownRuns {
   /// The newest of those that have a status or were lost. (A reservation can only be lost; so
   /// can a --hold that --max-run did not end.)
   std::optional<RunView> last;
-  std::size_t lost = 0;    ///< how many of the history were lost
+  std::size_t lost = 0;    ///< how many runs in the history were lost
   bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
 };
 
-/// As LastSuccessOf(), at the end of the LOCK.
+/// Like LastSuccessOf(), but only at the end of the LOCK, when `lock.running` is known.
 [[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
                                const std::optional<protocol::LastRelease>& last);
 
-/// Since when a LOCK has been held, reserved and waited for. Takes the entries of one LOCK, in a
-/// survey's order.
+/// Finds out how long a LOCK has been held, reserved and waited for. Takes the entries of one LOCK,
+/// in the survey's order.
 class QueueTimes {
  public:
   explicit QueueTimes(const lock::LockSurvey& lock) : describer_(lock) {}
@@ -43,15 +43,15 @@ class QueueTimes {
   /// The time of the contender that has been in its state for the longest.
   struct Oldest {
     std::optional<std::int64_t> since_ms;  ///< none: no contender whose time is known
-    std::string contender;                 ///< "web1:4242"; a reservation's ID; printable
+    std::string contender;                 ///< "pid 4242 on web1"; a reservation's ID; printable
     bool is_unknown = false;               ///< the time of some contender is not known
   };
 
   ContenderView Add(const lock::QueueEntry& entry);
-  /// Without reservations, although they hold too.
+  /// Does not count reservations, although they hold too.
   [[nodiscard]] const Oldest& holder() const { return holder_; }
   [[nodiscard]] const Oldest& reservation() const { return reservation_; }
-  /// How many of those that hold are reservations.
+  /// How many of the holders are reservations.
   [[nodiscard]] std::size_t reservations() const { return reservations_; }
   [[nodiscard]] const Oldest& waiter() const { return waiter_; }
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const {

@@ -15,7 +15,7 @@
 namespace zklock::cli {
 namespace {
 
-/// Identifies a process on any host. Pids and start times are unique per boot only.
+/// Identifies a process on any host. Pids and start times are unique only within a boot.
 using Process = std::tuple<std::string, std::string, std::int64_t, std::uint64_t>;
 
 std::optional<Process> ProcessOf(const lock::ContenderData& data) {
@@ -23,18 +23,18 @@ std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
-/// Whether a node may continue before all of those to which it has edges for this reason.
+/// Whether a node with edges for this reason may continue before all of their targets have.
 bool IsChoice(WaitEdge::Reason reason) {
   return reason == WaitEdge::Reason::kPermit || reason == WaitEdge::Reason::kAny;
 }
 
-/// Finds the nodes that can never continue. Repeatedly removes those that wait for no remaining
-/// node, for any of several of which one is removed, or for permits of which the remaining nodes
-/// hold few enough; the rest is stuck.
+/// Finds the nodes that can never continue. Repeatedly removes the nodes that wait for no remaining
+/// node, for any one of several nodes after one of those was removed, or for permits of which the
+/// remaining nodes hold few enough. The rest is stuck.
 std::vector<bool> FindStuck(const WaitGraph& graph) {
   struct Needs {
-    std::size_t all = 0;  ///< how many remain of those that it must wait for
-    std::size_t any = 0;  ///< how many LOCKs or permits those have of which some will do
+    std::size_t all = 0;  ///< how many of the nodes that it must wait for remain
+    std::size_t any = 0;  ///< how many LOCKs or permits there are of which it needs only some
     std::size_t any_left = 0;
     std::optional<std::size_t> most_left;  ///< it continues when `any_left` is at most this
     [[nodiscard]] bool IsStuck() const {
@@ -88,13 +88,13 @@ std::vector<std::vector<std::size_t>> Successors(const WaitGraph& graph,
 
 using NodeOf = std::vector<std::optional<std::size_t>>;
 
-/// Adds the runs that take any one of several LOCKs. Returns for each contender the node whose end
-/// its process needs: itself, or such a run. None for a contender that is left over because its run
-/// already holds another LOCK.
+/// Adds a node for each run that takes any one of several LOCKs. Returns, for each contender, the
+/// node that has to continue before its process can: the contender itself, or its run. None for a
+/// contender that is left over because its run already holds another LOCK.
 NodeOf AddAnyRuns(WaitGraph& graph, const std::vector<const ContenderView*>& contenders) {
   struct Run {
     std::vector<std::size_t> waiters;
-    std::set<std::string> locks;  ///< those of its contenders that were found
+    std::set<std::string> locks;  ///< those in which its contenders were found
     std::size_t wanted = 0;       ///< how many LOCKs it names
     bool holds = false;
   };
@@ -150,7 +150,7 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   std::set<std::pair<std::size_t, std::size_t>> to_runs;
   const auto add = [&](std::size_t from, std::size_t to, WaitEdge::Reason reason) {
     const auto node = node_of[to];
-    // Each contender of one run leads to it.
+    // Edges to several contenders of a run would all lead to the run: only one is needed.
     if (!node || (*node != to && !to_runs.emplace(from, *node).second)) return;
     graph.edges.push_back({from, *node, reason});
   };
@@ -169,7 +169,8 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
-      // Not the predecessor's run: if that takes another LOCK, those before it are still there.
+      // Not to the predecessor's run: if that takes another LOCK, the contenders before the
+      // predecessor are still there.
       const bool for_permits = contender.waits_for->any_holder;
       for (const std::size_t one : waited_for(*contender.waits_for)) {
         const auto reason = for_permits ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue;

@@ -9,12 +9,12 @@
 
 namespace zklock::cli {
 
-/// One contender that cannot continue before another, possibly of another LOCK.
+/// One contender that cannot continue before another, possibly one of another LOCK.
 struct WaitEdge {
   enum class Reason {
     kQueue,   ///< `from` waits for its predecessor
     kPermit,  ///< `from` waits for permits, of which `to` holds some
-    kNested,  ///< `from` holds, and `to`, of another LOCK, runs under it
+    kNested,  ///< `from` holds, and `to`, for another LOCK, runs under it
     kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
     kAny,     ///< `from` is a run that takes any one LOCK, and waits as `to` for this one
   };
@@ -32,15 +32,15 @@ struct WaitGraph {
   std::size_t not_found = 0;  ///< the LOCKs in which no contender of such a run was found
   std::vector<WaitEdge> edges{};
   /// For nodes that wait for permits: how many permits the others may still hold when the node
-  /// continues. Missing if the number of permits is unknown: then the end of any one holder may do.
+  /// continues. Missing if the number of permits is unknown: then the end of any holder may do.
   std::map<std::size_t, std::size_t> most_held{};
 };
 
 /// The graph of `contenders`, by their indices. Predecessors are found by path. The other edges
 /// rely on what contenders write about themselves: under which contender they run (`under`), which
-/// process they are (for a set of LOCKs), and that they wait in other queues too (`any`). Only the
-/// session, which the servers report, shows which contenders are of one run with `any`, so that
-/// nobody can add a way out for another run.
+/// process they are (for a set of LOCKs), and that they wait in other queues too (`any`).
+/// Contenders with `any` belong to one run only if they have the same session, which the servers
+/// report, so nobody can forge a way out for another run.
 [[nodiscard]] WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders);
 
 /// For each node, the number of the cycle that contains it, from 1, or 0 if none does. Only cycles
@@ -55,16 +55,16 @@ struct Deadlock {
     std::string lock;  ///< the path of the LOCK that it holds
     friend bool operator==(const Holder&, const Holder&) = default;
   };
-  std::vector<Holder> holders;                    ///< those of them that hold, each once
+  std::vector<Holder> holders;                    ///< the contenders that hold, each once
   std::map<std::string, std::size_t> contenders;  ///< how many there are, by the path of the LOCK
 
-  /// "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths are any
-  /// bytes.
+  /// "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths may
+  /// contain any bytes.
   [[nodiscard]] std::string Text() const;
 };
 
-/// Finds the deadlocks among the contenders of several LOCKs. Keeps of each contender only what
-/// that needs.
+/// Finds the deadlocks among the contenders of several LOCKs. Keeps only what it needs of each
+/// contender.
 class DeadlockSearch {
  public:
   /// The contenders of the LOCK with this path follow.
@@ -75,7 +75,7 @@ class DeadlockSearch {
  private:
   std::vector<std::string> locks_;
   std::vector<ContenderView> contenders_;
-  std::vector<std::size_t> lock_of_;  ///< of each contender, as an index
+  std::vector<std::size_t> lock_of_;  ///< for each contender, the index of its LOCK in locks_
 };
 
 }  // namespace zklock::cli

@@ -43,8 +43,8 @@ namespace {
 using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
 
-/// How many contenders of each LOCK of a tree are read for a list, which shows one of them: a
-/// deadlock is found among these. A list should not take as long as the queues are.
+/// How many contenders of each LOCK of a tree to read for a list. The list shows only one of them;
+/// the others are read to find deadlocks. The time for a list should not grow with the queues.
 constexpr std::size_t kMostForDeadlocks = 64;
 constexpr Duration kShortOutage = std::chrono::seconds(1);
 
@@ -58,7 +58,8 @@ class HeldSink final : public lock::SurveySink {
   bool is_held_ = false;
 };
 
-/// Passes a survey on to a view, as long as the output has room. Then calls `on_end`, if any.
+/// Passes a survey on to a view while the output has room. At the end of the survey, calls
+/// `on_end`, if any.
 class Backpressure final : public lock::SurveySink {
  public:
   Backpressure(lock::SurveySink& view, const Output& output, std::function<void()> on_end = {})
@@ -78,9 +79,9 @@ class Backpressure final : public lock::SurveySink {
   const std::function<void()> on_end_;
 };
 
-/// Passes the survey of one LOCK on to a view, and finds the LOCKs whose holders' commands have
-/// queued for it, and those in which a command of these waits too (--any). Then takes the surveys
-/// of these, to find a deadlock among all of them.
+/// Passes the survey of one LOCK on to a view, and finds two kinds of other LOCKs: those whose
+/// holders' commands have queued for this one, and those that such a command waits for as well
+/// (--any). Then takes the surveys of these LOCKs, to find deadlocks among all of them.
 class NestedQueues final : public lock::SurveySink {
  public:
   NestedQueues(lock::SurveySink& view, const lock::LockName& lock)
@@ -100,7 +101,7 @@ class NestedQueues final : public lock::SurveySink {
     search_.Add(contender);
     const lock::ContenderData& data = contender.data;
     for (const std::string& outer : data.under) AddLockOf(outer);
-    // Nothing waits for a run that has no outer lock.
+    // Nothing waits for a run that is not nested under another lock.
     if (data.under.empty() || !contender.IsAny()) return;
     for (const std::string& other : data.any) Add(other, others_);
   }
@@ -123,7 +124,7 @@ class NestedQueues final : public lock::SurveySink {
   [[nodiscard]] std::vector<cli::Deadlock> Find() const { return search_.Find(); }
 
  private:
-  /// `contender`: its path, as someone has written it.
+  /// `contender`: its path, from data that anyone may have written.
   void AddLockOf(const std::string& contender) {
     std::string lock = protocol::ParentOf(contender);
     const std::string_view base = protocol::BaseOf(lock);
@@ -132,7 +133,7 @@ class NestedQueues final : public lock::SurveySink {
     }
     Add(lock, locks_);
   }
-  /// `lock`: as someone has written it.
+  /// `lock`: its path, from data that anyone may have written.
   void Add(const std::string& lock, std::vector<std::string>& list) {
     const bool is_path = std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock));
     if (!is_path || !lock.starts_with(chroot_ + "/") || list.size() > kMostNested) return;
@@ -279,7 +280,7 @@ class Inspection {
     return view.is_held() ? kExitConflict : kExitOk;
   }
 
-  /// Prints what follows one queue. Returns the exit status if a signal arrived.
+  /// Prints the deadlocks, after the queue. Returns the exit status if a signal arrived.
   std::optional<int> PrintDeadlocks(NestedQueues& queues) {
     while (const auto place = queues.Next()) {
       lock::Survey survey(session_.store(), session_.clock(),
@@ -288,7 +289,7 @@ class Inspection {
                            .most_contenders = kMostForDeadlocks,
                            .connect_timeout = options_.server.connect_timeout},
                           &queues);
-      // One that cannot be read is left out.
+      // A LOCK that cannot be read is left out.
       const auto signal = session_.RunUntilLeft(survey, [] { return false; });
       if (signal) return InterruptedBy(*signal);
     }
@@ -334,7 +335,7 @@ class Inspection {
       outage_.reset();
       Draw(picture_, size);
       stale_at_ = view.ShowsSpans() ? session_.clock().Now() + std::chrono::seconds(1) : kNever;
-      survey_->KeepTrying();  // there is something to show meanwhile
+      survey_->KeepTrying();  // there is a picture to show in the meantime
     });
     survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &backpressure);
 
@@ -365,7 +366,7 @@ class Inspection {
     session_.loop().Remove(alarm);
     session_.loop().Remove(changes);
     screen.Leave();
-    // Ctrl-C is the way to leave: no message.
+    // Ctrl-C is the usual way to leave: no message.
     const auto status = signal ? kExitSignalBase + *signal : session_.Failure(*survey_);
     survey_.reset();
     if (output_.error() != 0) return CannotPrint();
@@ -373,7 +374,8 @@ class Inspection {
     return status.value_or(kExitOk);
   }
 
-  /// While no server answers: marks the last picture. The next one follows when one does.
+  /// While no server answers, marks the last picture as outdated. The next one follows when a
+  /// server answers.
   void ShowOutage(const TerminalSize& size, process::Alarm& alarm) {
     const TimePoint now = session_.clock().Now();
     const bool is_out = !session_.store().IsConnected() && !picture_.empty();
@@ -383,7 +385,7 @@ class Inspection {
                  .text = fmt::format(cli::message::kOutage,
                                      cli::FormatTime(cli::MillisecondsNow() - ago.count()))};
     }
-    // An ordinary reconnect is not worth it.
+    // An ordinary reconnect is not worth a mark.
     const bool is_due = is_out && !outage_->is_shown && now - outage_->since >= kShortOutage;
     alarm.Set(!is_out ? stale_at_ : outage_->is_shown ? kNever : outage_->since + kShortOutage);
     if (!is_due) return;
@@ -402,8 +404,8 @@ class Inspection {
     output_.Append(cli::Frame(text, size.rows));
   }
 
-  /// One column narrower than the terminal: on some, the sequence that erases the rest of a line
-  /// also erases the last column.
+  /// One column narrower than the terminal: on some terminals, the sequence that erases the rest of
+  /// a line also erases the last column.
   [[nodiscard]] cli::ViewStyle ScreenStyle(const TerminalSize& size) const {
     cli::ViewStyle style = StyleFor(size);
     if (style.width > 1) --style.width;
@@ -413,21 +415,22 @@ class Inspection {
     return style;
   }
 
-  /// How many contenders fit on a screen at most.
+  /// The largest number of contenders that fits on the screen.
   static std::size_t RoomFor(const TerminalSize& size) {
     constexpr std::size_t kLinesAbove = 3;
     return size.rows == 0 ? std::string::npos : std::max(size.rows, 2 * kLinesAbove) - kLinesAbove;
   }
 
   [[nodiscard]] int InterruptedBy(int signal_number) {
-    // With --watch it is the usual end: no message.
+    // With --watch, a signal is the usual end: no message.
     if (options_.watch) return kExitSignalBase + signal_number;
     return commands::InterruptedBy(signal_number, report_);
   }
 
   int CannotPrint() { return commands::CannotPrint(output_.error(), report_); }
 
-  /// Waits until the reader has taken the rest. None: all is written.
+  /// Waits until the reader has taken the rest. Returns none when everything has been written,
+  /// otherwise the exit status.
   std::optional<int> Drain() {
     const auto signal = RunUntil(session_.loop(), signals_, [this] { return output_.IsDone(); });
     if (signal) return InterruptedBy(*signal);
@@ -442,15 +445,15 @@ class Inspection {
   Output output_;
   std::optional<lock::Survey> survey_;
 
-  std::string no_chroot_;  ///< with --watch: the message that there was no chroot
+  std::string no_chroot_;  ///< with --watch: the message that the chroot does not exist
 
   struct Outage {
     TimePoint since;
     std::string text;
     bool is_shown = false;
   };
-  std::string picture_;          ///< the last that was drawn, with --watch
-  TimePoint stale_at_ = kNever;  ///< when to draw it again, for the spans in it
+  std::string picture_;          ///< the last picture drawn, with --watch
+  TimePoint stale_at_ = kNever;  ///< when to redraw it to update the spans in it
   std::optional<Outage> outage_;
 };
 

@@ -46,28 +46,28 @@ lock::SurveyRequest RequestFor(const cli::InspectOptions& options, const std::st
           .connect_timeout = options.server.connect_timeout};
 }
 
-/// Whether the servers answer, and only this one path may not be read.
+/// Whether the failure concerns only this path: the servers answer, but it may not be read.
 bool IsAboutPath(const lock::ServerOperation& operation) {
   if (!operation.failure()) return false;
   const auto* refused = std::get_if<lock::Refused>(&*operation.failure());
   return refused != nullptr && refused->error == zookeeper::Error::kNoAuth;
 }
 
-// ---- a file that is replaced whole ------------------------------------------------------------
+// ---- replacing a whole file --------------------------------------------------------------------
 
-/// Why a NewFile could not be written, without its name.
+/// Why a NewFile could not be written, without the file's name.
 class NotReplaced : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A file that is written under a temporary name beside its own, and takes its name when it is
-/// complete: readers see the old file or the new one, never a part. Until then the destructor
-/// deletes it. Throws NotReplaced.
+/// A file that is written under a temporary name in the same directory, and renamed when it is
+/// complete: readers see the old file or the new one, never a part. If it has not been renamed, the
+/// destructor deletes it. Throws NotReplaced.
 class NewFile {
  public:
-  /// What has that name already must be a regular file, not a device or a symbolic link, which
-  /// would be replaced by the file.
+  /// If `path` exists, it must be a regular file: the rename would replace a device or a symbolic
+  /// link itself.
   explicit NewFile(std::string path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -79,7 +79,7 @@ class NewFile {
 
  private:
   const std::string path_;
-  std::string temporary_;  ///< empty: none to delete
+  std::string temporary_;  ///< empty: no file to delete
   UniqueFd fd_;
 };
 
@@ -99,7 +99,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
   } else if (errno != ENOENT) {
     ThrowErrno();
   }
-  // Hidden, and without the end of its name: collectors of *.prom do not read it.
+  // Hidden, and without the suffix .prom, so that collectors of *.prom do not read it.
   const std::size_t slash = path_.rfind('/') + 1;
   std::string pattern = path_.substr(0, slash) + ".zklock.XXXXXX";
   fd_ = UniqueFd(mkostemp(pattern.data(), O_CLOEXEC));
@@ -117,7 +117,7 @@ void NewFile::Write(std::string_view text) {
     if (written < 0 && errno != EINTR) ThrowErrno();
     if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
   }
-  // Otherwise the new name may survive a crash of the host, and the data not.
+  // Otherwise the new name might survive a crash of the host without the data.
   if (fchmod(fd_.get(), NewFileMode()) != 0 || fsync(fd_.get()) != 0) ThrowErrno();
 }
 
@@ -126,7 +126,7 @@ void NewFile::Replace() {
   temporary_.clear();
 }
 
-/// None, or the exit status.
+/// Replaces `file`. Returns none, or the exit status of a failure.
 std::optional<int> Replace(const std::string& file, const std::string& text,
                            process::Signals& signals, cli::Report& report) {
   try {
@@ -162,7 +162,7 @@ int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
       try {
         lacks_chroot = lacks_chroot || (!survey.result().exists && session.LacksChroot());
       } catch (const Exit& exit) {
-        // The connection was lost just now. What was found is still true.
+        // The connection has just been lost, but what was found is still true.
         if (exit.status() >= kExitSignalBase) throw;
       }
     }

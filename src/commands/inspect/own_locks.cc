@@ -24,8 +24,8 @@
 namespace zklock::commands {
 namespace {
 
-/// What the innermost ancestor that holds `lock` claims to hold of it: a child, or of a semaphore
-/// all permits that it took. Empty if no ancestor claims to hold it.
+/// What the innermost ancestor that claims to hold `lock` holds there: one contender or, in a
+/// semaphore, all permits that it took. Empty if no ancestor claims to hold `lock`.
 std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   auto held = AncestorHolds(getpid());
   for (const std::string& parent : {lock, protocol::PermitsPath(lock)}) {
@@ -39,10 +39,11 @@ std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   return {};
 }
 
-/// Whether a keeper that claims to hold for the calling shell proves it. Throws Exit.
+/// Whether a keeper proves that it holds for the calling shell. Throws Exit.
 bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
-  // The shell that holds may have become this zklock, by exec.
+  // The search starts at this process, not its parent: the shell that holds the LOCK may have
+  // become this zklock by exec.
   const auto lock = lock::LockName::In(options.server.servers.chroot, options.path);
   for (const OwnHold& hold : FindOwnHolds(session, lock, getpid())) {
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
@@ -109,7 +110,7 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
   ShortSession session(options.server, signals, report);
   for (const auto& one : contenders) {
     const std::string& parent = one.first;
-    // A lock of another chroot is shown by its path on the servers.
+    // A lock outside the chroot is shown by its path on the servers.
     const bool is_within = parent.rfind(chroot + "/", 0) == 0;
     const lock::LockName lock{parent, is_within ? chroot : ""};
     const bool are_held =

@@ -13,19 +13,20 @@
 
 namespace zklock::commands {
 
-/// A contender of --hold that claims to hold for us.
+/// A keeper's contender (--hold) that claims to hold for us.
 struct OwnHold {
   lock::Ticket ticket;
   HolderClaim claim;
 };
-/// The holders of `lock` whose data claims that they hold by --hold for the process `pid` or an
-/// ancestor of it, the nearest first. AskHolder() asks for proof. Closes the session. Throws Exit.
+/// Finds the holders of `lock` whose data claims that they hold it with --hold for the process
+/// `pid` or one of its ancestors, the nearest first. AskHolder() asks for proof. Closes the
+/// session. Throws Exit.
 [[nodiscard]] std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& lock,
                                                 pid_t pid);
 
-/// `zklock inspect --mine`: whether the locks that this command runs under, or its shell holds, are
-/// still held, by a committed check. Returns 0 if all are, 76 if one is not or none is known.
-/// Throws Exit if that could not be found out.
+/// `zklock inspect --mine`: finds out, by a committed check, whether the locks that this command
+/// runs under, or that its shell holds, are still held. Returns 0 if all are, 76 if one is not or
+/// none is known. Throws Exit if that could not be found out.
 [[nodiscard]] int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                               cli::Report& report);
 

@@ -15,9 +15,9 @@ using protocol::WordEnd;
 using zookeeper::WordQuery;
 
 constexpr std::array<std::string_view, 3> kWords = {"srvr", "conf", "cons"};
-// A server with ten thousand connections answers `cons` with less.
+// Even a server with ten thousand connections sends a shorter answer to `cons`.
 constexpr std::size_t kMostAnswer = 2 << 20U;
-// A word gets this much even if its share of the time is smaller.
+// A word gets at least this much time, even if its share is smaller.
 constexpr Duration kLeastWordTime = 3s;
 
 Duration WallClock() { return std::chrono::system_clock::now().time_since_epoch(); }
@@ -51,8 +51,8 @@ ServerVisit::~ServerVisit() {
 }
 
 void ServerVisit::Ask() {
-  // A word without an answer must not use up the time of the others, but a server that is slow, as
-  // it may be in its first TLS handshake, gets a full share.
+  // A word that is not answered must not use up the time of the others. But a slow server, as in
+  // its first TLS handshake, gets at least kLeastWordTime.
   const TimePoint now = clock_.Now();
   const Duration share =
       (plan_.deadline - now) / static_cast<Duration::rep>(kWords.size() - next_word_);
@@ -94,7 +94,7 @@ void ServerVisit::TakeAnswer() {
   } else if (!query_->own_address().empty()) {
     facts_.connections = zookeeper::CountConnections(answer, query_->own_address());
     if (!facts_.connections) return;
-    // Not even the one that asks: the server sees us by another address.
+    // Not even the connection that asks was found: the server sees us under another address.
     if (*facts_.connections == 0) facts_.connections.reset();
   }
   end = WordEnd::kAnswered;

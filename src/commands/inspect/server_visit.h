@@ -26,18 +26,19 @@ struct VisitPlan {
   TimePoint deadline = kNever;
 };
 
-/// One server of the report: a session with it alone, which is measured, and its answers to
-/// four-letter words, asked meanwhile.
+/// One server of the report: measures a session with this server alone, and asks it four-letter
+/// words in the meantime.
 class ServerVisit {
  public:
-  /// Registers itself with `loop`. All outlive it.
+  /// Registers itself with `loop`. All references must outlive it.
   ServerVisit(process::EventLoop& loop, const Clock& clock, zookeeper::Endpoint endpoint,
               const VisitPlan& plan);
   ~ServerVisit();
   ServerVisit(const ServerVisit&) = delete;
   ServerVisit& operator=(const ServerVisit&) = delete;
 
-  /// Asks the next word if an answer has arrived. To be called after each round of the loop.
+  /// Asks the next word once the last one has been answered. Call this after each round of the
+  /// loop.
   void Advance();
   [[nodiscard]] bool IsOver() const;
   /// Stops asking; what is unknown remains unknown.
@@ -70,7 +71,7 @@ class ServerVisit {
   lock::ServerMeasurement measurement_;
   std::size_t next_word_ = 0;
   std::unique_ptr<zookeeper::WordQuery> query_;
-  // From the answers.
+  // From the answers to the words.
   protocol::ServerFacts facts_;
   std::string version_;
 };

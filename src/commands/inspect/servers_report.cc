@@ -35,10 +35,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kExitToFix = 1;
-// For the sessions to be closed; those that are not, expire.
+// The time for closing the sessions. Those not closed by then expire.
 constexpr Duration kCloseTime = 1s;
 
-/// Whether a server knows a session of another one: then both are of one ensemble.
+/// Finds out whether a server knows another server's session: then both belong to one ensemble.
 class SessionRecognition final : public zookeeper::StoreListener {
  public:
   explicit SessionRecognition(zookeeper::Session& session) : session_(session) {
@@ -62,7 +62,7 @@ class SessionRecognition final : public zookeeper::StoreListener {
   std::optional<bool> known_;
 };
 
-/// A unique name for a znode below `parent` that one transaction creates and deletes.
+/// A unique path below `parent` for a znode that is created and deleted in one transaction.
 std::string UniqueStampPath(const std::string& parent) {
   return (parent == "/" ? "" : parent) + "/zklock-clock-" + process::MakeUuid();
 }
@@ -89,9 +89,9 @@ class ServersInspection {
                                                    : chroot + options.server.root)};
     // The chroot may not exist.
     if (!chroot.empty()) plan_.request.stamps.push_back(UniqueStampPath("/"));
-    // A proxy command may be a login on another host: not twenty times.
+    // A proxy command may log in to another host: do not do that twenty times.
     if (!options.server.transport.proxy_command.empty()) plan_.request.connects = 1;
-    // The rest of the time is for the comparison of the servers.
+    // The rest of the time is for comparing the servers.
     plan_.deadline = After(began_, options.server.connect_timeout / 4 * 3);
     result_.root = options.server.root;
     result_.chroot = chroot;
@@ -142,7 +142,7 @@ class ServersInspection {
     }
     process::NameLookup lookup(servers);
     loop_.Add(lookup);
-    // A name that is not resolved must leave time for the servers that have an address.
+    // A name that does not resolve must leave time for the servers that have an address.
     const TimePoint enough = After(began_, options_.server.connect_timeout / 4);
     auto signal = RunTo(enough, [&] { return lookup.result().has_value(); });
     if (!signal) {
@@ -169,7 +169,7 @@ class ServersInspection {
     return std::nullopt;
   }
 
-  /// Unless it is there: the same server may be written twice.
+  /// Adds a target unless it is already there: the user may have written a server twice.
   void Add(const zookeeper::Endpoint& endpoint) {
     const bool is_known = std::any_of(targets_.begin(), targets_.end(), [&](const Target& target) {
       return target.endpoint == endpoint;
@@ -233,8 +233,8 @@ class ServersInspection {
     }
   }
 
-  /// Closes the sessions but that of the first server reached, and asks the other servers to
-  /// continue that one: what a reconnect does, and possible only within one ensemble.
+  /// Closes all sessions except that of the first server reached, and asks the other servers to
+  /// continue it, as a reconnect does: this is possible only within one ensemble.
   Signal Compare() {
     const auto has_reached = [](const auto& visit) {
       return visit != nullptr && visit->has_reached();
@@ -264,8 +264,8 @@ class ServersInspection {
     if (signal || !last_) return signal;
     auto& servers = result_.facts.servers;
     servers[first_place].same_ensemble = true;
-    // A session that is local to its server is known to no other, whatever the ensemble. Stamping
-    // has made it global.
+    // No other server knows a session that is local to its server, even within one ensemble.
+    // Creating the stamp has made this session global.
     if (!servers[first_place].clock) return std::nullopt;
     for (std::size_t i = first_place + 1; i < targets_.size(); ++i) {
       if (!servers[i].reached) continue;
@@ -353,7 +353,7 @@ class ServersInspection {
   VisitPlan plan_;
   std::vector<Target> targets_;                       // the rows of the report
   std::vector<std::unique_ptr<ServerVisit>> visits_;  // of the targets; null without an address
-  std::optional<zookeeper::Credentials> last_;        // of the session that is compared
+  std::optional<zookeeper::Credentials> last_;        // of the session that others continue
   zookeeper::Endpoint last_endpoint_;
   std::optional<TimePoint> known_alive_;  // when that session was last known to exist
   bool is_refused_ = false;

@@ -6,10 +6,10 @@
 
 namespace zklock::commands {
 
-/// `inspect --servers-report`: asks each server by itself whether it is fit for locks, prints what
-/// was found, and returns the exit status: 0, 1 if something should be fixed, or that of any
-/// subcommand if no server was reached. All servers together get --connect-timeout. Nothing is left
-/// on them.
+/// `inspect --servers-report`: checks for each server separately whether it is fit for locks,
+/// prints the findings, and returns the exit status: 0; 1 if something should be fixed; or, if no
+/// server was reached, the usual status for that. --connect-timeout limits the time for all servers
+/// together. Leaves nothing on the servers.
 [[nodiscard]] int ReportServers(const cli::InspectOptions& options, process::Signals& signals,
                                 cli::Report& report);
 

@@ -23,10 +23,11 @@ namespace {
 
 using State = process::NestingLink::State;
 
-// For the answer of a holder in another namespace, in milliseconds. It refuses strangers at once.
+// How long to wait for the answer of a holder in another namespace, in milliseconds. It refuses
+// strangers at once.
 constexpr int kPatienceElsewhere = 500;
 
-// How soon a holder is asked again that has too many connections.
+// How soon to ask a holder again that has too many connections.
 constexpr Duration kAskAgain = std::chrono::milliseconds(20);
 
 bool IsAlive(const process::ProcessId& process) {
@@ -34,8 +35,8 @@ bool IsAlive(const process::ProcessId& process) {
   return stat && !stat->is_dead && stat->id == process;
 }
 
-/// Waits until `link`, which may be null, has an answer, but no longer than until `end`. Throws
-/// Exit if a signal arrives.
+/// Waits until `link`, which may be null, has an answer, but not beyond `end`. Throws Exit if a
+/// signal arrives.
 void AwaitAnswer(process::NestingLink* link, TimePoint end, process::Signals& signals,
                  cli::Report& report) {
   process::EventLoop loop;
@@ -52,7 +53,7 @@ process::ProcessId ProcessOf(std::int64_t pid, std::uint64_t start_time) {
   return {static_cast<pid_t>(pid), start_time};
 }
 
-/// $ZKLOCK_HELD: what is held, or what is `reserved`.
+/// The entries of $ZKLOCK_HELD for locks that are held or, if `reserved`, for reservations.
 std::vector<protocol::HeldLock> HeldInEnvironment(bool reserved) {
   const char* const variable = getenv("ZKLOCK_HELD");
   if (variable == nullptr) return {};
@@ -63,7 +64,7 @@ std::vector<protocol::HeldLock> HeldInEnvironment(bool reserved) {
   return held;
 }
 
-/// What of `held` living ancestors of the process `pid` have, itself among them.
+/// The entries in `held` of the process `pid` and its living ancestors.
 std::vector<protocol::HeldLock> OfAncestors(std::vector<protocol::HeldLock> held, pid_t pid) {
   if (held.empty()) return held;  // the usual case: avoids a walk through /proc
   const std::vector<process::ProcessId> lineage = process::Lineage(pid);
@@ -110,7 +111,7 @@ std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self) {
   const std::vector<process::ProcessId> lineage = process::Lineage(getpid());
   std::erase_if(held, [&](const protocol::HeldLock& one) {
     if (one.pid_namespace != self.pid_namespace) return false;
-    // A time namespace has a time of boot of its own, and so moves all start times.
+    // A time namespace has its own boot time, which shifts all start times.
     return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& ancestor) {
       return ancestor.pid == one.pid && ancestor.start_time != one.start_time;
     });
@@ -138,7 +139,7 @@ bool IsHeldElsewhere(const HolderClaim& claim) {
 HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,
                        Duration patience, process::Signals& signals, cli::Report& report) {
   const TimePoint deadline = After(BootClock::now(), patience);
-  bool was_closed = false;  // our connection, without an answer: there may be too many of them
+  bool was_closed = false;  // our connection, unanswered: the holder may have too many
   while (BootClock::now() < deadline) {
     auto link = process::NestingLink::Open(claim.socket, claim.holder, claim.owner,
                                            {.kind = kind, .node = claim.node});

@@ -24,34 +24,35 @@ struct HolderClaim {
   std::string node;            ///< the contender's path, chroot included
   process::ProcessId holder;   ///< the process that claims to hold
   std::string socket;          ///< where it listens
-  process::ProcessId owner{};  ///< with --hold the owner, else the holder
+  process::ProcessId owner{};  ///< with --hold the owner, otherwise the holder
   bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
 };
 [[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
-/// None if the data names no owner, or one outside the host or boot of `self`.
+/// None if the data names no owner, or is from another host or boot than `self`.
 [[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                                  const process::Identity& self);
 
-/// What $ZKLOCK_HELD says that the process `pid` or living ancestors of it hold, the outermost
-/// first. A claim, to be verified.
+/// The locks that, according to $ZKLOCK_HELD, the process `pid` or its living ancestors hold, the
+/// outermost first. These are claims, to be verified.
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t pid);
-/// Of these ancestors, what those that run a command under a reservation have reserved. A token is
-/// that of the reservation, older than its znode.
+/// Likewise, the reservations under which `pid` or its living ancestors run their commands. Each
+/// token is the reservation's own, not the czxid of its znode, which is newer.
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorReservations(pid_t pid);
 
-/// What $ZKLOCK_HELD says that processes hold that cannot be found as ancestors from here, because
-/// they are in another PID or time namespace. A claim, too.
+/// The locks that, according to $ZKLOCK_HELD, are held by processes that cannot be found as
+/// ancestors from here, because they are in another PID or time namespace. These are claims, too.
 [[nodiscard]] std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self);
-/// Whether the process in the claim cannot be found from here, but accepts this process as one that
-/// runs below it; or, if the claim has no node, does not refuse it at once. Blocks for half a
-/// second at most.
+/// Whether the process in the claim cannot be found from here, but accepts this process as a run
+/// nested in it or, if the claim has no node, does not refuse it at once. Blocks for at most half a
+/// second.
 [[nodiscard]] bool IsHeldElsewhere(const HolderClaim& claim);
 
-/// The process in the claim has ended, or no longer holds.
+/// The process in the claim has ended, or no longer holds the lock.
 struct HoldsNothing {};
-/// It lets nothing (more) run under the lock; or for kRelease: we run under the lock ourselves.
+/// It lets no (more) runs begin under the lock; or, for kRelease, we run under the lock ourselves.
 struct Refuses {};
-/// It is alive, but does not prove that it holds: nobody answers at its socket, or another process.
+/// It is alive, but gives no proof that it holds the lock: nothing answers at its socket, or
+/// another process does.
 struct NoProof {};
 /// So many processes connect to its socket that it has not accepted our connection.
 struct Crowded {};

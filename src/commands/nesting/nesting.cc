@@ -27,27 +27,28 @@ cli::UsageError UsageErrorOf(Mode mode, const std::string& text) {
   return {text, std::string(protocol::ModeName(mode))};
 }
 
-/// Waiting for an ancestor is no deadlock if both only read, or if it ends by itself.
+/// Waiting for an ancestor is not a deadlock if both only read, or if the wait has a limit.
 bool MayQueueBehind(Mode held, const cli::RunOptions& options, Mode mode) {
   const bool both_read = held == Mode::kRead && mode == Mode::kRead;
   return both_read || options.try_only || options.wait;
 }
 
-/// --no-nest: queues although an ancestor holds `held`.
+/// Whether the run queues although an ancestor holds the LOCK in mode `held` (--no-nest).
 bool QueuesBeside(Mode held, const cli::RunOptions& options, Mode mode) {
   return options.no_nest && MayQueueBehind(held, options, mode);
 }
 
-/// Would wait for ever if a contender was between it and the ancestor that holds `held`.
+/// Whether the run would wait for ever if a contender were between it and the ancestor that holds
+/// the LOCK in mode `held`.
 bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
   return QueuesBeside(held, options, mode) && !options.try_only && !options.wait;
 }
 
-/// Throws unless a run in `mode` may use the hold of `lock` in mode `held`.
+/// Throws unless a run in `mode` may use an existing hold of `lock` in mode `held`.
 void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockName& lock,
                     Mode mode) {
   if (const auto intervals = options.Intervals(); !intervals.empty()) {
-    // The zklock that acquires the lock reads and writes the interval. A nested run would ignore
+    // The zklock that acquires the lock checks and records the interval. A nested run would ignore
     // it.
     throw UsageErrorOf(mode, fmt::format(cli::message::kIntervalHeldAbove, lock.display_path(),
                                          intervals.front()));
@@ -62,8 +63,8 @@ void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockN
                                        protocol::ModeName(held), protocol::ModeName(mode)));
 }
 
-/// What to report if the holder in `claim` gave no `answer`, although it may hold for us; none if
-/// the answer says that we have to queue, or the queue may be tried.
+/// The error if the holder in `claim` may hold for us, but gave no usable `answer`. None if the
+/// answer means that we have to queue, or if we may queue anyway.
 std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const HolderClaim& claim,
                                         const lock::LockName& lock, Mode mode,
                                         bool may_queue_behind) {
@@ -93,7 +94,7 @@ struct InheritedLock {
   bool queues_beside = false;  // AncestorLocks::QueueBeside()
 };
 
-/// Asks the ancestor that holds `held`, which is in `lock`.
+/// Asks the ancestor that holds `lock` according to `held`.
 InheritedLock AskAncestor(RunContext& context, const lock::LockName& lock, Mode mode,
                           const protocol::HeldLock& held) {
   const HolderClaim claim = ClaimOf(held);
@@ -118,8 +119,9 @@ cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holde
                         holder, protocol::ModeName(mode)));
 }
 
-/// For a `lock` that no visible ancestor holds: queues, unless one in another PID or time namespace
-/// does. Its lease, by its own clock, could not be used here, nor its end be seen.
+/// For a `lock` that no visible ancestor holds: queues, unless an ancestor in another PID or time
+/// namespace holds it. Then throws cli::UsageError: its lease, by its own clock, could not be used
+/// here, and its end could not be seen.
 InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock, Mode mode) {
   if (!GetEnvironment("ZKLOCK_HELD")) return {};
   const auto held = protocol::FindHeld(HoldsElsewhere(context.Self()), lock.path);
@@ -131,7 +133,7 @@ InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName
   throw HeldElsewhere(lock, held->mode, static_cast<pid_t>(held->pid), mode);
 }
 
-/// The ancestor's lock to run under instead of queueing for `lock`.
+/// Finds the ancestor's lock to run under instead of queueing for `lock`.
 InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
                                 pid_t beneficiary) {
   const cli::RunOptions& options = context.options;
@@ -147,7 +149,7 @@ InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock,
     RequireCovered(held->mode, options, lock, mode);
     return AskAncestor(context, lock, mode, *held);
   }
-  // That hold ends with the command that we are part of, perhaps long before the owner does.
+  // That hold ends with the command that we are part of, perhaps long before the owner ends.
   if (MayQueueBehind(held->mode, options, mode)) return {};
   throw UsageErrorOf(
       mode, fmt::format(cli::message::kWaitsForOwner, lock.display_path(),
@@ -203,8 +205,8 @@ InTheWay FindInTheWay(RunContext& context, const lock::LockName& lock,
   return in_the_way;
 }
 
-/// A run that waits while its ancestors hold or have reserved too many permits, or have reserved
-/// the LOCK, waits for itself: throws the cli::UsageError. Throws Exit if that could not be found
+/// Throws cli::UsageError if the run would wait for itself, since its ancestors hold or have
+/// reserved too many permits, or have reserved the LOCK. Throws Exit if that could not be found
 /// out.
 void RefuseToWaitForAncestors(RunContext& context, const lock::LockName& lock, Mode mode) {
   const cli::RunOptions& options = context.options;
@@ -230,8 +232,8 @@ void RefuseToWaitForAncestors(RunContext& context, const lock::LockName& lock, M
                                        in_the_way.id, protocol::ModeName(mode), in_the_way.id));
 }
 
-/// The lock of an ancestor under which the run may use `wanted`. Throws cli::UsageError if it would
-/// wait for itself.
+/// Finds the ancestor's lock that lets the run use `wanted`. Throws cli::UsageError if the run
+/// would wait for itself.
 InheritedLock FindInheritance(RunContext& context, const cli::WantedLock& wanted,
                               pid_t beneficiary) {
   const lock::LockName lock = context.NameOf(wanted);
@@ -268,8 +270,8 @@ void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wan
 
 lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
                           const DisprovenKeepers& disproven) {
-  // One permit does not stand for another: the holder of one may want more. And a run that would
-  // queue beside an exclusive holder queues beside any.
+  // One permit does not replace another: the holder of one may want more. And a run that would
+  // queue beside an exclusive holder would queue beside any holder.
   if (context.options.permits || QueuesBeside(Mode::kExclusive, context.options, mode)) return {};
   return [&context, &disproven, beneficiary, mode](Mode held, const std::string& data) {
     const cli::RunOptions& options = context.options;
@@ -279,7 +281,7 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     const process::Identity& self = context.Self();
     const auto claim = ClaimIn(data, "", self);
     if (!claim || disproven.count(claim->socket) > 0) return false;
-    // Our own contender, of a session that we have given up and the servers have not ended yet.
+    // Our own contender, from a session that we gave up but the servers have not ended yet.
     if (!claim->is_elsewhere && claim->holder == process::ProcessId{self.pid, self.start_time}) {
       return false;
     }
@@ -328,8 +330,8 @@ std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const
     RequireCovered(found.holder.mode, context.options, found.holder.lock, mode);
     return std::move(*link);
   }
-  // Either our keeper is stopped, or the claim is forged. To run beside the holder would be wrong
-  // in the second case, to wait without a limit in the first.
+  // Either our keeper is stopped, or the claim is forged. Waiting without a limit would be wrong in
+  // the first case, running beside the holder in the second.
   const auto silence = NoAnswer(answer, *claim, found.holder.lock, mode,
                                 MayQueueBehind(found.holder.mode, context.options, mode));
   if (silence) throw *silence;

@@ -18,27 +18,29 @@
 
 namespace zklock::commands {
 
-/// Moves from `wanted` to RunContext::ancestors what ancestors of the process `beneficiary`, which
-/// is this one or was named by the user, hold for it. $ZKLOCK_HELD names them; it counts only if
-/// they are living ancestors, their contenders still exist by a committed check, and they let us
-/// run under their locks. Otherwise (a copied environment, a daemon that outlived its lock, a lost
-/// lock) the LOCK is queued for. Throws Exit if that could not be found out, and cli::UsageError
-/// where waiting would never end: a reader asks to write, ancestors hold all permits or have
-/// reserved the LOCK, the ancestor does not answer, or --no-nest, or an owner that is not below the
-/// ancestor, asks to wait without a limit.
+/// Moves the LOCKs that ancestors already hold for the process `beneficiary`, which is this one or
+/// the owner of --hold, from `wanted` to RunContext::ancestors. $ZKLOCK_HELD names these holders;
+/// an entry counts only if the holder is a living ancestor, its contender still exists by a
+/// committed check, and it lets us run under its lock. Otherwise (a copied environment, a daemon
+/// that outlived its lock, a lost lock) the LOCK remains in `wanted`. Throws Exit if this could not
+/// be found out, and cli::UsageError where waiting would never end: if a reader asks to write, if
+/// ancestors hold all permits or have reserved the LOCK, if the ancestor does not answer, or if the
+/// wait has no limit, with --no-nest or for an owner that is not below the ancestor.
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
                           pid_t beneficiary);
 
-/// Sockets of keepers that were asked, and do not hold for us.
+/// Sockets of keepers that were asked and do not hold for us.
 using DisprovenKeepers = std::set<std::string>;
 
-/// For an acquisition: whether a holder of the LOCK claims to hold by --hold for `beneficiary` or
-/// an ancestor of it. Then waiting in `mode` may make no sense, and UseExistingHold() asks the
-/// keeper. Empty where it is not to be asked. `context` and `disproven` outlive the result.
+/// For an acquisition: tells whether a holder of the LOCK claims to hold it with --hold for
+/// `beneficiary` or one of its ancestors. Waiting for such a holder in `mode` may never end, so
+/// UseExistingHold() asks the keeper. Empty if keepers need not be asked. `context` and `disproven`
+/// must outlive the result.
 [[nodiscard]] lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, protocol::Mode mode,
                                         const DisprovenKeepers& disproven);
 
-/// For --preempt; none without it. Never asks what `beneficiary` or its ancestors hold or wait for.
+/// For --preempt; none without it. Never asks the contenders of `beneficiary` or its ancestors to
+/// leave.
 [[nodiscard]] std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary);
 
 /// A keeper that claims to hold a LOCK for us.
@@ -46,16 +48,16 @@ struct KeeperFound {
   lock::Ticket holder;
   std::string data;  ///< of its contender
 };
-/// Asks the keeper for proof. Returns the link under which we may run; or null if we have to queue:
-/// then the keeper is in `disproven`. Throws Exit if a signal arrives, and cli::UsageError where
-/// waiting would never end.
+/// Asks the keeper for proof. Returns the link that lets us run under its lock; or null if we have
+/// to queue: then the keeper is added to `disproven`. Throws Exit if a signal arrives, and
+/// cli::UsageError where waiting would never end.
 [[nodiscard]] std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context,
                                                                     const KeeperFound& found,
                                                                     protocol::Mode mode,
                                                                     DisprovenKeepers& disproven);
 
-/// The error of a --no-nest reader without a time limit that an ancestor's read lock does not let
-/// wait: a writer between the two waits for the ancestor.
+/// The error for a --no-nest reader without a time limit that would wait for ever: the writer
+/// between it and an ancestor that holds `lock` as a reader waits for that ancestor.
 [[nodiscard]] cli::UsageError WaitsBehindWriter(const std::string& lock);
 
 }  // namespace zklock::commands

@@ -16,8 +16,7 @@
 namespace zklock::commands {
 namespace {
 
-/// For the graph of who waits for whom: the contenders that hold for us already, each by its first
-/// permit.
+/// For the wait graph: the contenders that already hold for us, each named by its first permit.
 std::vector<std::string> InheritedContenders() {
   std::vector<std::string> paths;
   std::int64_t last_token = 0;
@@ -72,7 +71,7 @@ std::string ContenderDataFor(const cli::RunOptions& options, const cli::WantedLo
   if (options.publish_command) {
     for (std::size_t i = 1; i < options.command.size(); ++i) command += " " + options.command[i];
   } else {
-    command.erase(0, command.find_last_of('/') + 1);  // npos + 1 is 0: no slash, nothing erased
+    command.erase(0, command.find_last_of('/') + 1);  // without a slash: npos + 1 is 0
   }
   data.command = command;
   data.contained = contained;

@@ -26,15 +26,16 @@ namespace zklock::commands {
 struct KeeperIdentity {
   const process::Identity& self;
   const process::Owner& owner;
-  const std::string& socket;  ///< where it answers what runs below the owner
+  const std::string& socket;  ///< where it answers runs nested below the owner
 };
 /// The same for a keeper's contender.
 [[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options,
                                         const cli::WantedLock& wanted,
                                         const KeeperIdentity& keeper);
 
-/// The command's environment: our own, and the contenders that it runs under: `own`, which `self`
-/// lets nested runs use at `socket`, and those of its ancestors.
+/// The command's environment: our own, plus variables for the contenders that the command runs
+/// under. These are `own`, which `self` lets nested runs use at `socket`, and `inherited`, those of
+/// its ancestors.
 [[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                                       const std::vector<lock::Ticket>& inherited,
                                                       const process::Identity& self,

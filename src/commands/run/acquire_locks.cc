@@ -65,7 +65,8 @@ class LockAcquisition {
   }
 
  private:
-  /// --any --reserve: before there is a contender, which would wait for what is ours already.
+  /// --any --reserve: looks for a reservation before there is a contender, which would wait for
+  /// what is already ours.
   std::optional<std::vector<lock::Ticket>> FindReservedOfAny() {
     if (!context_.options.any || context_.options.reserve.empty()) return std::nullopt;
     return Reserve(context_, *session_driver_, {}, task_.contender_data);
@@ -75,7 +76,7 @@ class LockAcquisition {
     session_driver_.reset();
     session_driver_ = std::make_unique<SessionDriver>(context_.loop, server_, context_.clock,
                                                       &context_.session_for_guard);
-    // Sends the request for a session: the server works on it while this process prepares.
+    // Sends the request for a session now: the server works on it while this process prepares.
     context_.loop.RunReady();
     if (task_.command != nullptr) task_.command->FindCgroup();
     // A `try` that finds the lock busy creates no contender, and two forks would be a large part of
@@ -137,13 +138,13 @@ class LockAcquisition {
     return requests;
   }
 
-  /// One --wait counts for all sessions.
+  /// The time of --wait is shared by all sessions.
   [[nodiscard]] std::optional<Duration> WaitLeft() const {
     if (wait_end_ == kNever) return context_.options.wait;
     return std::max(wait_end_ - context_.clock.Now(), Duration::zero());
   }
 
-  /// Set if the locks can be had with a longer session than all that were requested before.
+  /// Set if a longer session than any requested before would be enough to acquire the locks.
   [[nodiscard]] std::optional<lock::TooSlow> NeedsLongerSession(const WaitOutcome& outcome) const {
     const auto* const failure = std::get_if<WaitFailure>(&outcome);
     const auto* const end =
@@ -166,13 +167,14 @@ class LockAcquisition {
     return {std::move(session_driver_), taken.tickets, taken.passed};
   }
 
-  /// The LOCKs that are queued for.
+  /// The LOCKs that the run queues for, for messages.
   [[nodiscard]] std::string DisplayPath() const {
     const std::string locks = DisplayPaths(wanted_);
     return context_.options.any ? fmt::format(cli::message::kAnyOf, locks) : locks;
   }
 
-  /// A keeper holds a LOCK for the beneficiary.
+  /// Uses the hold of a keeper that claims to hold a LOCK for the beneficiary, if the keeper proves
+  /// that.
   void UseHoldOf(const KeeperFound& found) {
     LeaveSession();
     const auto wanted = std::find_if(wanted_.begin(), wanted_.end(), [&](const auto& one) {
@@ -211,7 +213,8 @@ class LockAcquisition {
     return unconfirmed;
   }
 
-  /// The end of a run that has no session any more; its message has been reported, or is thrown.
+  /// Publishes the end of a run that no longer has a session. Its message has been reported, or is
+  /// thrown.
   void Publish(cli::EndReason reason, int status) {
     context_.events.Publish(cli::ReleasedEvent{DisplayPath(), reason, status});
   }
@@ -220,7 +223,7 @@ class LockAcquisition {
   const AcquireTask& task_;
   cli::ServerOptions server_;
   TimePoint wait_end_ = kNever;
-  std::vector<cli::WantedLock> wanted_;  // by path; without those that are held already
+  std::vector<cli::WantedLock> wanted_;  // without those that are held already
   DisprovenKeepers disproven_;
   std::unique_ptr<SessionDriver> session_driver_;
 };

@@ -44,7 +44,8 @@ using Finding = cli::DryRunFinding;
 /// How many contenders of a LOCK are shown.
 constexpr std::size_t kMostShown = 16;
 
-/// By the clock of this host: only a contender could learn the servers' time.
+/// Whether the reservation has ended by the clock of this host: only a contender could learn the
+/// servers' time.
 bool IsOverdue(const lock::Reserved& reserved) {
   const auto end = reserved.end();
   return end && end->count() <= cli::MillisecondsNow();
@@ -60,7 +61,7 @@ void PrintRows(RunContext& context, const std::vector<cli::DryRunRow>& rows) {
 
 // ---- the command -----------------------------------------------------------------------------
 
-/// The file that would be executed here.
+/// The absolute path of a file that would be executed.
 std::string AbsolutePath(std::string_view file) {
   if (file.starts_with('/')) return std::string(file);
   while (file.starts_with("./")) file.remove_prefix(2);
@@ -77,8 +78,8 @@ cli::DryRunRow Containment(cli::Contain contain) {
   return cli::ContainRow(none ? "" : own->directory, none);
 }
 
-/// Shows the servers, the command and its containment. Returns the exit status of a command that
-/// cannot be executed, which has been reported, else 0.
+/// Shows the servers, the command and its containment. If the command cannot be executed, reports
+/// that and returns the exit status; otherwise returns 0.
 int ShowCommand(RunContext& context, const process::Owner* owner) {
   const cli::RunOptions& options = context.options;
   PrintRows(context, {cli::ServersRow(options.server), cli::IdentityRow(options.server)});
@@ -216,7 +217,7 @@ class LockExamination {
     throw Exit(end.status);
   }
 
-  /// Throws Exit if others that use LOCK would not see our contender, or we not theirs.
+  /// Throws Exit if others that use LOCK would not see our contender, or we would not see theirs.
   void CheckCompatibility() {
     for (const lock::AcquireRequest& request : requests_) {
       const auto unusable =
@@ -240,7 +241,7 @@ class LockExamination {
     return nullptr;
   }
 
-  /// The contenders of LOCK that are there to stay: a run would delete an overdue reservation.
+  /// The contenders of LOCK except overdue reservations, which a run would delete.
   [[nodiscard]] std::vector<const lock::QueueEntry*> Contenders() const {
     std::vector<const lock::QueueEntry*> contenders;
     for (const lock::QueueEntry& entry : found_.entries) {
@@ -250,7 +251,7 @@ class LockExamination {
     return contenders;
   }
 
-  /// Throws Exit if a znode that no session owns would be waited for, for ever.
+  /// Throws Exit if the run would wait for ever for a znode that no session owns.
   void CheckStrays() {
     using enum lock::Unusable::Why;
     for (const lock::QueueEntry& entry : found_.entries) {
@@ -269,7 +270,7 @@ class LockExamination {
     return wanted_.mode != protocol::Mode::kRead || !entry.name.reads();
   }
 
-  /// Why the run would not begin at once; none if no other contender keeps it from that.
+  /// Why another contender would keep the run from beginning at once; none if no contender would.
   [[nodiscard]] std::optional<Finding> FindAhead() {
     const auto contenders = Contenders();
     const lock::QueueEntry* const first = FirstConflict(contenders);
@@ -290,7 +291,7 @@ class LockExamination {
     return busy;
   }
 
-  /// The first that one at the tail has to wait for; null if there is none.
+  /// The first contender that one at the tail has to wait for; null if there is none.
   [[nodiscard]] const lock::QueueEntry* FirstConflict(
       const std::vector<const lock::QueueEntry*>& contenders) const {
     const auto& permits = context_.options.permits;
@@ -302,7 +303,7 @@ class LockExamination {
     return found != contenders.end() ? *found : nullptr;
   }
 
-  /// As --max-queue counts them.
+  /// Counts the waiters as --max-queue does.
   [[nodiscard]] std::size_t CountWaiting(
       const std::vector<const lock::QueueEntry*>& contenders) const {
     return static_cast<std::size_t>(
@@ -311,7 +312,8 @@ class LockExamination {
         }));
   }
 
-  /// The shell holds it by --hold. Throws cli::UsageError where waiting would never end.
+  /// Whether the shell holds LOCK with --hold. Throws cli::UsageError where waiting would never
+  /// end.
   [[nodiscard]] bool IsHeldForUs(const std::vector<const lock::QueueEntry*>& contenders) {
     DisprovenKeepers disproven;
     const auto holds = HoldsFor(context_, beneficiary_, wanted_.mode, disproven);
@@ -328,7 +330,7 @@ class LockExamination {
     });
   }
 
-  /// By the clock of this host.
+  /// Judges the intervals by the clock of this host.
   [[nodiscard]] Finding CheckIntervals() {
     const cli::RunOptions& options = context_.options;
     if (options.Intervals().empty()) return Free();
@@ -370,7 +372,8 @@ class LockExamination {
   lock::LockSurvey found_;
 };
 
-/// Examines all LOCKs. Returns the exit status of the first error, else 0 or the conflict's.
+/// Examines all LOCKs. Returns the exit status of the first error; without errors, 0 or that of a
+/// conflict.
 int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
   std::string why = status != kExitOk ? context.report.last_line() : "";
   std::vector<cli::WantedLock> wanted = context.options.locks;
@@ -401,7 +404,7 @@ int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
                            : std::all_of(findings.begin(), findings.end(), is_one_free);
   Print("\n", context.signals, context.report);
   PrintRows(context, cli::ResultRows(context.options, findings, status, why));
-  context.report.WriteKept(why);  // the result has it
+  context.report.WriteKept(why);  // the result shows it
   return status != kExitOk || is_free ? status : context.options.conflict_exit_code;
 }
 
@@ -413,7 +416,7 @@ void PrintRows(const std::vector<cli::DryRunRow>& rows, process::Signals& signal
 }
 
 int DryRun(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink) {
-  cli::RunOptions without_events = options;  // nothing happens, and no file is made
+  cli::RunOptions without_events = options;  // nothing happens, so no file is made
   without_events.events.clear();
   RunContext context(without_events, signals, sink);
   std::optional<process::Owner> owner;

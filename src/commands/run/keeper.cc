@@ -43,11 +43,12 @@ namespace {
 
 using process::LinkState;
 
-// These start the shell's zklock and end with it, or never: they are not the shell.
+// These programs start zklock for the shell and end with it, or never: they are not the shell.
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
                                                        "runuser", "env",  "timeout"};
 
-/// The front: the zklock that the user waits for. It ends when the keeper holds, or has ended.
+/// Runs the front: the zklock that the user waits for. Returns when the keeper holds the lock or
+/// has ended.
 int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   process::EventLoop loop;
   process::Alarm link(forked.link.get());
@@ -71,7 +72,7 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
       process::AcknowledgeHeld(forked.link.get());
       return kExitOk;
     }
-    forked.link.Reset();  // if the keeper holds, it is not wanted any more: it releases
+    forked.link.Reset();  // if the keeper holds the lock, this makes it release
     const int status = process::ReapKeeper(forked.keeper);
     return message == LinkState::kMessage ? kExitSignalBase + *ended_by
                                           : process::ShellStatus(status);
@@ -85,7 +86,7 @@ void WriteToSystemLog(const std::string& line) {
   closelog();
 }
 
-/// The process in the background that holds for the owner.
+/// The background process that holds the locks for the owner.
 class Keeper {
  public:
   Keeper(RunContext& context, const process::Owner& owner, UniqueFd link)
@@ -114,7 +115,7 @@ class Keeper {
                return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkState::kClosed;
              },
          .fork_guard = [this] { ForkGuard(); }});
-    if (!locks_.tickets.empty()) Hold();  // else all are held for the owner already
+    if (!locks_.tickets.empty()) Hold();  // otherwise all are held for the owner already
     return kExitOk;
   }
 
@@ -122,7 +123,7 @@ class Keeper {
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
   void Hold() {
-    // After sink.Close() the events reach nobody.
+    // After sink.Close(), nobody sees the events.
     HoldEvents hold_events(context_.events, session(), locks_.DisplayPath());
     lock::Hold hold(session(), context_.clock, locks_.tickets, context_.options.kill_after,
                     hold_events, locks_.passed);
@@ -142,8 +143,8 @@ class Keeper {
     try {
       Serve(hold, hold_events, recorded_runs.source());
     } catch (...) {
-      // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
-      // session when the owner has ended.
+      // Nothing maintains the lease any more, and this process cannot wait for answers: the guard
+      // closes the session when the owner has ended.
       nested_.End();
       guard_->SignalOwner(EndCause::kAbandoned);
       throw;
@@ -162,7 +163,7 @@ class Keeper {
       recorded_runs.End(hold, began, run);
     }
     (void)locks_.session_driver->Close();
-    // Now that nothing is held any more.
+    // Log only now that nothing is held any more: logging may block.
     if (!why_ended_.empty() && guard_->cause() != EndCause::kItself) LogEnd();
   }
 
@@ -172,7 +173,7 @@ class Keeper {
                                  cli::SignalName(context_.options.on_lost_signal)));
   }
 
-  /// For the log; empty if nobody has to be told.
+  /// The text for the log; empty if there is nothing to log.
   [[nodiscard]] std::string TextOf(EndCause cause, const lock::Hold& hold,
                                    const HoldEvents& hold_events) {
     if (*cli::RowOf(cause).format == '\0') return "";
@@ -220,10 +221,10 @@ class Keeper {
     return {hold.lease_end(), session().lease().timeout()};
   }
 
-  /// Whether the lock is to be released now. An owner that is about to lose the lock is signalled
-  /// first and has the grace to end; one that releases is not signalled. Runs that are nested below
-  /// the owner are ended if the lock is lost or its release is asked for; they are waited for in
-  /// any case.
+  /// Whether to release the lock now. An owner that is about to lose the lock is signalled first
+  /// and has the grace to end; an owner that releases is not signalled. Runs nested below the owner
+  /// are ended if the lock is lost or another process asks for its release; in any case, the keeper
+  /// waits for them.
   bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
@@ -250,7 +251,7 @@ class Keeper {
     return false;
   }
 
-  /// Why the hold has to end although the owner wants it.
+  /// Why the hold has to end although the owner still wants it.
   [[nodiscard]] std::optional<EndCause> WhyToEnd(const lock::Hold& hold,
                                                  const HoldEvents& hold_events,
                                                  bool lease_runs_out) const {
@@ -258,7 +259,7 @@ class Keeper {
     if (context_.ancestors.is_lost()) return EndCause::kOuter;
     const auto& request = hold_events.release_request();
     if (request && !request->forced) return EndCause::kReleaseRequested;
-    // The front may have got the signal as well; then it will not report that the lock is held, and
+    // The front may have got the signal as well. Then it does not report that the lock is held, but
     // closes the link: wait for that.
     if (got_ending_signal_ && !link_) return EndCause::kSignal;
     if (context_.clock.Now() >= run_end_) return EndCause::kRunTooLong;
@@ -291,8 +292,8 @@ class Keeper {
   process::Alarm link_alarm_;
   process::Alarm owner_alarm_;
   process::Alarm alarm_;
-  // Where nested runs ask to run under our locks: from the start, since our contenders' data names
-  // it.
+  // Where nested runs ask to run under our locks. Named from the start, since our contenders' data
+  // contains the name.
   const std::string socket_ = "zklock-" + process::MakeUuid();
   process::NestingServer nested_;
   HeldLocks locks_;

@@ -9,11 +9,11 @@
 
 namespace zklock::commands {
 
-/// While it lives, the loop serves these sources, the hold first among them, before the session:
-/// after each wake-up the lease is checked before anything that the servers sent is read.
+/// While it exists, the loop serves `sources`, with the hold first, before the session: after each
+/// wake-up, the lease is checked before anything from the servers is read.
 class LeaseFirst {
  public:
-  /// All outlive it. `session` is in the loop, and stays there.
+  /// All arguments must outlive it. `session` must be in the loop, and stays there.
   LeaseFirst(process::EventLoop& loop, zookeeper::Session& session,
              std::initializer_list<EventSource*> sources)
       : loop_(loop), sources_(sources) {

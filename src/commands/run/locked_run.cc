@@ -26,7 +26,7 @@ namespace {
 
 using cli::EndReason;
 
-/// From the moment the locks are held to their release. At the end always in this order: stop,
+/// A run from the moment its locks are held to their release. The end always has this order: stop,
 /// reap, release, close.
 class LockedRun {
  public:
@@ -62,12 +62,12 @@ class LockedRun {
  private:
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
-  /// Returns the signal that has arrived first, and the command has not begun.
+  /// If a signal has arrived first, returns it without beginning the command.
   std::optional<int> BeginCommand() {
     try {
       command_->FinishForks(session(), std::min(hold_.lease_end(), context_.ancestors.lease_end()));
-      process::LeaveWorkingDirectory();  // the command is forked, and keeps it
-      // It arrived before there was a command that could get it, too.
+      process::LeaveWorkingDirectory();  // the command has been forked, and keeps it
+      // A signal pending here arrived before there was a command that could also get it.
       if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
       const process::Identity& self = context_.Self();
       nested_.emplace(socket_, process::ProcessId{self.pid, self.start_time},
@@ -88,7 +88,7 @@ class LockedRun {
 
   void Supervise(TimePoint began) {
     process::Supervisor& supervisor = command_->supervisor();
-    // With ancestors' locks RunningCommand::FollowAncestors() sets the lease.
+    // With ancestors' locks, RunningCommand::FollowAncestors() sets the lease.
     if (context_.ancestors.empty()) {
       hold_events_.SetLeaseSink([&supervisor](TimePoint lease_end, Duration grace) {
         supervisor.SetLease(lease_end, grace);
@@ -119,7 +119,7 @@ class LockedRun {
     if (is_asked) running_->OnReleaseRequest(*request);
   }
 
-  /// What is known about this loss, which was found now.
+  /// What is known about a loss that has just been found.
   [[nodiscard]] cli::CauseDetails DetailsOf(EndCause cause) {
     // An ancestor's lease may have ended first.
     const bool is_ours =
@@ -128,12 +128,12 @@ class LockedRun {
                    : cli::CauseDetails{};
   }
 
-  /// The command has been reaped.
+  /// Call when the command has been reaped. Returns the exit status.
   int Finish(TimePoint began) {
     running_->PublishEnd();
     const TimePoint reaped = context_.clock.Now();
     WaitForNestedRuns();
-    // The command and all nested runs have been reaped: only now is the lock released.
+    // The command and all nested runs have ended, or the lease has: only now is the lock released.
     const int status = running_->Status();
     const cli::CauseRow& row = cli::RowOf(running_->cause());
     const bool is_recorded = row.is_recorded && !hold_.loss();
@@ -152,15 +152,15 @@ class LockedRun {
     return status;
   }
 
-  /// Nested runs may outlive the command: the lock is held until they have ended too, or have been
-  /// ended, and no longer than the lease lasts.
+  /// Nested runs may outlive the command: holds the lock until they have ended too, or have been
+  /// ended, but no longer than the lease lasts.
   void WaitForNestedRuns() {
     nested_->Drain();
     const bool has_ended_itself = running_->cause() == EndCause::kItself;
     if (!has_ended_itself) nested_->End();
     const std::vector<pid_t> runs = nested_->Runs();
     if (runs.empty()) return;
-    // Their processes are not left behind: each nested zklock reports what it leaves itself.
+    // Processes of nested runs do not count as left behind: each nested zklock reports its own.
     std::erase_if(running_->ended().left_behind,
                   [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
     if (has_ended_itself) {
@@ -203,7 +203,7 @@ class LockedRun {
     return {hold_.lease_end(), session().lease().timeout()};
   }
 
-  /// Closes the session, then publishes and reports the end. `releases`: of Hold::Release().
+  /// Closes the session, then publishes and reports the end. `releases`: from Hold::Release().
   /// Returns the exit status.
   int Release(const cli::RunEnd& end, std::size_t releases = 0) {
     return context_.End(display_path_, end, CloseSession(releases));
@@ -217,7 +217,7 @@ class LockedRun {
   RunContext& context_;
   const HeldLocks locks_;
   const std::string display_path_;
-  const std::unique_ptr<PreforkedCommand> command_;  // ended before the session is
+  const std::unique_ptr<PreforkedCommand> command_;  // ends before the session does
   HoldEvents hold_events_;
   lock::Hold hold_;
   RecordedRuns recorded_runs_;

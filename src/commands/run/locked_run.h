@@ -8,8 +8,8 @@
 
 namespace zklock::commands {
 
-/// Runs the command under `locks`, at least one of them of our own session, and releases them when
-/// the command and all runs that are nested in it have ended. Returns the exit status.
+/// Runs the command under `locks`, at least one of which our own session holds, and releases them
+/// when the command and all runs nested in it have ended. Returns the exit status.
 [[nodiscard]] int RunUnderLocks(RunContext& context, HeldLocks locks,
                                 std::unique_ptr<PreforkedCommand> command);
 

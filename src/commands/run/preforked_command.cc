@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The time for the forks once the session exists; it is lost from the first lease.
+// The time for the forks once the session exists. It is taken from the first lease.
 constexpr Duration kForkTime = 1s;
 
 }  // namespace
@@ -81,9 +81,9 @@ void PreforkedCommand::OnProgress(const lock::Acquisition& acquire,
 
 void PreforkedCommand::OnJoining(const zookeeper::Session& session) {
   is_early_ = false;
-  if (supervisor_ && !supervisor_->IsIntact()) Discard();  // somebody has killed it
+  if (supervisor_ && !supervisor_->IsIntact()) Discard();  // one of the two has been killed
   TryPrepare(session.lease().timeout());
-  // Refused or too slow: we try again when our turn is near.
+  // Refused or too slow: try again when our turn is near.
   if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
 }
 
@@ -126,8 +126,8 @@ void PreforkedCommand::Prepare(Duration session_timeout) {
 void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
   context_.session_for_guard.Set(session);
-  // The next in line may have waited for long, and somebody has killed one of the two: that is not
-  // the end of a run.
+  // A run whose turn was near may have waited for a long time, and one of the two may have been
+  // killed: that must not end the run.
   if (supervisor_ && !supervisor_->IsIntact()) Discard();
   try {
     if (supervisor_) {
@@ -135,7 +135,7 @@ void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint 
       return ReportContainment();
     }
   } catch (const std::system_error&) {
-    // The system may grant by now what it refused before we held the lock.
+    // The system may now grant what it refused before we held the lock.
   }
   Prepare(timeout);
   supervisor_->Await(lease_end, GraceWith(timeout));
@@ -145,7 +145,8 @@ void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint 
 void PreforkedCommand::FinishForksWithoutSession() {
   FindCgroup();
   const Duration grace = context_.ancestors.GraceFor(context_.options.kill_after);
-  // A run that reserves has them already, and its session may still be open.
+  // A run that reserves has forked both already. Its guard stays, since the session may still be
+  // open.
   if (supervisor_ && !supervisor_->IsIntact()) Discard();
   if (!supervisor_) supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);
   supervisor_->Await(context_.ancestors.lease_end(), grace);
@@ -154,7 +155,7 @@ void PreforkedCommand::FinishForksWithoutSession() {
 
 void PreforkedCommand::Begin(const std::vector<std::string>& environment) {
   if (!context_.ancestors.empty()) {
-    // If it has been killed already, there is nobody to wait for.
+    // If the command has already been killed, the ancestors need not wait for it.
     const auto command = process::ReadProcessStat(supervisor_->command_pid());
     if (command) context_.ancestors.NameCommand(command->id);
   }

@@ -19,7 +19,7 @@ constexpr Duration kRedraw = 1s;
 // How long a line that is due waits for the servers' answers.
 constexpr Duration kLookupPatience = 1s;
 constexpr Duration kLeastBetweenLookups = 2s;
-// Every waiter in a long queue looks it up, and each lookup costs the length of the queue.
+// Every waiter looks up its position, and the cost of each lookup grows with the queue.
 constexpr Duration kLookupPerContenderAhead = 50ms;
 constexpr std::size_t kUsualWidth = 80;
 // Kept free at the end of the live line: the terminal echoes ^C there, and some terminals begin a
@@ -135,7 +135,7 @@ void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
   const TimePoint now = clock_.Now();
   const auto queued = tickets_.find(lock_);
   if (!position || is_first_) {
-    position_.reset();  // what was seen before may be gone
+    position_.reset();  // what was seen before may no longer be true
   } else if (queued != tickets_.end()) {
     ahead_ = position->ahead;
     waiting_ = position->waiting;

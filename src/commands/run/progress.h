@@ -16,13 +16,13 @@ namespace zklock::commands {
 
 /// The terminal that the live line is drawn on.
 struct TerminalInfo {
-  std::function<std::size_t()> width;      ///< in columns; 0: not known
+  std::function<std::size_t()> width;      ///< in columns; 0: unknown
   std::function<bool()> is_in_foreground;  ///< false: another job has the terminal
 };
-/// Standard error.
+/// Describes standard error.
 [[nodiscard]] TerminalInfo StandardErrorTerminal();
 
-/// What `asked` means on this standard error: kBar, kPlain or kNone.
+/// Resolves `asked` for this standard error: to kBar, kPlain or kNone.
 [[nodiscard]] cli::ProgressStyle ResolveProgress(cli::ProgressStyle asked,
                                                  cli::Verbosity verbosity);
 
@@ -33,10 +33,10 @@ struct PlainLines {
   Duration between = std::chrono::minutes(1);
 };
 
-/// Shows that no server has been found yet (in the live line only), then a waiter's position: a
-/// live line that is redrawn each second, or a line of its own once the wait has lasted a second
-/// and each minute after that (PlainLines). Reads the queue only for what it is about to show, at
-/// most every two seconds, and less often where the queue is long.
+/// Shows that no server has been found yet (in the live line only), then the waiter's position: in
+/// a live line that is redrawn every second, or in plain lines, the first once the wait has lasted
+/// a second and another every minute after that (PlainLines). Reads the queue only when it is about
+/// to show it, at most every two seconds, and less often if the queue is long.
 ///
 /// Passive, like all sources. Its destructor erases the live line.
 class Progress final : public cli::EventListener, public EventSource {
@@ -48,13 +48,13 @@ class Progress final : public cli::EventListener, public EventSource {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One of so many LOCKs is waited for: shows the one whose queue is the shortest.
+  /// The run waits for one of `count` LOCKs: shows the one with the shortest queue.
   void SetAlternatives(std::size_t count) { alternatives_ = count; }
 
   void OnEvent(const cli::Event& event) override;
-  /// The wait is over. In plain lines this is said only if the wait was.
+  /// The wait is over. Says so only if a plain line has reported the wait.
   void OnAcquired(const std::string& locks);
-  /// Before zklock is suspended; the line is drawn again when zklock continues.
+  /// Call before zklock is suspended. The line is drawn again when zklock continues.
   void Pause();
   /// A signal has ended the wait. The terminal may echo the key that sent it only after the line
   /// was erased, so the line is erased once more with the message that follows.
@@ -92,14 +92,14 @@ class Progress final : public cli::EventListener, public EventSource {
   std::optional<lock::FindQueuePosition> lookup_;  // in its queue
   std::size_t alternatives_ = 1;
   std::optional<TimePoint> waiting_since_;
-  std::size_t ahead_ = 0;               // contenders, holders too
+  std::size_t ahead_ = 0;               // contenders, including holders
   std::optional<std::size_t> waiting_;  // those of them that wait, if known
-  bool is_first_ = false;               ///< nobody is ahead any more, but the lease is too short
+  bool is_first_ = false;               ///< no contender is ahead, but the lease is too short
   std::optional<lock::QueuePosition> position_;
   TimePoint position_at_{};
   TimePoint held_since_{};  ///< the earliest time at which the holder can have acquired the lock
   bool interrupted_ = false;
-  bool has_shown_ = false;     ///< a plain line
+  bool has_shown_ = false;     ///< a plain line has been shown
   bool shows_lookup_ = false;  ///< a plain line is due and waits for the lookup
   TimePoint next_show_ = kNever;
   TimePoint next_lookup_{};

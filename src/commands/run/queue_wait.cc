@@ -50,22 +50,22 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
-// GCC deduces this, clang only from version 17: clang-tidy needs it.
+// GCC deduces this itself, but clang only since version 17: needed for clang-tidy.
 template <typename... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-// What the service manager is asked for with each status. The rest of it is the time that the
-// command has to start once the lock is held; 90 s are systemd's own default.
+// The startup time that each status requests from the service manager. What is left of it when the
+// lock is held is for the command; systemd's own default is 90 s.
 constexpr Duration kStartTime = 120s;
 constexpr Duration kBetweenStatuses = 30s;
 // A waiter that leaves must not keep others waiting.
 constexpr Duration kHolderPatience = 500ms;
 
-/// Tells a service manager what the wait is for, so that its service does not fail to start
-/// meanwhile.
+/// Tells the service manager what zklock is waiting for, and extends the startup timeout, so that
+/// the service does not fail to start during the wait.
 class ServiceStatus {
  public:
-  /// Both outlive it.
+  /// Both arguments must outlive it.
   ServiceStatus(RunContext& context, zookeeper::Store& store)
       : context_(context), manager_(process::ServiceManager::FromEnvironment()) {
     if (!manager_) return;
@@ -78,7 +78,7 @@ class ServiceStatus {
     context_.events.Add(*progress_);
     context_.loop.Add(*progress_);
   }
-  /// From now on the status is the command's.
+  /// From now on, the status is up to the command.
   ~ServiceStatus() {
     if (!progress_) return;
     context_.events.Remove(*progress_);
@@ -144,8 +144,8 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
 
 std::optional<WaitOutcome> QueueWait::Check(lock::Acquisition& acquire, QueueEvents& events,
                                             Progress& progress) {
-  // First: if our contender is asked to leave before the command has begun, nothing has to be
-  // ended.
+  // This comes first: if our contender is asked to leave before the command has begun, there is
+  // nothing to end yet.
   const auto* busy = acquire.outcome() ? std::get_if<lock::Busy>(&*acquire.outcome()) : nullptr;
   const bool is_removed = busy != nullptr && busy->why == lock::Busy::Why::kRemoved;
   const std::vector<QueueEvents::Asked> all_asked = events.asked();
@@ -207,7 +207,7 @@ void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
   lock::Calls calls(session, context_.clock, kHolderPatience, serve);
   try {
     const auto holders = lock::ReadHolders(calls, lock, options.permits.value_or(1));
-    // What excludes a reader may be a writer that waits after other readers.
+    // The contender that excludes a reader may be a writer that itself waits for other readers.
     const bool reads =
         std::any_of(options.locks.begin(), options.locks.end(), [&](const auto& one) {
           return one.mode == protocol::Mode::kRead && context_.NameOf(one).path == lock.path;
@@ -223,7 +223,7 @@ void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
     busy->holds = true;
     busy->more_hold = holders.size() - 1;
   } catch (const lock::OperationFailed&) {
-    // What is known is reported.
+    // The message then names the contender in the way.
   }
 }
 
@@ -257,9 +257,9 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
 
 cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   const auto no_end = [](const auto&) -> cli::RunEnd {
-    throw std::logic_error("QueueWait::End");  // a lock that is held ends no run
+    throw std::logic_error("QueueWait::End");  // a held lock does not end the run
   };
-  // A contender that has been in the queue looks for as long as its session can last.
+  // A run that has had a session looks for a server for as long as its session can last.
   const auto answered_at = session_driver_.session().lease().newest_sent();
   const Duration looked_for =
       answered_at ? std::chrono::round<std::chrono::seconds>(context_.clock.Now() - *answered_at)
@@ -277,7 +277,7 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   return end;
 }
 
-/// With --any: why none of the LOCKs was taken.
+/// With --any: why none of the LOCKs was acquired.
 std::string QueueWait::NoneText(lock::Busy::Why why) const {
   const cli::RunOptions& options = context_.options;
   const std::string locks = DisplayPaths(options.locks);

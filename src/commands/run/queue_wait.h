@@ -22,8 +22,8 @@ namespace zklock::commands {
 /// All LOCKs were acquired.
 struct TakenLocks {
   std::vector<lock::Ticket> tickets;
-  std::vector<std::string> passed;             ///< contenders that are not needed, to be deleted
-  std::vector<lock::ReservedLock> reserved{};  ///< those that the ID of --reserve has already
+  std::vector<std::string> passed;             ///< contenders no longer needed, to be deleted
+  std::vector<lock::ReservedLock> reserved{};  ///< those already reserved for the ID of --reserve
   bool may_be_reserved = false;                ///< Acquisition::MayBeReserved()
 };
 /// A signal ended the wait.
@@ -37,14 +37,14 @@ struct AskedToLeave {
 /// Nobody wants the locks any more.
 struct Cancelled {};
 
-/// The locks were not acquired. UsageError: the wait would never have ended. An AcquireOutcome is
-/// none of Acquired, ReservedLock and HeldForUs.
+/// Why the locks were not acquired. UsageError: the wait would never have ended. An AcquireOutcome
+/// is never Acquired, ReservedLock or HeldForUs here.
 using WaitFailure =
     std::variant<lock::AcquireOutcome, Interrupted, AskedToLeave, Cancelled, cli::UsageError>;
 /// How the wait ended.
 using WaitOutcome = std::variant<TakenLocks, KeeperFound, WaitFailure>;
 
-/// All may be empty.
+/// Any of them may be empty.
 struct WaitHooks {
   /// Asked after each event. (A lost ancestor lock cancels the wait in any case.)
   std::function<bool()> is_cancelled{};
@@ -54,10 +54,10 @@ struct WaitHooks {
   std::function<void()> on_joining{};
 };
 
-/// The way through the queues of all LOCKs, with a progress display.
+/// The wait in the queues of all LOCKs, with a progress display.
 class QueueWait {
  public:
-  /// `locks`: all of them, for messages. The references outlive it.
+  /// `locks`: all of them, for messages. The references must outlive it.
   QueueWait(RunContext& context, SessionDriver& session_driver, std::string locks, WaitHooks hooks)
       : context_(context),
         session_driver_(session_driver),
@@ -65,11 +65,12 @@ class QueueWait {
         hooks_(std::move(hooks)) {}
 
   [[nodiscard]] WaitOutcome Run(const std::vector<lock::AcquireRequest>& requests);
-  /// When --wait is over; kNever before the first LOCK has been joined, or without it.
+  /// When the time of --wait ends; kNever without --wait, or before the first queue has been
+  /// joined.
   [[nodiscard]] TimePoint wait_end() const { return wait_end_; }
   /// The LOCK at which the wait ended.
   [[nodiscard]] const std::string& ended_at() const { return ended_at_; }
-  /// The end of the run after a failure. To be called after the session's close, as FailureEnd.
+  /// The end of the run after a failure. Call this after closing the session, as with FailureEnd.
   [[nodiscard]] cli::RunEnd End(const WaitFailure& failure) const;
 
  private:
@@ -78,7 +79,8 @@ class QueueWait {
   std::optional<WaitOutcome> Check(lock::Acquisition& acquire, QueueEvents& events,
                                    Progress& progress);
   static WaitOutcome OutcomeOf(const lock::Acquisition& acquire);
-  /// For the message about a conflict, where the contender in the way is not known to hold.
+  /// Finds the holder for the message about a conflict, if the contender in the way is not known to
+  /// hold the lock.
   void FindHolder(const lock::LockName& lock, WaitOutcome& outcome);
   [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
   [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;

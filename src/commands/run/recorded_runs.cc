@@ -50,7 +50,7 @@ RecordedRuns::Refusal RecordedRuns::CheckLastSuccess(lock::Hold& hold) {
   if (recorder_.unknown()) return Unknown(*recorder_.unknown());
   if (!recorder_.newest()) return {};
   const lock::RunRecorder::Success& last = *recorder_.newest();
-  // The record may be late, and this may be early: an interval never ends too soon.
+  // The recorded time may be late, and this time may be early, so an interval never ends too soon.
   const Duration ago =
       tickets_.front().EarliestServerTimeAt(context_.clock.Now()) - last.success.began;
   const Duration interval = *context_.options.min_interval;
@@ -62,7 +62,8 @@ RecordedRuns::Refusal RecordedRuns::CommitStart(lock::Hold& hold) {
   const Duration interval = *context_.options.once_per;
   lock::StartCommit start(session_driver_.session(), context_.clock, tickets_, context_.Self().host,
                           interval);
-  // The commit may have taken most of the lease: the heartbeats continue until it suffices again.
+  // The commit may have taken most of the lease: the heartbeats continue until the lease suffices
+  // again.
   const auto signal = Serve(hold, start, [&] {
     return start.refusal() || (start.IsCommitted() && hold.SufficesToStart());
   });
@@ -112,11 +113,11 @@ RecordedRuns::Refusal RecordedRuns::Unknown(const lock::RecordFailure& failure) 
   };
 }
 
-// ---- after it ---------------------------------------------------------------------------------
+// ---- after the command ------------------------------------------------------------------------
 
 void RecordedRuns::End(lock::Hold& hold, TimePoint began, const lock::FinishedRun& run) {
   if (context_.options.min_interval && run.status == 0) {
-    // Confirmed before the release, and not written again with it.
+    // The success is confirmed before the release, and not written again with it.
     recorder_.RecordSuccess(began, run);
     (void)Serve(hold, recorder_, [this] { return recorder_.IsDone(); });
     recorder_.GiveUpRest();
@@ -127,13 +128,13 @@ void RecordedRuns::End(lock::Hold& hold, TimePoint began, const lock::FinishedRu
   }
   if (context_.options.history == 0) return;
   const TimePoint deadline = std::min(context_.clock.Now() + kLongestHistoryWait, hold.lease_end());
-  // After a very short run its beginning is still being written. If that is refused, the release
-  // must do without, or it would be refused too.
+  // After a very short run, its beginning is still being written. If that write is refused, the
+  // release must not include a write of the history, or it would be refused too.
   if (!is_shared_) {
     context_.ServeUntil(recorder_, deadline, [this] { return recorder_.IsSettled(); });
   }
   recorder_.Release(hold, run);
-  // Where no other holder of a permit makes it write again, a silent server gets no more time than
+  // Unless other holders of permits may force another write, a silent server gets no more time than
   // for the close, which another server can do.
   const TimePoint answered = context_.clock.Now() + session_driver_.session().CloseAnswerTime();
   context_.ServeUntil(recorder_, is_shared_ ? deadline : std::min(deadline, answered),

@@ -15,46 +15,47 @@
 
 namespace zklock::commands {
 
-/// How long a release, or a reservation's maker, waits for the answers of slow servers to what is
-/// written in the history. Without them the run would be shown as lost.
+/// How long a release, or a run that makes a reservation, waits for slow servers to answer a write
+/// to the history. Without that write, the run would be shown as lost.
 inline constexpr Duration kLongestHistoryWait = std::chrono::seconds(5);
 
-/// The runs that are recorded under LOCKs, while these are held. With --min-interval and
-/// --once-per, decides by the earlier ones whether the command may run; records its success or its
-/// start for the next ones; with --history, records the run.
+/// Handles the records of runs under LOCKs while these are held. With --min-interval and
+/// --once-per, decides from earlier runs whether the command may run, and records its success or
+/// its start for later ones. With --history, records the run.
 class RecordedRuns {
  public:
-  /// Why the command must not run: makes the end of the run, after the session's close, as
-  /// FailureEnd. Empty if it may run.
+  /// Why the command must not run; empty if it may. Returns the end of the run. Call it after
+  /// closing the session, as with FailureEnd.
   using Refusal = std::function<cli::RunEnd()>;
 
-  /// The references outlive it. `tickets`: of the session.
+  /// The references must outlive it. `tickets`: of the session.
   RecordedRuns(RunContext& context, SessionDriver& session_driver,
                const std::vector<lock::Ticket>& tickets);
 
-  /// If the command may run with --once-per, its start is then committed, and the lease suffices to
-  /// start it.
+  /// Decides whether the command may run. With --once-per, if it may, its start has been committed,
+  /// and the lease still suffices to start it.
   [[nodiscard]] Refusal Check(lock::Hold& hold);
 
-  /// To be served while the locks are held.
+  /// The source to serve while the locks are held.
   [[nodiscard]] EventSource& source() { return recorder_; }
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began) { recorder_.Begin(began); }
 
-  /// The run, which began at `began`, has ended: records that. With --min-interval, a success is
-  /// written while the lock is still held, until its lease ends or a signal arrives; if it cannot
-  /// be written, the command may run again too soon, and that is reported. With --history alone,
-  /// the end is written with the release; what is not released then, the caller releases.
+  /// Records that the run, which began at `began`, has ended. With --min-interval, writes a success
+  /// while the lock is still held, and keeps trying until the lease ends or a signal arrives; if it
+  /// cannot be written, reports that, since the command may run again too soon. With --history
+  /// alone, writes the end with the release; the caller releases whatever is not released then.
   void End(lock::Hold& hold, TimePoint began, const lock::FinishedRun& run);
-  /// After the close: of what End() has written, later answers do not count.
+  /// Call after the close: ignores later answers to what End() has written.
   void GiveUpRest() { recorder_.GiveUpRest(); }
-  /// With --verbose: the LOCKs whose history cannot be kept, each once.
+  /// With --verbose, reports the LOCKs whose history cannot be kept, each once.
   void ReportUnkept();
 
  private:
   [[nodiscard]] Refusal CheckLastSuccess(lock::Hold& hold);
   [[nodiscard]] Refusal CommitStart(lock::Hold& hold);
-  /// Serves until `is_done`, unless a signal arrives, which is returned, or the locks are lost.
+  /// Runs the loop until `is_done`, until the locks are lost, or until a signal arrives, which it
+  /// returns.
   std::optional<int> Serve(lock::Hold& hold, EventSource& source,
                            const std::function<bool()>& is_done);
   [[nodiscard]] Refusal Stopped(std::optional<int> signal, cli::EndReason lost) const;

@@ -36,7 +36,7 @@ using cli::EndReason;
 
 constexpr Duration kCheckPatience = 5s;
 
-/// The path of the LOCKs, for messages.
+/// The paths of the LOCKs, for messages.
 std::string DisplayPathOf(const TakenLocks& taken) {
   std::vector<std::string> paths;
   for (const lock::Ticket& ticket : taken.tickets) paths.push_back(ticket.lock.display_path());
@@ -47,7 +47,7 @@ std::string DisplayPathOf(const TakenLocks& taken) {
   return text;
 }
 
-/// The reservation as a command that runs under it sees it.
+/// The reservation as seen by a command that runs under it.
 lock::Ticket TicketOf(const lock::ReservedLock& one) {
   return {.lock = one.lock,
           .mode = one.reserved.mode,
@@ -68,14 +68,15 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
-    // Before the wait; and after it, where that has not shown enough. An earlier run with our ID
-    // leaves all queues when it makes a reservation, so they are read before the reservations.
+    // Done before the wait, and again after it if the wait has not shown enough. An earlier run
+    // with our ID leaves all queues when it makes a reservation, so the queues are read before the
+    // reservations.
     if (context_.options.any && (taken_.tickets.empty() || taken_.may_be_reserved)) {
       if (IsAfterAnother()) return std::nullopt;
       if (taken_.reserved.empty()) FindReserved();
     }
     if (taken_.reserved.empty() && taken_.tickets.empty()) return std::nullopt;
-    // Other uses than the number of permits differ in the queue, too.
+    // The wait has already detected any difference in use except in the permits.
     if (context_.options.permits) {
       for (const lock::ReservedLock& one : taken_.reserved) {
         RequireSameUse(one, one.reserved.mode);
@@ -97,7 +98,7 @@ class Reserver {
     }
     for (const lock::ReservedLock& one : taken_.reserved) runs.push_back(RunOf(one));
     if (context_.options.history != 0) EnterInHistory(runs);
-    (void)CloseSession();  // what it leaves expires
+    (void)CloseSession();  // an unclosed session expires
     return Publish(made);
   }
 
@@ -128,8 +129,8 @@ class Reserver {
     });
   }
 
-  /// Finds the reservations for our ID: of each LOCK, or of the first that has one (--any). Ends
-  /// the run with --resume if one that is needed is missing.
+  /// Finds the reservations for our ID: one in each LOCK or, with --any, the first one found. With
+  /// --resume, ends the run if a reservation that it needs is missing.
   void FindReserved() {
     std::vector<lock::ReservedLock> reserved;
     for (const cli::WantedLock& wanted : context_.options.locks) {
@@ -152,7 +153,7 @@ class Reserver {
     if (!reserved.empty()) taken_ = {.reserved = std::move(reserved)};
   }
 
-  /// Ends the run unless it uses the LOCK as the reservation does.
+  /// Ends the run unless it uses the LOCK in the same way as the reservation.
   void RequireSameUse(const lock::ReservedLock& one, protocol::Mode mode) {
     const std::string path = one.lock.display_path();
     const auto unusable = Ask(path, Signals::kEnd, [&](lock::Calls& calls) {
@@ -163,7 +164,8 @@ class Reserver {
     End(path, end(*unusable));
   }
 
-  /// For a message; empty if the chroot exists, or there is none.
+  /// The part of a message that says that the chroot does not exist; empty if it exists, or there
+  /// is none.
   std::string MissingChroot() {
     const std::string& chroot = context_.options.server.servers.chroot;
     if (chroot.empty()) return "";
@@ -174,7 +176,7 @@ class Reserver {
     return is_missing ? fmt::format(cli::message::kMissingChroot, cli::Printable(chroot)) : "";
   }
 
-  /// How long its contender was queued, until it was converted.
+  /// How long the reservation's contender was queued until it was converted.
   [[nodiscard]] std::chrono::milliseconds WaitOf(const lock::Ticket& ticket,
                                                  const lock::ReservedLock& made) const {
     // The contender that waited in the turnstile is not the one that holds the permit.
@@ -184,7 +186,7 @@ class Reserver {
            std::chrono::duration_cast<std::chrono::milliseconds>(in_turnstile);
   }
 
-  /// The reservations stand whatever happens to their entries.
+  /// Whatever happens to these entries, the reservations remain.
   void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
     lock::RunRecorder recorder(session_driver_.session(), runs, context_.options.history);
     context_.ServeUntil(recorder, context_.clock.Now() + kLongestHistoryWait,
@@ -193,11 +195,11 @@ class Reserver {
     for (const auto& unkept : recorder.unkept()) context_.report.NoHistory(unkept);
   }
 
-  /// Whether signals end what is under way.
+  /// Whether signals end an operation.
   enum class Signals { kEnd, kWait };
 
-  /// Runs `work(calls)`, and returns its result. Throws Exit, with the session closed, except that
-  /// lock::ReservingFailed passes.
+  /// Runs `work(calls)`, and returns its result. On failure, closes the session and throws Exit,
+  /// except that it lets lock::ReservingFailed pass.
   template <typename F>
   std::invoke_result_t<F&, lock::Calls&> Ask(const std::string& locks, Signals signals, F work) {
     const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
@@ -224,7 +226,7 @@ class Reserver {
     };
     zookeeper::Session& session = session_driver_.session();
     Duration patience = context_.options.server.connect_timeout;
-    // A session that exists may outlive that.
+    // A session that exists may last longer than that.
     if (session.session_id() != 0) patience = std::max(patience, session.lease().timeout());
     lock::Calls calls(session, context_.clock, patience, serve);
     try {
@@ -242,7 +244,8 @@ class Reserver {
     throw Exit(context_.End(locks, end, unconfirmed));
   }
 
-  /// Only the close shows whether credentials would help.
+  /// Ends the run after a failure. Closes the session first: only the close shows whether
+  /// credentials would help.
   [[noreturn]] void EndAfterClose(const std::string& locks, const lock::OperationFailure& failure,
                                   const std::string& addition = "") {
     const auto unconfirmed = CloseSession();
@@ -252,7 +255,7 @@ class Reserver {
     throw Exit(status);
   }
 
-  /// Renews the reservations that exist, with --for. False if one of them does not any more.
+  /// With --for, renews the reservations that exist. Returns false if one of them no longer exists.
   bool Renew() {
     const auto& lasts = context_.options.reserve_for;
     const std::string& reason = context_.options.reserve_reason;
@@ -290,13 +293,13 @@ class Reserver {
     return true;
   }
 
-  /// Converts the contenders. Throws Exit, with the session closed.
+  /// Converts the contenders into reservations. On failure, closes the session and throws Exit.
   std::vector<lock::ReservedLock> Make(const std::vector<lock::HeldContender>& held) {
     const std::string locks = DisplayPathOf(taken_);
     // A contender that waited in a turnstile may stay until the session is closed.
     const auto passed = context_.options.any ? taken_.passed : std::vector<std::string>();
     try {
-      // Once it is under way, the reservations may stand whatever happens to this process.
+      // Once the requests are sent, the reservations may be made whatever happens to this process.
       auto result = Ask(locks, Signals::kWait, [&](lock::Calls& calls) {
         return lock::MakeReservations(calls, held, taken_.reserved, passed,
                                       *ReservationRequestOf(context_.options));
@@ -404,7 +407,7 @@ void ReportOutlived(RunContext& context, const std::vector<lock::Ticket>& reserv
       const auto signal = RunUntil(context.loop, context.signals,
                                    [&] { return is_done() || session_driver.IsHopeless(); });
       context.loop.Remove(source);
-      if (signal) throw Exit(kExitOk);  // it is for the command, which has ended
+      if (signal) throw Exit(kExitOk);  // the signal is for the command, which has ended
       if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
     };
     lock::Calls calls(session_driver.session(), context.clock, server.connect_timeout, serve);

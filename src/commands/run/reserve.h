@@ -19,24 +19,26 @@ namespace zklock::commands {
 [[nodiscard]] std::optional<protocol::ReservationRequest> ReservationRequestOf(
     const cli::RunOptions& options);
 
-/// Makes reservations of the locks that were taken, unless they are reserved already, and closes
-/// the session. With --for, renews those that are. Returns the reservations, by LOCK; none if one
-/// of those that were found is gone or has ended, or if it is an earlier run's turn (--any), so
-/// that the LOCKs have to be queued for again. Throws Exit. Signals are not looked at while
-/// reservations are made: they cannot undo them. `contender_data`: as for AcquireTask.
+/// Reserves the locks that were taken, unless they are already reserved, and closes the session.
+/// With --for, renews those that are. Returns the reservations, in the order of the LOCKs' paths.
+/// Returns none, and leaves the session open, if an existing reservation is gone or has ended, or
+/// if it is an earlier run's turn (--any): then the LOCKs have to be queued for again. Throws Exit.
+/// Leaves signals pending while it makes reservations: a signal could not undo them.
+/// `contender_data`: as in AcquireTask.
 ///
-/// With --any, a reservation of our ID in any of the LOCKs is used instead of what was taken. If
-/// nothing was taken and there is none, returns none and leaves the session open.
+/// With --any, uses a reservation for our ID in any of the LOCKs instead of what was taken. If
+/// nothing was taken and there is no such reservation, also returns none.
 [[nodiscard]] std::optional<std::vector<lock::Ticket>> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
     const std::function<std::string(const cli::WantedLock&)>& contender_data);
 
-/// For --resume: finds the reservations of all LOCKs, and closes the session. Returns them by LOCK.
-/// Throws Exit if one of the LOCKs is not reserved; with --any, if none is.
+/// For --resume: finds the reservations of all LOCKs, and closes the session. Returns them in the
+/// order of the LOCKs' paths. Throws Exit if one of the LOCKs is not reserved; with --any, if none
+/// is.
 [[nodiscard]] std::vector<lock::Ticket> Resume(RunContext& context, SessionDriver& session_driver);
 
-/// The command has ended: reports the reservations that ended before it. Nothing depends on the
-/// answer, so it is waited for only briefly.
+/// Call when the command has ended: reports the reservations that ended before it. Nothing depends
+/// on the servers' answer, so it waits only briefly.
 void ReportOutlived(RunContext& context, const std::vector<lock::Ticket>& reserved);
 
 }  // namespace zklock::commands

@@ -58,7 +58,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     running.FollowAncestors(kNever, context.options.kill_after);
     running.PublishProgress();
     running.PassSignals([&] {
-      if (ancestors.empty()) return;  // no lease can run out meanwhile
+      if (ancestors.empty()) return;  // there is no lease that could run out
       const TimePoint now = context.clock.Now();
       context.report.Suspending(ancestors.DisplayPath(), ancestors.lease_end() - now,
                                 supervisor.run_end() - now);
@@ -97,12 +97,12 @@ int RunCommand(RunContext& context) {
   if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
     return CannotExecute(context, *failed);
   }
-  process::RequireProcessTree();  // a command that could not be ended must not be queued for
+  process::RequireProcessTree();  // do not queue for a command that could not be ended
   auto command = std::make_unique<PreforkedCommand>(context, std::get<std::string>(executable));
   if (context.options.contain == cli::Contain::kRequire) command->RequireCgroup();
   const bool is_reserved = !context.options.reserve.empty();
-  // The shell that holds by --hold may have become this zklock, by exec: the beneficiary is this
-  // process, not its parent.
+  // The shell that holds locks with --hold may have become this zklock by exec, so the beneficiary
+  // is this process, not its parent.
   HeldLocks locks =
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,

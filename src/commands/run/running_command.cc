@@ -14,7 +14,7 @@ namespace zklock::commands {
 
 namespace {
 
-// A message about a command that ends sooner says at once what ended it.
+// If the command ends sooner than this, a single message says why it had to end and what ended it.
 constexpr Duration kPromptEnd = std::chrono::seconds(1);
 
 }  // namespace
@@ -105,7 +105,7 @@ void RunningCommand::SetReason(std::string reason) {
     report_at_ = context_.clock.Now() + kPromptEnd;
     alarm_.Set(report_at_);
   } else {
-    context_.report.Error(reason);  // the command has to end for another one
+    context_.report.Error(reason);  // the command already has another reason to end
   }
 }
 
@@ -130,11 +130,12 @@ void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
 
 void RunningCommand::PassSignals(const std::function<void()>& before_suspension) {
   while (const auto signal = context_.signals.Next()) {
-    // The terminal sends its signals to the whole process group, to the command too.
+    // The terminal sends its signals to the whole process group, including the command.
     if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;
     supervisor_.Forward(signal->number);
   }
-  // The command may ignore a TSTP, or act on it later: zklock suspends itself once it is suspended.
+  // The command may ignore a TSTP, or act on it later: zklock suspends itself only once the command
+  // is suspended.
   if (const auto suspended_by = supervisor_.TakeSuspension()) {
     if (process::HasJobControl()) before_suspension();
     supervisor_.SuspendWithCommand(context_.signals, *suspended_by);

@@ -21,59 +21,61 @@ namespace zklock::commands {
 /// Reports that the command cannot be executed. Returns the exit status.
 int CannotExecute(RunContext& context, process::ExecFailed failed);
 
-/// What is known about a loss of the locks of our session that is found now, for its message.
+/// What is known about a loss of our session's locks that has just been found, for its message.
 [[nodiscard]] cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
                                               const HoldEvents& hold_events,
                                               SessionDriver& session_driver);
 
-/// For the history: what has ended the run, and who asked for that.
+/// Sets, for the history, what ended the run and who asked for that.
 void SetCause(lock::FinishedRun& run, EndCause cause, const HoldEvents& hold_events);
 
-/// The command from its begin to its end, as messages and events show it, under locks of our own
+/// The command from its start to its end, as messages and events show it, under locks of our own
 /// session, of ancestors, or both. The caller runs the loop, with the supervisor in it, and calls
 /// the functions below after each wake-up.
 class RunningCommand {
  public:
   using Details = std::function<cli::CauseDetails(EndCause)>;
-  /// `locks`: all that it runs under, for messages. `details`: what is known about a loss that is
-  /// found now; may be empty. `context` and `supervisor` outlive it.
+  /// `locks`: all that it runs under, for messages. `details`: returns what is known about a loss
+  /// that has just been found; may be empty. `context` and `supervisor` must outlive it.
   RunningCommand(RunContext& context, process::Supervisor& supervisor, std::string locks,
                  Details details = {});
   ~RunningCommand() { context_.loop.Remove(alarm_); }
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
-  /// theirs or our own.
+  /// If ancestors hold locks too, makes the command end when these are lost, and before the first
+  /// lease ends, theirs or our own.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
-  /// Publishes that the command has been executed, and that the lease or --max-run is over, as soon
-  /// as that is known; and why the command has to end, if that takes long.
+  /// Publishes that the command has been executed, and that its lease or --max-run has run out, as
+  /// soon as that is known. If the end takes long, also reports why the command has to end.
   void PublishProgress();
-  /// The locks of our session are lost: publishes that, unless a loss has been published, and ends
-  /// the command if --on-lost says so.
+  /// The locks of our session are lost: publishes that, unless a loss has already been published,
+  /// and ends the command if --on-lost says so.
   void OnLoss(EndCause loss);
   /// Another process asks for the release: reports that, once, and ends the command.
   void OnReleaseRequest(const lock::ReleaseRequest& request);
-  /// Passes on the signals that have arrived. When the command is suspended, so is zklock; if a
-  /// shell will show that, `before_suspension` is called first.
+  /// Forwards the signals that have arrived to the command. When the command is suspended, so is
+  /// zklock; if a shell will show that, `before_suspension` is called first.
   void PassSignals(const std::function<void()>& before_suspension);
 
   /// Publishes the end of the command, which the supervisor has reaped.
   void PublishEnd();
-  /// From then on.
+  /// Valid after PublishEnd().
   [[nodiscard]] process::Ended& ended() { return ended_; }
-  /// Why the run ends: what has ended the command or, with --on-lost warn, the loss that it has
-  /// outlived; otherwise the command itself. Until the release, nested runs may be ended likewise.
+  /// Why the run ends: what ended the command or, with --on-lost warn, the loss that it outlived;
+  /// kItself if it ended by itself. Until the release, a reason to end nested runs may still change
+  /// this.
   [[nodiscard]] EndCause cause() const;
   /// The exit status of zklock.
   [[nodiscard]] int Status() const;
-  /// Reports why the command had to end and what ended it, and the processes that it has left.
+  /// Reports why the command had to end and what ended it, and the processes that it left behind.
   void ReportEnd();
 
  private:
   void OnLossOf(const std::string& locks, EndCause loss);
   void PublishLoss(const std::string& locks, EndCause loss);
-  /// Why the command has to end; the message waits until it is known what became of the command.
+  /// Notes why the command has to end. The message waits until it is known what became of the
+  /// command.
   void SetReason(std::string reason);
   [[nodiscard]] std::string FateOfCommand(cli::Fate fate) const;
   [[nodiscard]] cli::Fate FateAtEnd() const;
@@ -83,14 +85,14 @@ class RunningCommand {
   const std::string locks_;
   process::Ended ended_;
   bool start_published_ = false;
-  std::optional<EndCause> loss_;  // published
+  std::optional<EndCause> loss_;  // the loss that was published
   bool has_request_ = false;
   bool is_too_long_ = false;
   const Details details_;
-  std::string reason_;            // that is not reported yet
-  TimePoint report_at_ = kNever;  // even if the command has not ended by then
+  std::string reason_;            // empty if it has been reported
+  TimePoint report_at_ = kNever;  // when to report it even if the command has not ended
   process::Alarm alarm_;
-  bool has_sent_stop_ = false;  // the reason is reported, and the end is to follow
+  bool has_sent_stop_ = false;  // the reason has been reported, but not the end
 };
 
 }  // namespace zklock::commands

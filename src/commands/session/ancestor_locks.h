@@ -19,7 +19,7 @@ namespace zklock::commands {
 [[nodiscard]] std::string DisplayPaths(const std::vector<cli::WantedLock>& locks);
 
 /// The locks that ancestor zklocks, or a keeper, hold for a run; each is proven by a link to the
-/// process that holds it. The run must end when is_lost(), and before lease_end().
+/// process that holds it. The run must end when is_lost() returns true, and before lease_end().
 class AncestorLocks {
  public:
   void Add(lock::Ticket ticket, std::unique_ptr<process::NestingLink> link);
@@ -28,20 +28,21 @@ class AncestorLocks {
   [[nodiscard]] const std::vector<lock::Ticket>& tickets() const { return tickets_; }
   /// All LOCKs, for messages.
   [[nodiscard]] std::string DisplayPath() const;
-  /// The earliest end of a lease; kNever without any.
+  /// The earliest end of a lease; kNever if there are no leases.
   [[nodiscard]] TimePoint lease_end() const;
-  /// The time between the stop signal and KILL: `kill_after`, or as much as their leases allow.
+  /// The time between the stop signal and KILL: `kill_after`, or less if the leases do not allow
+  /// that much.
   [[nodiscard]] Duration GraceFor(Duration kill_after) const;
-  /// One of them is lost, released, or its holder is gone.
+  /// One of the locks is lost or released, or its holder is gone.
   [[nodiscard]] bool is_lost() const;
-  /// Once, before the command is executed: NestingLink::NameCommand().
+  /// Call once, before the command is executed: see NestingLink::NameCommand().
   void NameCommand(const process::ProcessId& command) const;
-  /// The links: while any process has these open, the locks are not released.
+  /// The links' descriptors: the locks are not released while any process has these open.
   [[nodiscard]] std::vector<int> descriptors() const;
 
-  /// An ancestor holds `lock` as a reader, and this reader queues all the same and without a time
-  /// limit (--no-nest). If it has to wait, it waits for a writer that waits for that ancestor: for
-  /// ever.
+  /// Notes that an ancestor holds `lock` as a reader, but this run queues for it as another reader,
+  /// without a time limit (--no-nest). If it has to wait, it waits for a writer that waits for that
+  /// ancestor, so the wait never ends.
   void QueueBeside(std::string lock) { queued_beside_.insert(std::move(lock)); }
   [[nodiscard]] bool IsQueuedBeside(const std::string& lock) const {
     return queued_beside_.count(lock) > 0;

@@ -73,13 +73,13 @@ int InterruptedBy(int signal_number, cli::Report& report) {
 bool CanAsk() { return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1; }
 
 Answer AskYesNo(const std::string& question, process::Signals& signals) {
-  // A terminal: the question appears at once. If it cannot be written, there is no answer either.
+  // On a terminal, the question appears at once. If it cannot be written, there can be no answer.
   if (write(STDERR_FILENO, question.data(), question.size()) < 0) return {};
   process::EventLoop loop;
   LineReader reader;
   loop.Add(reader);
   const auto signal = RunUntil(loop, signals, [&] { return reader.IsDone(); });
-  // The cursor is still on the line of the question.
+  // The cursor is still on the question's line.
   if (signal) (void)!write(STDERR_FILENO, "\n", 1);
   const bool yes =
       strcasecmp(reader.line().c_str(), "y") == 0 || strcasecmp(reader.line().c_str(), "yes") == 0;

@@ -10,17 +10,16 @@
 
 namespace zklock::commands {
 
-/// Called in place of a suspension by the terminal. Calls `suspend`, and does what is needed before
-/// and after.
+/// Called to suspend zklock. Calls `suspend`, and does whatever is needed before and after it.
 using AroundSuspension = std::function<void(const std::function<void()>& suspend)>;
 
-/// The next signal that has arrived and by default ends a process. A signal that suspends
-/// a process suspends zklock here; CONT is ignored.
+/// Takes signals until one ends a process by default, and returns that one; none if all have been
+/// taken. A signal that suspends a process by default suspends zklock here; CONT is ignored.
 [[nodiscard]] std::optional<int> TakeEndingSignal(process::Signals& signals,
                                                   const AroundSuspension& around_suspension = {});
 
-/// Runs `loop` until `is_done`, or until a signal arrives as from TakeEndingSignal(): then returns
-/// its number. `loop` has at least one source that waits.
+/// Runs `loop` until `is_done`, or until TakeEndingSignal() returns a signal: then returns that.
+/// `loop` must have at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                                           const std::function<bool()>& is_done,
                                           const AroundSuspension& around_suspension = {});
@@ -28,14 +27,14 @@ using AroundSuspension = std::function<void(const std::function<void()>& suspend
 /// Reports that a signal interrupted zklock, and returns the exit status for that.
 [[nodiscard]] int InterruptedBy(int signal_number, cli::Report& report);
 
-/// There is a user to ask: standard input and standard error are terminals.
+/// Whether there is a user to ask: standard input and standard error are terminals.
 [[nodiscard]] bool CanAsk();
 
 struct Answer {
-  std::optional<int> signal;  ///< that arrived instead
+  std::optional<int> signal;  ///< one that arrived instead of an answer
   bool yes = false;
 };
-/// Asks on standard error and reads one line. Anything but y and yes is no.
+/// Asks on standard error and reads one line. Anything but y and yes counts as no.
 [[nodiscard]] Answer AskYesNo(const std::string& question, process::Signals& signals);
 
 }  // namespace zklock::commands

@@ -8,7 +8,8 @@
 namespace zklock::commands {
 namespace {
 
-/// For a message: none if it has ended because a permit is gone.
+/// The reservation's end, for a message. None if it has no end, or has ended because a permit is
+/// gone.
 std::optional<std::int64_t> EndOf(const lock::Reserved& reserved) {
   if (reserved.is_incomplete || !reserved.until) return std::nullopt;
   return reserved.until->count();
@@ -51,8 +52,8 @@ void QueueEvents::OnJoining(const lock::LockName& lock, const std::string& queue
   if (!lock.chroot.empty()) LookForChroot(lock.chroot);
 }
 
-/// A LOCK that does not exist is joined again: only that creates the znodes above it, after this
-/// answer.
+/// Finds out whether the chroot exists. The answer precedes its creation: if LOCK does not exist,
+/// the znodes above it are created only after joining has failed once.
 void QueueEvents::LookForChroot(const std::string& chroot) {
   session_.Get(chroot, zookeeper::Watch::kNo,
                [lacks = lacks_chroot_](const zookeeper::GetReply& reply) {
@@ -60,8 +61,9 @@ void QueueEvents::LookForChroot(const std::string& chroot) {
                });
 }
 
-/// Whoever may delete a contender or write LOCK's record can let two holders run. Servers answer in
-/// order: the report precedes the answer to the create. A LOCK that does not exist is joined again.
+/// Anyone who may delete a contender or write LOCK's record can make two holders run at once.
+/// Servers answer in order, so the report precedes the answer to the create. If LOCK does not exist
+/// yet, this is called again when it is joined again.
 void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& queue) {
   session_.GetAcl(queue, [&events = events_, reported = open_,
                           name = lock.display_path()](const zookeeper::AclReply& reply) {

@@ -19,16 +19,17 @@ namespace zklock::commands {
 /// Passes each event on to all listeners.
 class EventBroadcaster {
  public:
-  /// The listeners outlive it. They get each event in this order.
+  /// The listeners must outlive it. They get each event in the given order.
   explicit EventBroadcaster(std::vector<cli::EventListener*> listeners)
       : listeners_(std::move(listeners)) {}
   void Add(cli::EventListener& listener) { listeners_.push_back(&listener); }
   void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
 
   void Publish(const cli::Event& event);
-  /// ConnectedEvent, and ShortSessionEvent if the reconnect has made the session timeout short.
+  /// Publishes ConnectedEvent, and ShortSessionEvent if the reconnect has made the session timeout
+  /// short.
   void PublishConnected(const zookeeper::Session& session);
-  /// ShortSessionEvent, if `timeout` is short.
+  /// Publishes ShortSessionEvent if `timeout` is short.
   void WarnOfShortSession(Duration timeout);
 
  private:
@@ -38,8 +39,8 @@ class EventBroadcaster {
 /// Publishes the events between joining a queue and acquiring the lock.
 class QueueEvents final : public lock::AcquireObserver {
  public:
-  /// `on_joining` may be empty. `expects_acl`: a LOCK that everyone may write to or delete from is
-  /// reported. `events` outlives the session.
+  /// `on_joining` may be empty. `expects_acl`: report a LOCK that everyone may write to or delete
+  /// from. `events` must outlive the session.
   QueueEvents(EventBroadcaster& events, zookeeper::Session& session,
               std::function<void()> on_joining, bool expects_acl)
       : events_(events),
@@ -61,16 +62,16 @@ class QueueEvents final : public lock::AcquireObserver {
                       const protocol::IncompatibleContender& incompatible) override;
   void OnOwnData(const std::string& contender, const std::string& data) override;
 
-  /// The LOCK that we wait for; empty until something is ahead of us.
+  /// The LOCK that we wait for; empty until another contender is ahead of ours.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
   /// A contender of ours that was asked to leave its queue.
   struct Asked {
     std::string contender;
     lock::ReleaseRequest request;
   };
-  /// The last one is the newest.
+  /// The newest request comes last.
   [[nodiscard]] const std::vector<Asked>& asked() const { return asked_; }
-  /// It has left, and others of ours remain.
+  /// Call when this contender has left its queue, but others of ours remain.
   void Forget(const std::string& contender) {
     std::erase_if(asked_, [&](const Asked& one) { return one.contender == contender; });
   }
@@ -87,7 +88,8 @@ class QueueEvents final : public lock::AcquireObserver {
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
   std::set<std::string> overdue_;      // paths of reservations
-  // Shared with answers that arrive when this is gone: LOCKs, and whether the chroot was missing.
+  // Shared with callbacks that may run after this object is gone: the LOCKs already reported as
+  // open, and whether the chroot was missing.
   const std::shared_ptr<std::set<std::string>> open_ = std::make_shared<std::set<std::string>>();
   const std::shared_ptr<bool> lacks_chroot_ = std::make_shared<bool>(false);
 };
@@ -95,11 +97,11 @@ class QueueEvents final : public lock::AcquireObserver {
 /// Publishes the events while the lock is held, and passes the lease on to the guard.
 class HoldEvents final : public lock::HoldObserver {
  public:
-  /// `locks`: all that are held, as messages name them.
+  /// `locks`: all LOCKs that are held, as messages name them.
   HoldEvents(EventBroadcaster& events, const zookeeper::Session& session, std::string locks)
       : events_(events), session_(session), locks_(std::move(locks)) {}
   using LeaseSink = std::function<void(TimePoint lease_end, Duration grace)>;
-  /// From now on the lease is passed on to `sink`, for the guard; an empty one ends that.
+  /// From now on, passes the lease to `sink`, for the guard. An empty `sink` stops that.
   void SetLeaseSink(LeaseSink sink) { lease_sink_ = std::move(sink); }
   void OnLease(TimePoint lease_end, Duration grace) override;
   void OnConnected() override;

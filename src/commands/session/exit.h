@@ -4,7 +4,7 @@
 
 namespace zklock::commands {
 
-/// Thrown to end the subcommand with an exit status. What there is to say has been reported.
+/// Thrown to end the subcommand with an exit status. Any message has already been reported.
 class Exit : public std::exception {
  public:
   explicit Exit(int status) : status_(status) {}

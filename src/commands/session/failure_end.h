@@ -9,8 +9,8 @@
 
 namespace zklock::commands {
 
-/// How a run ends when the servers or the LOCK do not allow it. A visitor for variants of failures,
-/// for use after the session's close: only that tells whether any credentials would help.
+/// How a run ends if the servers or the LOCK do not allow it. A visitor for variants of failures.
+/// Use it after closing the session: only the close shows whether any credentials would help.
 class FailureEnd {
  public:
   /// `lock`: the LOCK as messages name it.

@@ -15,18 +15,19 @@ namespace zklock::commands {
 /// Standard output, written without blocking, as fast as its reader reads.
 class Output final : public EventSource {
  public:
-  /// `on_room`, if any, is called when it was full and has room again.
+  /// `on_room`, if any, is called when the output was full and has room again.
   explicit Output(std::function<void()> on_room = {});
 
   void Append(const std::string& text) { writer_.Append(text); }
-  /// Replaces all pending text: writes `text` now, or not at all if the reader does not read it.
+  /// Discards pending text and writes `text` now; gives up if the reader takes nothing for a
+  /// second.
   void WriteLast(const std::string& text);
   /// So much text is pending that no more should be appended.
   [[nodiscard]] bool IsFull() const;
-  /// Everything is written, or cannot be.
+  /// Everything has been written, or cannot be written any more.
   [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }
-  /// errno: EPIPE if the reader is gone, EBADF if standard output is closed. Nothing more is
-  /// written then.
+  /// The errno of a failed write, after which nothing more is written: EPIPE if the reader is gone,
+  /// EBADF if standard output is closed. 0 if no write has failed.
   [[nodiscard]] int error() const { return writer_.error(); }
 
   Interest GetInterest() override { return writer_.GetInterest(); }
@@ -37,27 +38,29 @@ class Output final : public EventSource {
   process::StreamWriter writer_;
 };
 
-/// Reports that nothing can be written to standard output, `error` being the reason. Returns the
-/// exit status. Without a reader nothing is reported, as when PIPE ends a process.
+/// Reports that standard output cannot be written to; `error` is the errno. Returns the exit
+/// status. If the reader is gone or standard output is closed, reports nothing, as if PIPE had
+/// ended zklock.
 [[nodiscard]] int CannotPrint(int error, cli::Report& report);
 
-/// Writes all of `text` to standard output. None, or the exit status if it failed or a signal
-/// arrived first; that was reported.
+/// Writes all of `text` to standard output. If that fails or a signal arrives first, reports it and
+/// returns the exit status; otherwise returns none.
 [[nodiscard]] std::optional<int> PrintWhole(const std::string& text, process::Signals& signals,
                                             cli::Report& report);
 
-/// Standard output is a terminal that can be drawn on.
+/// Whether standard output is a terminal that can be drawn on.
 [[nodiscard]] bool OutputIsTerminal();
 
 /// The size of the terminal on standard output. If there is none, or its size is unknown: $COLUMNS
-/// and $LINES (which watch(1) sets), else zero.
+/// and $LINES (which watch(1) sets), otherwise zero.
 struct TerminalSize {
   std::size_t rows = 0;
   std::size_t columns = 0;
 };
 [[nodiscard]] TerminalSize OutputSize();
 
-/// Likewise, and $NO_COLOR does not forbid colours.
+/// Whether standard output is such a terminal, and $NO_COLOR does not forbid colours. See
+/// OutputIsTerminal().
 [[nodiscard]] bool OutputHasColours();
 
 }  // namespace zklock::commands

@@ -21,26 +21,28 @@
 
 namespace zklock::commands {
 
-/// What all parts of one run share, whether it runs a command or holds for an owner (--hold).
+/// The state that all parts of one run share, whether it runs a command or holds for an owner
+/// (--hold).
 class RunContext {
  public:
-  /// All outlive it. Opens --events; throws cli::UsageError or cli::ConfigError if it cannot.
+  /// All arguments must outlive it. Opens the target of --events; throws cli::UsageError or
+  /// cli::ConfigError if it cannot.
   RunContext(const cli::RunOptions& its_options, process::Signals& its_signals,
              process::MessageSink& its_sink);
   RunContext(const RunContext&) = delete;
   RunContext& operator=(const RunContext&) = delete;
 
-  /// This process. Read when it is first asked for: by then the session is being made.
+  /// The identity of this process. Read at the first call, while the session is being made.
   [[nodiscard]] const process::Identity& Self();
-  /// A LOCK of the options, by its path on the servers.
+  /// The name of a LOCK from the options, with its path on the servers.
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const;
 
-  /// Publishes and reports how the run on `locks` ends. After the close of the session, since no
-  /// message may keep others waiting; `unconfirmed`: of SessionDriver. Returns the exit status.
+  /// Publishes and reports how the run on `locks` ends. Call it after closing the session, since no
+  /// message may keep others waiting. `unconfirmed`: from SessionDriver. Returns the exit status.
   int End(const std::string& locks, const cli::RunEnd& end, std::optional<Duration> unconfirmed);
 
-  /// Serves the loop, and `source` after all that is in it, until `is_done()` or the deadline.
-  /// Signals stay pending meanwhile: nothing would read them.
+  /// Runs the loop, with `source` served last, until `is_done()` or the deadline. Leaves signals
+  /// pending: nothing would read them.
   void ServeUntil(EventSource& source, TimePoint deadline, const std::function<bool()>& is_done);
 
   const cli::RunOptions& options;
@@ -51,11 +53,11 @@ class RunContext {
   EventBroadcaster events;                               ///< to the report and the event writer
   const SystemClock clock;
   const TimePoint began = clock.Now();
-  process::EventLoop loop;  ///< has the signals, the sink and the event writer
+  process::EventLoop loop;  ///< contains the signals, the sink and the event writer
   /// The session of the run, for its guard.
   SessionForGuard session_for_guard;
   /// Locks that the run uses without acquiring them itself. RemoveInheritedLocks() and
-  /// UseExistingHold() add to them.
+  /// AcquireLocks() add to them.
   AncestorLocks ancestors;
 
  private:

@@ -61,7 +61,8 @@ void SessionDriver::BeginLookup() {
   try {
     lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
   } catch (const std::system_error&) {
-    // The lock may be held. The known addresses may be enough, and there is time to try again.
+    // Not fatal: the lock may be held, the known addresses may be enough, and there is time to try
+    // again.
     if (session_.endpoints().empty()) throw;
     next_lookup_ = clock_.Now() + kLookupPause;
     return;
@@ -89,7 +90,7 @@ void SessionDriver::TakeLookup() {
   const process::LookupResult& result = *lookup_->result();
   lookup_failures_ = result.failures;
   std::vector<zookeeper::Endpoint> endpoints = result.endpoints;
-  // The last address of a name that no longer resolves is still better than none.
+  // The last known address of a name that no longer resolves is better than none.
   for (const auto& failure : lookup_failures_) {
     const std::string name = zookeeper::ToString(failure.server);
     std::copy_if(session_.endpoints().begin(), session_.endpoints().end(),
@@ -120,7 +121,7 @@ std::string SessionDriver::Tried() const {
                     [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
     if (lookup_ != nullptr && !has_address) tried.push_back({name, cli::LookingUpReason()});
   }
-  // No attempt has failed: it granted a session, and answers nothing.
+  // No attempt has failed: the last server granted a session, but does not answer.
   if (tried.empty()) tried.push_back({session_.last_server(), cli::SilentReason()});
   return cli::TriedText(tried);
 }
@@ -135,16 +136,16 @@ std::optional<Duration> SessionDriver::Close(std::size_t releases) {
     loop_.RunOnce();
   }
   loop_.Remove(alarm);
-  // If this process got no processor time, the answer may be there although the time is over.
+  // If this process got no CPU time, the answer may have arrived although the time has run out.
   if (!session_.IsClosed()) loop_.RunReady();
-  // A guard would be refused as well.
+  // If the servers refuse the close, they would refuse the guard's too.
   if (shared_ != nullptr && (session_.IsClosed() || session_.IsCloseRefused())) shared_->Clear();
   return unconfirmed();
 }
 
 EventSource::Interest SessionDriver::GetInterest() {
   if (lookup_ != nullptr) return lookup_->GetInterest();
-  // A connection in the meantime has reset the count.
+  // A connection in the meantime may have reset the count.
   rounds_at_lookup_ = std::min(rounds_at_lookup_, session_.failed_rounds());
   if (has_names_ && session_.failed_rounds() > rounds_at_lookup_) return {.wake = clock_.Now()};
   return {.wake = next_lookup_};

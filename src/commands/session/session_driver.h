@@ -15,12 +15,12 @@
 
 namespace zklock::commands {
 
-/// A session with the servers that the user named: looks up their names, keeps the session's
-/// addresses up to date, all in the caller's loop. A proxy command looks names up itself. After
-/// each round in which every address has failed it looks the names up again.
+/// A session with the servers that the user named. Looks up their names and keeps the session's
+/// addresses up to date, all in the caller's loop. After each round in which every address has
+/// failed, looks the names up again. A proxy command looks names up itself.
 class SessionDriver final : public EventSource {
  public:
-  /// Registers itself and the session with `loop`, which outlives it. `shared`, if not null, is
+  /// Registers itself and the session with `loop`, which must outlive it. `shared`, if not null, is
   /// cleared once the servers have answered the close.
   SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options, const Clock& clock,
                 SessionForGuard* shared = nullptr);
@@ -30,9 +30,9 @@ class SessionDriver final : public EventSource {
 
   /// Every name was looked up and none exists: waiting is pointless.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
-  /// The user named no server, and the default is used.
+  /// The user named no server, so the default is used.
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }
-  /// Of --proxy-command; may be empty.
+  /// The value of --proxy-command; may be empty.
   [[nodiscard]] const std::string& proxy_command() const { return proxy_command_; }
   /// See zookeeper::Transport::LastFailure().
   [[nodiscard]] int proxy_failure() const {
@@ -43,14 +43,14 @@ class SessionDriver final : public EventSource {
   /// See cli::CredentialsRefusedText.
   [[nodiscard]] const std::string& credentials_refused() const { return credentials_refused_; }
   /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
-  /// refused), …". What is tried for the close does not count.
+  /// refused), …". Attempts made for the close are left out.
   [[nodiscard]] std::string Tried() const;
 
-  /// Closes the session, and waits up to a second for the servers to confirm that it holds nothing
-  /// any more. Returns unconfirmed(): if it is set, the lock is released when the guard has closed
-  /// the session, or when it expires. `releases`: of Hold::Release().
+  /// Closes the session, and waits up to a second for the servers to confirm that it no longer
+  /// holds anything. Returns unconfirmed(): if that is set, the lock is released when the guard
+  /// closes the session, or when the session expires. `releases`: from Hold::Release().
   std::optional<Duration> Close(std::size_t releases = 0);
-  /// After Close(): the timeout of a session whose end no server has confirmed.
+  /// After Close(): the session's timeout if no server has confirmed its end; otherwise none.
   [[nodiscard]] std::optional<Duration> unconfirmed() const {
     return session_.IsClosed() ? std::nullopt : std::optional(session_.lease().timeout());
   }
@@ -59,13 +59,13 @@ class SessionDriver final : public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// Without a look-up: the servers as the user wrote them.
+  /// Uses the servers as the user wrote them, without a look-up.
   void UseNames();
-  /// Throws std::system_error when the system refuses it and no address is known.
+  /// Throws std::system_error if the system refuses the look-up and no address is known.
   void BeginLookup();
   /// Adds the addresses that the look-up has found so far to those in use.
   void AddFound();
-  /// Replaces the addresses: the look-up is complete.
+  /// Replaces the addresses with the result of the complete look-up.
   void TakeLookup();
 
   process::EventLoop& loop_;
@@ -76,10 +76,10 @@ class SessionDriver final : public EventSource {
   const std::string proxy_command_;
   const std::string identity_;
   const std::string credentials_refused_;
-  const bool looks_up_;                                    // false: a proxy command does
+  const bool looks_up_;                                    // false: a proxy command looks names up
   const std::unique_ptr<zookeeper::Transport> transport_;  // null: TCP
   zookeeper::Session session_;
-  std::unique_ptr<process::NameLookup> lookup_;  // while one is running
+  std::unique_ptr<process::NameLookup> lookup_;  // while a look-up is running
   std::vector<process::LookupFailure> lookup_failures_;
   bool has_names_ = false;
   bool is_hopeless_ = false;

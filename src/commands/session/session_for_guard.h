@@ -12,24 +12,24 @@
 
 namespace zklock::commands {
 
-/// What a guard needs to close the session of its zklock, in memory that both share, since the
+/// What a guard needs to close its zklock's session. It is in memory that both share, since the
 /// guard may be forked before the session exists.
 class SessionForGuard {
  public:
-  /// `options` outlive it. Throws std::system_error.
+  /// `options` must outlive it. Throws std::system_error.
   explicit SessionForGuard(const cli::ServerOptions& options) : options_(options) {}
 
-  /// The session to close from now on. It has been connected. To be called before anything is
-  /// created with a session.
+  /// Sets the session to close from now on, which must have been connected. Call this before the
+  /// session creates anything.
   void Set(const zookeeper::Session& session);
-  /// The session has been closed.
+  /// Call when the session has been closed.
   void Clear() { page_->is_set.exchange(false); }
   /// Whether a session was set and, as far as is known, has not been closed.
   [[nodiscard]] bool is_set() const { return page_->is_set; }
 
   /// In the guard, when zklock is gone: closes the session, if there is one.
   void Close() const;
-  /// For the guard of a run without a command.
+  /// The duty of the guard for a run without a command.
   [[nodiscard]] process::OwnerDuty GuardDuty() const {
     return {.when_orphaned = [this] { Close(); }, .is_needed = [this] { return is_set(); }};
   }
@@ -37,11 +37,11 @@ class SessionForGuard {
  private:
   /// Read only after its writer has died, perhaps in the middle of writing.
   struct Page {
-    std::atomic<bool> is_set{false};  // all below is written
+    std::atomic<bool> is_set{false};  // everything below is written
     std::int64_t session_id = 0;
     std::array<char, 16> password{};
     Duration timeout{};
-    std::array<char, 4000> addresses{};  // those that fit: "ADDRESS NAME\n" each
+    std::array<char, 4000> addresses{};  // as many as fit, each as "ADDRESS NAME\n"
   };
 
   const cli::ServerOptions& options_;

@@ -73,7 +73,7 @@ void ShortSession::Close() {
 }
 
 cli::RunEnd ShortSession::EndOf(const lock::OperationFailure& failure) {
-  // The close shows whether the servers accept any credentials of ours.
+  // The close shows whether the servers would accept any credentials that zklock can use.
   const auto* refused = std::get_if<lock::Refused>(&failure);
   if (refused != nullptr && refused->error == zookeeper::Error::kAuthRequired) Close();
   return std::visit(FailureEnd(session_driver_, options_.connect_timeout, ""), failure);

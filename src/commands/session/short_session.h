@@ -17,16 +17,17 @@
 
 namespace zklock::commands {
 
-/// A session that holds nothing, for a few operations, one after the other.
+/// A session that holds nothing, for a few operations in sequence.
 class ShortSession {
  public:
-  /// All outlive it.
+  /// All arguments must outlive it.
   ShortSession(const cli::ServerOptions& options, process::Signals& signals, cli::Report& report);
 
-  /// For the operations to be made with.
+  /// For constructing operations.
   [[nodiscard]] zookeeper::Store& store() { return session_driver_.session(); }
-  /// How long ago a server has certainly answered, if the connection was lost just now: the client
-  /// library gives up a connection over which nothing has arrived for two thirds of the timeout.
+  /// The longest time that can have passed since a server last answered, if the connection was lost
+  /// just now: the client library gives up a connection on which nothing has arrived for two thirds
+  /// of the timeout.
   [[nodiscard]] Duration AnsweredAgo() {
     const protocol::Lease& lease = session_driver_.session().lease();
     const Duration longest = lease.timeout() * 2 / 3;
@@ -34,11 +35,11 @@ class ShortSession {
   }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
-  /// For sources that are to be served while an operation runs.
+  /// For adding sources to serve while an operation runs.
   [[nodiscard]] process::EventLoop& loop() { return loop_; }
 
-  /// Runs `work`, which is passed the lock::Calls to ask the servers with, and returns its result.
-  /// Throws Exit if it fails or a signal arrives; that has been reported.
+  /// Runs `work` with a lock::Calls for its requests to the servers, and returns its result. If it
+  /// fails or a signal arrives, reports that and throws Exit.
   template <typename F>
   auto Ask(F work) {
     lock::Calls calls(store(), clock_, options_.connect_timeout,
@@ -58,15 +59,15 @@ class ShortSession {
   /// Reports the failure, and throws Exit.
   [[noreturn]] void Fail(const lock::OperationFailure& failure);
 
-  /// Runs an operation to its end. Throws Exit as Ask() does.
+  /// Runs an operation until it ends. Throws Exit as Ask() does.
   void Run(lock::ServerOperation& operation);
-  /// Runs an operation to its end, until `is_left`, or until a signal stops it: then returns the
-  /// signal. Reports nothing; Failure() does.
+  /// Runs an operation until it ends or `is_left` returns true. If a signal stops it first, returns
+  /// the signal. Reports nothing; Failure() does.
   [[nodiscard]] std::optional<int> RunUntilLeft(lock::ServerOperation& operation,
                                                 const std::function<bool()>& is_left,
                                                 const AroundSuspension& around_suspension = {});
-  /// None if the operation has its result, or was left. Else the exit status; the error has been
-  /// reported.
+  /// Returns none if the operation has its result or was left. Otherwise reports the error and
+  /// returns the exit status.
   [[nodiscard]] std::optional<int> Failure(const lock::ServerOperation& operation);
   /// Likewise, but reports nothing, and returns the message too.
   [[nodiscard]] std::optional<cli::RunEnd> FailureEndOf(const lock::ServerOperation& operation);

@@ -39,7 +39,8 @@ bool Acquire::IsNearTurn() const {
   if (attempt_.IsOver()) return std::holds_alternative<Acquired>(*attempt_.outcome);
   // The create proves the session, but not what is held in other LOCKs.
   if (join_.IsCreating()) return attempt_.request.held.empty();
-  // It starts its command when the last contender before it is gone, without another commit.
+  // A waiter starts its command as soon as the last contender before it is gone, without another
+  // commit.
   if (wait_->IsWaiting() || attempt_.IsAtWork(decide_)) {
     return !attempt_.request.try_only && (ahead().IsNextInLine() || ahead().IsNear());
   }
@@ -67,12 +68,12 @@ const Ticket* Acquire::contender() const {
 
 void Acquire::OnConnected(bool fresh) {
   if (attempt_.IsOver()) return;
-  if (!attempt_.request.given) attempt_.observer.OnConnected();  // else AcquireAny reports it
+  if (!attempt_.request.given) attempt_.observer.OnConnected();  // otherwise AcquireAny reports it
   if (attempt_.store.lease().timeout() < protocol::kLeastSessionTimeout) {
     return attempt_.Finish(Unusable{Unusable::Why::kShortSessions});
   }
   fresh ? join_.Begin() : join_.Rejoin();
-  // It is proven again and does not wait, but may be asked to leave.
+  // A contender that is being proven again does not wait, but may be asked to leave.
   const auto& given = attempt_.request.given;
   if (given && given->known && attempt_.contender.ticket()) proof_.WatchOwn();
 }
@@ -87,7 +88,8 @@ void Acquire::OnDisconnected() {
 }
 
 void Acquire::OnExpired() {
-  // Expiry takes another connection, and so a turn of the event loop: an outcome is taken by then.
+  // Expiry requires another connection, and so another turn of the event loop: by then, the caller
+  // has taken an outcome.
   if (attempt_.IsOver()) return;
   if (!attempt_.unserved_since) attempt_.unserved_since = attempt_.clock.Now();
   if (attempt_.contender.ticket()) attempt_.observer.OnPlaceLost(attempt_.request.lock);
@@ -105,7 +107,7 @@ void Acquire::OnRefused(zookeeper::Error why) {
 void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
   if (attempt_.IsOver()) return;
   if (attempt_.contender.IsOneOfAll(path)) {
-    proof_.OnOwnChanged(path);  // deleted, or only written to: the read tells, and renews the watch
+    proof_.OnOwnChanged(path);  // deleted or written to: the read tells which, and renews the watch
   } else if (wait_->IsWaiting()) {
     wait_->OnWatch(path, change);
   }

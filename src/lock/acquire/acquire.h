@@ -19,9 +19,10 @@
 namespace zklock::lock {
 
 /// Acquires one LOCK: joins its queue, decides, waits for the predecessor, decides again, and
-/// proves at its turn that its contender exists. Or finds that it is reserved for our ID already.
+/// proves at its turn that its contender exists. Or finds that the LOCK is already reserved for our
+/// ID.
 ///
-/// Each of these steps is a part, and one of them at a time is at work, in a state of its own:
+/// Each of these steps is a part. One part at a time is at work, in a state of its own:
 ///
 ///     JoinPart       -> DecisionPart; or first, for a `try`, a WaitPart's LookIfFree();
 ///                       ZnodeWaitPart, if another has the znode (Dialect::kSimple)
@@ -30,13 +31,13 @@ namespace zklock::lock {
 ///     ZnodeWaitPart  -> JoinPart; DecisionPart, if the znode is ours (Dialect::kSimple)
 ///     ProofPart      -> DecisionPart, if LOCK's data does not confirm the turn, or LOCK is gone
 ///
-/// DecisionPart also decides by a list that another part has asked for, which then is at work until
-/// the decision. A lost connection ends the work of each, and the next connection begins with
-/// JoinPart. Any of them may find that it is over.
+/// DecisionPart also decides by a list that another part has requested; that part then stays at
+/// work until the decision. A lost connection ends the work of any part, and the next connection
+/// begins with JoinPart. Any part may finish the acquisition.
 ///
-/// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
-/// while it lives. All znodes that it leaves behind are the session's: unless the outcome is
-/// Acquired, the caller closes the session.
+/// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
+/// the store's listener while it exists. All znodes that it leaves behind belong to the session:
+/// unless the outcome is Acquired, the caller closes the session.
 ///
 /// Follows zklock-protocol(7), The turn; ZooKeeper's lock recipe; Curator's LockInternals.
 class Acquire final : public EventSource, public zookeeper::StoreListener, private AcquireSteps {
@@ -55,17 +56,17 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   [[nodiscard]] bool IsNearTurn() const;
   /// We wait, and our contender is not in the queue or has many others before it.
   [[nodiscard]] bool IsFarFromTurn() const;
-  /// It waits for another contender, and not for an answer.
+  /// It waits for another contender, not for an answer.
   [[nodiscard]] bool IsWaiting() const { return wait_->IsWaiting(); }
   /// The queue has been judged: the LOCK can be used, and whoever we wait for does not hold it for
-  /// us. Or it is over.
+  /// us. Or the acquisition is over.
   [[nodiscard]] bool HasDecided() const;
-  /// With --reserve: as far as the queue was read, another run with our ID that takes one of
-  /// several LOCKs is before us. It may reserve `lock` or another.
+  /// With --reserve: a run with our ID that takes any of several LOCKs, `lock` among them, is
+  /// before us, as far as the queue was read.
   [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
-  /// With --reserve: there is a reservation for our ID that was not used. It was read after the
-  /// list that shows another contender before it; or its end is over by the latest time that the
-  /// servers' clock may show.
+  /// With --reserve: there is a reservation for our ID that was not used, because the list that was
+  /// read before it shows another contender before it, or because its end may be over by the
+  /// servers' clock.
   [[nodiscard]] bool MayBeReserved() const { return attempt_.may_be_reserved; }
   /// Our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;

@@ -90,7 +90,7 @@ bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
   const bool is_usable = found.IsInForce() && !HasEnded(*found.reserved);
   may_be_reserved = found.reserved && !is_usable;
   if (!is_usable) return false;
-  // Other LOCKs may have to be waited for yet.
+  // We may still have to wait for other LOCKs.
   contender.Delete();
   if (found.reserved->mode == request.mode) {
     const auto path = [this](std::string_view name) {
@@ -133,7 +133,7 @@ void Attempt::IfCompatible(const protocol::Children& children,
 
 void Attempt::LookAtQueue(std::function<void(const QueueList&)> then) {
   using zookeeper::ListReply;
-  // A script that has just released the lock may ask a server that has not heard of it: sync first.
+  // A script may have just released the lock, and this server may not have heard of it: sync first.
   store.Sync(request.QueuePath(), [](const zookeeper::Reply&) {});
   store.List(request.QueuePath(), zookeeper::Watch::kNo,
              InState([this, then = std::move(then)](const ListReply& reply) {
@@ -159,8 +159,8 @@ std::optional<protocol::ReleaseRecord> Attempt::TakeLockData(const zookeeper::Ge
   std::optional<protocol::LockData> data;
   if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
   contender.SetLockVersion(data ? std::optional(reply.stat.version) : std::nullopt);
-  // The record of a reservation shows nothing: whoever deleted it believed its data, and it may
-  // never have held.
+  // The record of a reservation shows nothing: whoever deleted the reservation relied on its data,
+  // and it may never have held.
   if (!data || !data->last_release || data->last_release->is_reservation) return std::nullopt;
   return data->last_release;
 }

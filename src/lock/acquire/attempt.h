@@ -33,29 +33,29 @@ enum class Proof {
 class AcquirePart {
  public:
   virtual ~AcquirePart() = default;
-  /// Every change of state ends the state before here, also one within the same part: set the new
-  /// state after Attempt::Enter().
+  /// Ends the current state. Called at every change of state, even within the same part: set the
+  /// new state after Attempt::Enter().
   virtual void Leave() {}
-  /// It waits for other contenders, or for time to pass, and not for an answer.
+  /// It waits for other contenders, or for time to pass, but not for an answer.
   [[nodiscard]] virtual bool IsWaiting() const { return false; }
 };
 
 /// The part that waits for other contenders: QueueWaitPart, or ZnodeWaitPart in Dialect::kSimple.
 class WaitPart : public AcquirePart {
  public:
-  // As those of AcquireSteps.
+  // As in AcquireSteps.
   virtual void LookIfFree() = 0;
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
-  /// None of the holders holds for us, as far as could be found out.
+  /// None of the holders holds for us, as far as we could find out.
   [[nodiscard]] virtual bool HasSearched() const { return true; }
 
-  /// While IsWaiting(): a watch has fired that is not that of our own contender.
+  /// Only while IsWaiting(): a watch has fired, other than that of our own contender.
   virtual void OnWatch(const std::string& path, zookeeper::Change change) = 0;
   /// Finishes because of the contender in the way.
   virtual void FinishBlocked(Busy::Why why) = 0;
-  /// When the wait is over; kNever while it is open whether the lock is free.
+  /// When the wait is over; kNever while it is unknown whether the lock is free.
   [[nodiscard]] virtual TimePoint end() const = 0;
   /// When OnDue() has something to do.
   [[nodiscard]] virtual TimePoint due() const { return kNever; }
@@ -65,47 +65,48 @@ class WaitPart : public AcquirePart {
   virtual void OnPlaceLost() {}
 };
 
-/// Where an acquisition goes on when one of its parts is done. Each of these begins another state,
-/// unless it says otherwise, so that a caller only returns.
+/// The next steps of an acquisition when one of its parts is done. Each function begins another
+/// state, unless it says otherwise, so a caller just returns after the call.
 class AcquireSteps {
  public:
   virtual ~AcquireSteps() = default;
   /// Creates our contender and lists the queue with it.
   virtual void Join() = 0;
-  /// Takes the children `names`, the first of which was read, as our contender if they belong to
-  /// our session; else joins.
+  /// Takes the children `names` as our contender if they belong to our session, otherwise joins.
+  /// `reply`: the read of the first.
   virtual void AdoptOrJoin(const std::vector<std::string>& names,
                            const zookeeper::GetReply& reply) = 0;
-  /// `try`: joins if the lock is free, else leaves. Nothing has been created yet.
+  /// `try`: joins if the lock is free, otherwise leaves. Nothing has been created yet.
   virtual void LookIfFree() = 0;
   /// Lists the queue and decides.
   virtual void ListAgain() = 0;
-  /// ListAgain() if our contender exists, else it is over.
+  /// Calls ListAgain() if our contender exists; otherwise the acquisition is over.
   virtual void CheckOwn() = 0;
-  /// Decides by the list that it asks for now, in the caller's state. `proof`: what has shown
-  /// that our contender exists once the list is there.
+  /// Requests a list now and decides by it, in the caller's state. `proof`: what will have shown,
+  /// when the list arrives, that our contender exists.
   virtual void DecideByNextList(Proof proof) = 0;
-  /// The watched list has changed: decides by it, in the caller's state, without another list.
+  /// The watched list has changed: decides by the new one, in the caller's state, without listing
+  /// again.
   virtual void Decide(const protocol::Children& children) = 0;
   /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
   /// our contender, but has our ID (--reserve).
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
-  /// Proves our contender, and holds. `record_of`: the predecessor whose record must be in LOCK's
-  /// data; empty if it is certain that all before ours are gone.
+  /// Proves that our contender exists, then holds the lock. `record_of`: the predecessor whose
+  /// record must be in LOCK's data; empty if all contenders before ours are certainly gone.
   virtual void Confirm(const std::string& record_of) = 0;
-  /// Our contender is the first and is proven: holds, as soon as the lease suffices.
+  /// Our contender is the first and is proven: holds the lock as soon as the lease suffices.
   virtual void TakeTurn() = 0;
-  /// The answer to a read of LOCK's data while we wait. The state may remain.
+  /// Takes the answer to a read of LOCK's data while we wait. Does not always begin another state.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
-  /// What the waiter knows of the contenders before its own.
+  /// What the waiter knows about the contenders before its own.
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
 };
 
-/// How long a server that has accepted the session may take for an answer.
+/// How long a server that has accepted the session may take to answer.
 [[nodiscard]] Duration AnswerTime(const protocol::Lease& lease);
 
-/// The outcome after an error that no branch expects, neither a lost reply nor a quota. `right` on
-/// `path`, LOCK if empty, is what an ACL has to grant.
+/// The outcome after an unexpected error, other than a lost reply or an exceeded quota. `right`:
+/// the permission that an ACL must grant on `path`, or on LOCK if `path` is empty.
 [[nodiscard]] AcquireOutcome UnexpectedEnd(const LockName& lock, const std::string& operation,
                                            zookeeper::Error error, const char* right,
                                            const std::string& path = "");
@@ -117,13 +118,13 @@ class Attempt {
           std::function<std::string()> make_uuid, AcquireObserver& its_observer,
           AcquireSteps& its_next);
 
-  /// Begins a state of `part`: the previous one ends, and its pending answers are dropped.
-  /// The server has AnswerTime() for those that are asked for now.
+  /// Begins a state of `part`. The previous state ends, and answers that it still awaited are
+  /// dropped. The server has AnswerTime() to answer the requests of the new state.
   void Enter(AcquirePart& part);
-  /// No part is at work.
+  /// Ends the current state: no part is at work.
   void Stop();
   [[nodiscard]] bool IsAtWork(const AcquirePart& part) const { return at_work_ == &part; }
-  /// The part at work waits, and not for an answer.
+  /// The part at work waits, but not for an answer.
   [[nodiscard]] bool IsWaiting() const { return at_work_ != nullptr && at_work_->IsWaiting(); }
   /// A callback that runs only within the current state.
   template <typename F>
@@ -131,26 +132,28 @@ class Attempt {
     return state_scope_.Wrap(std::move(f));
   }
 
-  /// An answer is awaited: gives the server up after AnswerTime(), or earlier.
+  /// An answer is awaited: the server is given up after AnswerTime(), or at an earlier deadline
+  /// that is already set.
   void ExpectAnswer();
 
   [[nodiscard]] bool IsOver() const { return outcome.has_value(); }
   void Finish(AcquireOutcome its_outcome);
   void FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
   void FinishQuota();
-  /// As UnexpectedEnd(), for any error; after a lost reply OnDisconnected() follows.
+  /// Finishes as UnexpectedEnd() or FinishQuota() does. Ignores a lost reply, which
+  /// OnDisconnected() follows.
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
   /// Whether the answer to a check of our contenders shows that they exist; if not, finishes,
   /// unless the reply was lost.
   bool ExistsOrFinish(const zookeeper::Reply& reply);
-  /// True if the lock is reserved for our ID: then it is over.
+  /// Finishes and returns true if the lock is reserved for our ID.
   [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
-  /// --supersede: true if a newer contender supersedes ours: then it is over.
+  /// --supersede: finishes and returns true if a newer contender supersedes ours.
   [[nodiscard]] bool FinishIfSuperseded(const protocol::Contenders& contenders);
   /// Whether every user of LOCK can see our contender; if not, finishes.
   [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);
-  /// Calls `then` with the list if every user of LOCK can see our contender, else finishes.
+  /// Calls `then` with the list if every user of LOCK can see our contender, otherwise finishes.
   void IfCompatible(const protocol::Children& children, std::function<void(const QueueList&)> then);
 
   /// For a `try` that has created nothing yet: lists the queue, and calls `then` if every user of
@@ -159,8 +162,8 @@ class Attempt {
 
   /// Whether a reservation has ended by the servers' clock, as far as we know it.
   [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
-  /// Takes a reply that has LOCK's data: returns the record in it, if zklock wrote it, and notes
-  /// whether we may leave a record.
+  /// Takes a reply with LOCK's data. Returns the record of the last release, if zklock wrote one
+  /// and it is not a reservation's, and notes whether we may leave a record.
   std::optional<protocol::ReleaseRecord> TakeLockData(const zookeeper::GetReply& reply);
   [[nodiscard]] std::string ChildPath(std::string_view child) const;
 
@@ -177,13 +180,13 @@ class Attempt {
 
   std::optional<AcquireOutcome> outcome;
   bool has_queued = false;                  ///< our contender has been in the queue
-  bool has_decided = false;                 ///< by a list: LOCK can be used
-  bool may_hold = false;                    ///< by the last list
+  bool has_decided = false;                 ///< a list has shown that LOCK can be used
+  bool may_hold = false;                    ///< our contender may hold, by the last list
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
   bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
   bool is_first = false;                    ///< the observer knows that only the lease is missing
-  std::optional<TimePoint> unserved_since;  ///< since when no server has done anything for us
-  TimePoint answer_deadline = kNever;       ///< then the server is given up
+  std::optional<TimePoint> unserved_since;  ///< since when no server has served us
+  TimePoint answer_deadline = kNever;       ///< when the server is given up
   TimePoint wait_deadline = kNever;         ///< when the wait is over
 
  private:

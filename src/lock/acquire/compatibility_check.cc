@@ -37,9 +37,9 @@ void CompatibilityCheck::Restart() {
 
 void CompatibilityCheck::ReadLock() {
   if (request_.below.empty() || accepted_) return;
-  // A contender that uses LOCK without permits looks for permits once it has joined. We look for
-  // it with our own create, in the turnstile and among the permits: if both join at the same time,
-  // one of them sees the other.
+  // A contender that uses LOCK without permits looks for permits once it has joined. We look for it
+  // together with our own create, both in the turnstile and among the permits: if both join at the
+  // same time, one of them sees the other.
   store_.List(request_.lock.path, Watch::kNo,
               scope_.Wrap([this](const ListReply& reply) { TakeLock(reply); }));
 }
@@ -79,7 +79,7 @@ void CompatibilityCheck::Check(const QueueList& list, std::string_view own_name,
       Unread(request_.below.empty() ? protocol::FindUnnumbered(list.children, request_.dialect)
                                     : lock_unnumbered_);
   if (unread.empty()) return CheckNames(list, own_name, done);
-  // The list is long, and copied only here, where it is needed again.
+  // The list may be long: it is copied only here, where it is needed again.
   ReadOwners(std::move(unread), [this, children = list.children, own_name = std::string(own_name),
                                  done = std::move(done)](const Compatibility& found) {
     const Contenders contenders(children);
@@ -93,7 +93,7 @@ void CompatibilityCheck::ReadOwners(std::vector<IncompatibleContender> children,
   // Empty once it has been called.
   const auto pending = std::make_shared<Answer>(std::move(answer));
   for (const IncompatibleContender& child : children) {
-    // Replies keep the order: the last one completes the check.
+    // Replies arrive in order: the last one completes the check.
     const bool is_last = &child == &children.back();
     store_.Get(protocol::ChildPath(request_.lock.path, child.child), Watch::kNo,
                scope_.Wrap([this, child, is_last, pending](const GetReply& reply) {
@@ -117,7 +117,7 @@ Compatibility CompatibilityCheck::JudgeOwner(const IncompatibleContender& child,
 
 void CompatibilityCheck::CheckNames(const QueueList& list, std::string_view own_name,
                                     const Done& done) {
-  // A contender among the permits has been checked in the turnstile.
+  // A contender among the permits was already checked in the turnstile.
   if (!request_.permits) {
     const auto incompatible =
         protocol::FindIncompatible(list.contenders, own_name, request_.mode, request_.dialect);

@@ -31,10 +31,10 @@ struct CheckFailed {
 using Compatibility = std::variant<Compatible, Unusable, CheckFailed>;
 
 /// Checks that every user of a LOCK can see our contender: by the names of the children, and by
-/// reading those whose names do not tell.
+/// reading those children whose names are not conclusive.
 ///
 /// An incompatible contender that was there before ours makes the LOCK unusable. One that arrives
-/// later cannot be refused any more: the observer learns of the first, and it is tolerated.
+/// later can no longer be refused: it is tolerated, and the observer learns of the first.
 ///
 /// Reads of an earlier check are not repeated.
 class CompatibilityCheck {
@@ -46,17 +46,17 @@ class CompatibilityCheck {
   CompatibilityCheck(zookeeper::Store& store, const AcquireRequest& request,
                      AcquireObserver& observer);
 
-  /// Begins anew: a contender is about to be created, and whatever is there before it counts.
+  /// Starts afresh: a contender is about to be created, and whatever is there before it counts.
   void Restart();
 
-  /// A list with our contender in it has been accepted: what arrives now is tolerated.
+  /// A list with our contender in it has been accepted: a contender that arrives now is tolerated.
   [[nodiscard]] bool has_accepted() const { return accepted_; }
 
-  /// Asks for LOCK's own children if the queue is below LOCK, for the next Check(): send it ahead
-  /// of the list that will be checked, in one write with it.
+  /// If the queue is below LOCK, requests LOCK's own children for the next Check(). Call this just
+  /// before requesting the list that will be checked, so that both are sent in one write.
   void ReadLock();
 
-  /// Calls `done` once, perhaps before it returns; never after a lost reply. `own_name`: empty
+  /// Calls `done` once, perhaps before returning; never after a lost reply. `own_name`: empty
   /// before our contender has joined.
   void Check(const QueueList& list, std::string_view own_name, Done done);
 
@@ -73,7 +73,7 @@ class CompatibilityCheck {
   void CheckNames(const QueueList& list, std::string_view own_name, const Done& done);
   void CheckPermits(Answer answer);
   Compatibility Judge(const protocol::IncompatibleContender& incompatible);
-  /// Those that no check has read yet.
+  /// The `children` that no check has read yet.
   [[nodiscard]] std::vector<protocol::IncompatibleContender> Unread(
       std::vector<protocol::IncompatibleContender> children) const;
 
@@ -84,7 +84,7 @@ class CompatibilityCheck {
   bool accepted_ = false;
   bool reported_ = false;         ///< the observer knows of one that arrived later
   bool permits_checked_ = false;  ///< the child `leases` has no contender
-  Compatibility lock_use_;        ///< for a semaphore: what LOCK's own children say
+  Compatibility lock_use_;        ///< for a semaphore: what LOCK's own children show
   /// For a semaphore: LOCK's own children that are incompatible if a session owns them.
   std::vector<protocol::IncompatibleContender> lock_unnumbered_;
   std::vector<std::string> read_;  ///< children without a number whose owner is known

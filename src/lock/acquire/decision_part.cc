@@ -41,8 +41,8 @@ void DecisionPart::CheckOwn() {
   }));
 }
 
-/// Asks what LOCK is used for, unless that is known. The request is sent together with the list
-/// that decides, ahead of it.
+/// Asks how LOCK is used, unless that is known. The requests are sent together with the list that
+/// decides, just before it.
 void DecisionPart::ReadUse() {
   const AcquireRequest& request = attempt_.request;
   const bool is_number_known = !request.permits || attempt_.permit_number.is_known();
@@ -60,7 +60,7 @@ void DecisionPart::DecideByNextList(Proof proof) {
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this, proof](const ListReply& reply) {
     // The create's reply was lost: OnDisconnected() follows.
     if (!attempt_.contender.ticket()) return;
-    // LOCK was deleted, and our contender before it. The heartbeat says so.
+    // LOCK was deleted, and our contender before it. The heartbeat will show that.
     if (reply.error == Error::kNoNode && ++missing_ <= kMostMissing) return CheckOwn();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     DecideIfCompatible(reply.children, proof);
@@ -72,12 +72,12 @@ void DecisionPart::DecideIfCompatible(const Children& children, Proof proof) {
   attempt_.IfCompatible(children, [this, proof](const QueueList& list) { FindRival(list, proof); });
 }
 
-/// With --reserve: the lock may be reserved for our ID by now, or another contender with our ID may
-/// be about to reserve it. We wait for that one even if both only read.
+/// With --reserve: the lock may have been reserved for our ID, or another contender with our ID may
+/// be about to reserve it. We wait for that contender even if both only read.
 void DecisionPart::FindRival(const QueueList& list, Proof proof) {
   const AcquireRequest& request = attempt_.request;
   if (!request.reserve || request.is_for_turnstile()) return DecideBy(list, proof, "");
-  // The list is long, and copied only for the few that reserve.
+  // The list may be long: copy it only for the few runs that reserve.
   attempt_.reservations.Search(list.contenders, attempt_.contender.name(),
                                attempt_.InState([this, proof, children = list.children](
                                                     const ReservationSearch::Found& found) {
@@ -103,7 +103,7 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
     const bool is_proven = proof == Proof::kCommit && attempt_.request.held.empty();
     if (is_proven) return attempt_.next.TakeTurn();
     if (proof_.HasLeaseInHand()) {
-      // As far as we know, nothing has been written since we read it.
+      // As far as we know, LOCK's data has not been written since we read it.
       contender.GuessLockVersion(0);
       return attempt_.next.TakeTurn();
     }
@@ -118,7 +118,8 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
   }
 }
 
-/// False: it is over, or our number is being written and the permits will be listed again.
+/// Returns false if the acquisition is over, or if the number has to be read or written first; the
+/// permits will then be listed again.
 bool DecisionPart::AgreeOnPermits(const Contenders& permits) {
   using Agreement = PermitNumber::Agreement;
   PermitNumber& number = attempt_.permit_number;
@@ -137,7 +138,7 @@ bool DecisionPart::AgreeOnPermits(const Contenders& permits) {
     case Agreement::kOpen:
       attempt_.Enter(*this);
       number.Write(attempt_.InState([this](const Reply& reply) {
-        // Whether our number is written now or another's: read it again.
+        // Either our number or another one is written now: read it again.
         if (reply.error == Error::kNone || reply.error == Error::kBadVersion) return ListAgain();
         if (reply.error == Error::kNoNode) return CheckOwn();
         attempt_.OnUnexpected("write the number of permits of", reply.error, "WRITE",

@@ -8,17 +8,17 @@
 
 namespace zklock::lock {
 
-/// Whether `own_name` may hold by `list`, and if not, what it waits for.
+/// Decides by `list` whether `own_name` may hold, and if not, what it waits for.
 [[nodiscard]] protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
                                               std::string_view own_name);
 
-/// Decides by a list of the queue, once all that the decision depends on is known: what LOCK is
-/// used for, the number of permits, contenders with our ID.
+/// Decides by a list of the queue, once everything that the decision depends on is known: how LOCK
+/// is used, the number of permits, contenders with our ID.
 class DecisionPart final : public AcquirePart {
  public:
   DecisionPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
 
-  // As those of AcquireSteps.
+  // As in AcquireSteps.
   void ListAgain();
   void CheckOwn();
   void DecideByNextList(Proof proof);

@@ -18,8 +18,7 @@ void JoinPart::Begin() {
   attempt_.request.reserve ? FindOwnReservation() : LookOrJoin();
 }
 
-/// The caller has created our contender; its create is the proof of the session, unless that was
-/// too long ago.
+/// The caller has created our contender. The create proves the session, unless it was too long ago.
 void JoinPart::TakeGiven() {
   BeginWait();
   attempt_.has_queued = attempt_.contender.ticket().has_value();
@@ -29,20 +28,20 @@ void JoinPart::TakeGiven() {
   attempt_.next.DecideByNextList(Proof::kCommit);
 }
 
-/// With --reserve: before there is a contender, so that a reservation of ours is found even where
-/// no contender can be created any more.
+/// With --reserve: looks for our reservation before creating a contender, so that it is found even
+/// if no contender can be created any more.
 void JoinPart::FindOwnReservation() {
   attempt_.Enter(*this);
   const std::string path = attempt_.request.ReservationsPath();
-  // The job that made it may have ended a moment ago: sync first.
+  // The job that made it may have just ended: sync first.
   attempt_.store.Sync(path, [](const Reply&) {});
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return LookOrJoin();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     attempt_.reservations.Search(reply.children, "",
                                  attempt_.InState([this](const ReservationSearch::Found& found) {
-                                   // Whether it has ended is shown by our contender, once that
-                                   // exists.
+                                   // Once our contender exists, it shows whether the reservation
+                                   // has ended.
                                    if (found.reserved && found.reserved->end()) return Join();
                                    if (!attempt_.FinishIfReserved(found)) LookOrJoin();
                                  }));
@@ -67,8 +66,8 @@ void JoinPart::Join() {
   attempt_.permit_number.Forget();
   attempt_.contender.Create(
       attempt_.InState([this](const CreateReply& reply) { OnCreated(reply); }));
-  // Sent with the create, without waiting for its reply. Replies keep the order: the use of LOCK is
-  // known when the list arrives, and our contender is in the list.
+  // Sent with the create, without waiting for its reply. Replies arrive in order: when the list
+  // arrives, the use of LOCK is known, and our contender is in the list.
   attempt_.next.DecideByNextList(Proof::kCommit);
 }
 
@@ -90,7 +89,7 @@ void JoinPart::OnCreated(const CreateReply& reply) {
   }
 }
 
-/// Dialect::kSimple: another has created the znode.
+/// Dialect::kSimple: another contender has created the znode.
 void JoinPart::OnOtherZnode() {
   creation_.OnUsed();
   attempt_.has_queued = true;
@@ -120,8 +119,8 @@ void JoinPart::CreateLock() {
 void JoinPart::Rejoin() {
   attempt_.Enter(*this);
   if (!attempt_.contender.may_exist()) return attempt_.request.given ? Join() : Begin();
-  // The new connection's server may lag behind what we have seen. Only what follows a sync is
-  // evidence, and an answered heartbeat if there is a contender to check.
+  // The new connection's server may lag behind what we have seen. Only answers after a sync are
+  // evidence, and so is an answered heartbeat if there is a contender to check.
   attempt_.store.Sync(attempt_.request.QueuePath(), [](const Reply&) {});
   if (!attempt_.contender.ticket()) return FindLostCreate();
   attempt_.contender.Check(
@@ -135,11 +134,11 @@ void JoinPart::FindLostCreate() {
     if (reply.error == Error::kNoNode) return Join();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     const std::vector<std::string> names = attempt_.contender.FindCreated(reply.children);
-    // Not created. It may appear later if this server leads, and has proposed it for the one we
-    // left: a leader answers a sync at once. The next create keeps the UUID, so DeleteStrays()
-    // finds the first one.
+    // Not created yet. It may still appear if this server is the leader, and has proposed the
+    // create for the server that we left: a leader answers a sync at once. The next create keeps
+    // the UUID, so DeleteStrays() finds the first one.
     if (names.empty()) return Join();
-    // All were created or none: one that is missing was deleted since.
+    // All of them were created, or none: a missing one has been deleted since.
     if (names.size() < attempt_.request.znodes()) return attempt_.FinishBusy(Busy::Why::kRemoved);
     ReadCreated(names);
   }));
@@ -153,7 +152,8 @@ void JoinPart::ReadCreated(const std::vector<std::string>& names) {
 
 void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply& reply) {
   if (reply.error == Error::kNoNode) {
-    // A name with our UUID was ours. The one znode may have been anybody's.
+    // A znode with our UUID in its name was ours. The single znode of Dialect::kSimple may have
+    // been anybody's.
     return attempt_.request.is_simple() ? Join() : attempt_.FinishBusy(Busy::Why::kRemoved);
   }
   if (reply.error != Error::kNone) {

@@ -15,12 +15,12 @@ class JoinPart final : public AcquirePart {
   explicit JoinPart(Attempt& attempt)
       : attempt_(attempt), creation_(attempt.store, attempt.request) {}
 
-  /// Over a connection of a new session.
+  /// Begins over the connection of a new session.
   void Begin();
   /// Checks, over another connection of the same session, whether our contender still exists, or
   /// the create succeeded.
   void Rejoin();
-  // As those of AcquireSteps.
+  // As in AcquireSteps.
   void Join();
   void AdoptOrJoin(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
 

@@ -59,12 +59,13 @@ void LockCreation::Send() {
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
   const NodeKind above = containers_ ? NodeKind::kSharedContainer : NodeKind::kSharedPersistent;
   for (const std::string& path : PathAndParents(request_.QueuePath())) {
-    // The data marks LOCK as zklock's, which may write to it. The znodes above belong to nobody.
+    // The data marks LOCK as zklock's, so that zklock may write to it later. The znodes above
+    // belong to nobody.
     std::string data;
     if (path == request_.lock.path) data = protocol::FormatLockData({});
     if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
     const bool is_above = path.size() < request_.lock.path.size();
-    // A chroot stays: it is created once, and the user is told.
+    // The chroot is not a container: it is created once, and the user is told.
     const bool is_chroot = path.size() <= request_.lock.chroot.size();
     store_.Create(path, data,
                   is_chroot  ? NodeKind::kSharedPersistent
@@ -75,12 +76,12 @@ void LockCreation::Send() {
 }
 
 void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) {
-  // Servers that do not know containers answer so and close the connection: the replies to all
-  // later requests are lost.
+  // Servers that do not support containers give this answer and close the connection: the replies
+  // to all later requests are lost.
   if (reply.error == Error::kUnimplemented) containers_ = false;
   if (IsLost(reply.error)) return;
-  // A znode that exists already may be in one that we may not create in: only the errors below it
-  // count. kNoNode only says that a znode above could not be created.
+  // If a znode already exists, it does not matter that we may not create in the znodes above it:
+  // only the errors below it count. kNoNode only means that a znode above could not be created.
   if (reply.error == Error::kNodeExists) {
     error_ = Error::kNone;
   } else if (reply.error != Error::kNoNode) {

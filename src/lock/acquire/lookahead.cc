@@ -19,16 +19,16 @@ using zookeeper::Watch;
 // Reservations are at the head of a queue. If many wait to reserve, only the first ones are read;
 // the next list shows others.
 constexpr std::size_t kMostRead = 16;
-// A contender that is converted later is seen with the next list.
+// The next list shows contenders that have been converted since.
 constexpr Duration kListPause = 10min;
 // The servers' clock may be set forward while we wait.
 constexpr milliseconds kLongestPause = 1h;
 // It may also stand still, or be set back a little.
 constexpr Duration kLeastPause = 50ms;
-// The contenders that wait for one overdue reservation delete it one after the other, until one
-// succeeds: longer than the list and the delete of one take.
+// The contenders that wait for an overdue reservation try to delete it in turn, until one succeeds.
+// Each turn is longer than a list and a delete take.
 constexpr Duration kDelayOfEach = 1s;
-// After a delete was refused: the ACL may have been changed.
+// The pause after a delete was refused: the ACL may be changed.
 constexpr Duration kRefusalPause = 10min;
 
 std::optional<Reserved> ReservationIn(const std::string& name, const GetReply& reply) {
@@ -36,7 +36,8 @@ std::optional<Reserved> ReservationIn(const std::string& name, const GetReply& r
   return FindReservation(name, reply.data, reply.stat);
 }
 
-/// The contenders before `own` with `-reserve` in their names, in queue order. Without `own` all.
+/// The contenders before `own` with `-reserve` in their names, in queue order. Without `own`, all
+/// of them.
 std::vector<ContenderNameView> ReservingBefore(const ContenderNameView* own,
                                                const Contenders& contenders) {
   std::vector<ContenderNameView> found;
@@ -48,7 +49,7 @@ std::vector<ContenderNameView> ReservingBefore(const ContenderNameView* own,
   return found;
 }
 
-/// How many names of zklock are between `after` and `own_name`; before `own_name`, if `after` is
+/// How many zklock names are between `after` and `own_name`, or before `own_name` if `after` is
 /// null.
 std::size_t CountZklocks(const Contenders& contenders, const ContenderNameView* after,
                          std::string_view own_name) {
@@ -61,7 +62,7 @@ std::size_t CountZklocks(const Contenders& contenders, const ContenderNameView* 
       }));
 }
 
-/// Cuts `found` to what is read of a queue; true if it was longer.
+/// Cuts `found` to the kMostRead that are read; returns true if it was longer.
 bool KeepFirst(std::vector<ContenderNameView>& found) {
   if (found.size() <= kMostRead) return false;
   found.erase(found.begin() + kMostRead, found.end());
@@ -89,7 +90,7 @@ void Lookahead::Take() {
 
 bool Lookahead::IsOver() const {
   if (state_->search || state_->unread > 0 || expiry_) return false;
-  // Those of a contender that leaves are due now or never.
+  // For a contender that leaves, each is due now or never.
   const Reserving* const next = NextExpiry();
   return next == nullptr || next->due == kNever;
 }
@@ -128,7 +129,7 @@ void Lookahead::OnSearchProgress() {
 // ---- reservations ----------------------------------------------------------------------------
 
 void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
-  // If that is no reservation, the lock stays taken whatever has ended.
+  // If the blocker is not a reservation, the lock stays taken, whichever reservations have ended.
   const ContenderNameView* const first = contenders.Find(blocker);
   if (first == nullptr || !first->reserves()) return;
   std::vector<ContenderNameView> reserving = ReservingBefore(nullptr, contenders);
@@ -210,8 +211,8 @@ void Lookahead::CountZklocksBefore(const Contenders& contenders) {
   state_->zklocks_before = CountZklocks(contenders, nullptr, attempt_.contender.name());
 }
 
-/// Finds the permits that belong to one reservation: they were created in one transaction. Their
-/// names can be forged.
+/// Finds the permits that belong to one reservation: those created in one transaction. Their names
+/// prove nothing, because they can be forged.
 void Lookahead::GroupPermits() {
   auto& reserving = state_->reserving;
   for (Reserving& one : reserving) {
@@ -222,7 +223,7 @@ void Lookahead::GroupPermits() {
     if (!one.reserved || one.is_more) continue;
     std::size_t count = 0;
     for (Reserving& other : reserving) {
-      // One that was no reservation yet may have been converted after it was read.
+      // A contender that was not a reservation yet may have been converted after it was read.
       const bool may_belong = other.run == one.run && !other.reserved;
       const bool belongs =
           other.reserved && other.reserved->created_zxid == one.reserved->created_zxid;
@@ -242,7 +243,7 @@ void Lookahead::PlanExpiries() {
   bool may_be_converted = state_->has_more || attempt_.request.is_for_turnstile();
   std::size_t reservations_between = 0;
   for (auto one = state_->reserving.rbegin(); one != state_->reserving.rend(); ++one) {
-    // The predecessor is watched.
+    // The watch on the predecessor shows its conversion.
     if (!one->reserved && one->name != state_->predecessor) may_be_converted = true;
     if (one->is_more) one->due = kNever;
     if (!one->reserved || one->is_more) continue;
@@ -256,7 +257,7 @@ void Lookahead::PlanExpiries() {
   }
 }
 
-/// What the servers' clock shows now, at most.
+/// The latest time that the servers' clock may show now.
 milliseconds Lookahead::LatestServerTime(const Reserving& one) const {
   const TimePoint now = attempt_.clock.Now();
   const auto asked = not_ended_.find(one.name);
@@ -299,7 +300,7 @@ void Lookahead::PlanExpiry(Reserving& one) {
   }
 }
 
-/// The one that is due first; null if there is none, or one is being deleted.
+/// The reservation that is due first; null if there is none, or if one is being deleted.
 const Lookahead::Reserving* Lookahead::NextExpiry() const {
   if (!state_ || state_->reserving.empty() || expiry_) return nullptr;
   const auto& reserving = state_->reserving;
@@ -324,7 +325,7 @@ void Lookahead::OnExpiryDue() {
   expiry_->Run(scope_.Wrap([this](const ReservationExpiry::Result& result) { OnExpiry(result); }));
 }
 
-/// Most often another contender has deleted it by now: then the queue need not be listed.
+/// Usually another contender has already deleted it; then there is no need to list the queue.
 void Lookahead::ReadBeforeList(Reserving& one) {
   attempt_.store.Get(ReservationPath(one.name), Watch::kNo,
                      attempt_.InState([this, name = one.name](const GetReply& reply) {
@@ -355,7 +356,7 @@ void Lookahead::OnExpiry(ReservationExpiry::Result result) {
                                              expiry->reserved());
     }
   }
-  if (!state_) return;  // an event has come first
+  if (!state_) return;  // another event has already ended the state
   if (result == Result::kDeleted || result == Result::kChanged) return attempt_.next.ListAgain();
   attempt_.answer_deadline = kNever;
   Reserving* const found = Find(expiry->name());
@@ -374,7 +375,7 @@ Lookahead::Reserving* Lookahead::Find(std::string_view name) {
   return found == state_->reserving.end() ? nullptr : &*found;
 }
 
-/// In a queue; of the permits of a semaphore any may be released.
+/// True for a queue. In a semaphore, any permit may be released first.
 bool Lookahead::is_ordered() const {
   return !attempt_.request.permits && !attempt_.request.is_for_turnstile();
 }

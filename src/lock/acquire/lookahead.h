@@ -22,55 +22,58 @@
 
 namespace zklock::lock {
 
-/// Beside the wait for one contender, looks at others before our own: does one of them hold the
-/// lock for us, and which are reservations, to be deleted at their end?
+/// During the wait for one contender, looks at the others before ours: does one of them hold the
+/// lock for us, and which are reservations, to be deleted when they end?
 class Lookahead {
  public:
-  /// What a state of the wait looks ahead for.
+  /// Why a state of the wait looks ahead.
   enum class For {
-    kDecision,  ///< whether to join, or to leave a full queue: not for longer than it takes
+    kDecision,  ///< whether to join, or to leave a full queue: looks only as long as that takes
     kWait,
   };
 
-  /// `on_progress`: an answer has come, and IsOver() may be true now.
+  /// `on_progress`: called after an answer, when IsOver() may have become true.
   Lookahead(Attempt& attempt, std::function<void()> on_progress)
       : attempt_(attempt), on_progress_(std::move(on_progress)) {}
 
   /// A state of the wait begins. `predecessor`: the contender that it waits for; empty if it waits
-  /// for none. `leaves`: it does not wait for the end of a reservation.
+  /// for none. `leaves`: the state does not wait for a reservation to end.
   void Begin(For purpose, std::string predecessor, bool leaves);
-  /// The state ends: drops all that was looked up for it.
+  /// The state ends: drops everything that was found for it.
   void End();
   /// The connection is lost.
   void OnDisconnected() { expiry_.reset(); }
   /// Our place in the queue is lost.
   void OnPlaceLost();
 
-  /// Searches the holders for one that holds for us. `awaited`: as HolderSearch::Begin takes it.
+  /// Searches the holders for one that holds for us. `awaited`: as for HolderSearch::Begin().
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
-  /// The search is over, in this place in the queue, or not asked for.
+  /// The search is over for this place in the queue, or was not requested.
   [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
-  /// Reads the contenders that may be reservations: in our queue those before our contender; of a
-  /// semaphore any permit. `reads_predecessor`: that one is read for the wait.
+  /// Reads the contenders that may be reservations: in a queue, those before ours; in a semaphore,
+  /// any permit. `reads_predecessor`: the wait itself reads the predecessor.
   void FindReserving(const protocol::Contenders& contenders, bool reads_predecessor);
   /// The predecessor was read; `reserved` if it is a reservation.
   void TakePredecessor(const zookeeper::GetReply& reply, const std::optional<Reserved>& reserved);
-  /// For a `try` that has created nothing yet and has found `blocker`, which is read after this:
-  /// joins if a reservation has an end, which only a contender of ours can show.
+  /// For a `try` that has created nothing yet and has found `blocker`, which the caller reads next:
+  /// joins if a reservation has an end, because only a contender of ours can show whether it is
+  /// over.
   void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
-  /// In a turnstile: zklock's contenders before our own may delete an overdue permit before us.
+  /// In a turnstile: counts zklock's contenders before ours, which may delete an overdue permit
+  /// before we do.
   void CountZklocksBefore(const protocol::Contenders& contenders);
 
-  /// The permits have changed: a reservation that has lost one of several has ended.
+  /// The permits have changed: a reservation that has lost one of its permits has ended.
   void RecountPermits(const protocol::Contenders& permits);
 
-  /// Another answer belongs to it: Take() is called with it.
+  /// The lookahead needs another answer: call Take() when it arrives.
   void Expect() { ++state_->unread; }
   void Take();
 
   /// Nothing is left to wait for before leaving.
   [[nodiscard]] bool IsOver() const;
-  /// A reservation may be deleted until `moment`, or it is not known whether one may be.
+  /// A reservation may become due for deletion by `moment`, or it is not known yet whether one
+  /// will.
   [[nodiscard]] bool MayDeleteOneBy(TimePoint moment) const;
 
   /// When the next reservation is due.
@@ -85,13 +88,13 @@ class Lookahead {
   struct Reserving {
     std::string name;
     std::string run{};                   ///< ContenderNameView::run()
-    std::size_t between = 0;             ///< zklock's names between it and our contender
-    bool was_first = false;              ///< in the list
+    std::size_t between = 0;             ///< how many zklock names are between it and ours
+    bool was_first = false;              ///< it was the first in the list
     std::vector<std::string> more{};     ///< its other permits
     bool is_more = false;                ///< it is one of another's `more`
-    std::optional<Reserved> reserved{};  ///< none: it was no reservation when it was read
-    std::size_t position = 0;            ///< of our contender among those that may delete it
-    /// When to delete it, or to list the queue before that; kNever while it is being deleted.
+    std::optional<Reserved> reserved{};  ///< none: it was not a reservation when it was read
+    std::size_t position = 0;            ///< our contender's, among those that may delete it
+    /// When to delete it, or to list the queue first; kNever while it is being deleted.
     TimePoint due = kNever;
     bool lists_first = false;
   };
@@ -105,8 +108,8 @@ class Lookahead {
     std::optional<HolderSearch> search{};
     std::vector<Reserving> reserving{};  ///< in queue order
     std::size_t unread = 0;              ///< answers that are awaited
-    bool reads_predecessor = false;      ///< which is in `reserving`
-    bool has_more = false;               ///< too many for `reserving`
+    bool reads_predecessor = false;      ///< the wait reads it, and it is in `reserving`
+    bool has_more = false;               ///< there were too many for `reserving`
     TimePoint list_at = kNever;
     std::size_t zklocks_before = 0;  ///< in a turnstile: zklock's contenders before our own
   };
@@ -131,12 +134,14 @@ class Lookahead {
   std::optional<State> state_;
 
   bool searched_ = false;  ///< the search for a holder that holds for us is over
-  /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
+  /// Overdue reservations: those for which the queue was listed again, and when a delete was
+  /// refused.
   std::set<std::string> listed_again_;
   std::map<std::string, TimePoint> refused_;
-  /// Reservations that had not ended when the servers' clock was asked last.
+  /// Reservations that had not ended when we last asked for the servers' time.
   std::map<std::string, ServersTime> not_ended_;
-  /// The one that runs. Not in State: the deletion ends that before its reply arrives.
+  /// The expiry that is running. Not in State, because the deletion ends the state before the reply
+  /// arrives.
   std::unique_ptr<ReservationExpiry> expiry_;
   CallbackScope scope_;
 };

@@ -76,7 +76,7 @@ std::vector<std::string> OwnContender::FindCreated(const protocol::Children& chi
       names.emplace_back(child);
     }
   }
-  // All differ in the number only. Those of a second create with this UUID are strays.
+  // The names differ only in their number. Those from a second create with this UUID are strays.
   std::sort(names.begin(), names.end());
   names.resize(std::min(names.size(), request_.znodes()));
   return names;
@@ -114,7 +114,7 @@ void OwnContender::DeleteStrays(const protocol::Children& children) {
   if (!strays.empty()) DeleteTogether(strays);
 }
 
-/// In one transaction; singly, if one is gone already.
+/// Deletes `paths` in one transaction, or one by one if one of them is already gone.
 void OwnContender::DeleteTogether(const std::vector<std::string>& paths) {
   const auto delete_singly = [this, paths] {
     for (const std::string& path : paths) {

@@ -39,34 +39,36 @@ class OwnContender {
     ticket_->lock_version = version;
     ticket_->lock_version_is_guess = false;
   }
-  /// LOCK's data has probably been written to `writes` times since then.
+  /// LOCK's data has probably been written `writes` times since its version was noted.
   void GuessLockVersion(std::int32_t writes) {
     if (!ticket_->lock_version) return;
     *ticket_->lock_version += writes;
     ticket_->lock_version_is_guess = true;
   }
 
-  /// Creates it. When `done` is called with Error::kNone there is a ticket, or if it takes several
-  /// permits, created() for Adopt(): their metadata has to be read.
+  /// Creates it. When `done` is called with Error::kNone, there is a ticket. If it takes several
+  /// permits, there is created() instead: the caller must read the metadata of the first and call
+  /// Adopt().
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
   /// The children that our create made although its reply was lost, in queue order; empty if none
-  /// of `children` has our UUID. If there are fewer than AcquireRequest::znodes(), the others were
-  /// deleted since.
+  /// of `children` has our UUID. If there are fewer than AcquireRequest::znodes(), the others have
+  /// been deleted since.
   [[nodiscard]] std::vector<std::string> FindCreated(const protocol::Children& children) const;
-  /// `reply` is the first of the children `names`: takes them as our contender if this session owns
-  /// them. If not, false, and the next create has a new UUID: the children are deleted with their
-  /// own session, and nobody holds a ticket for them (CURATOR-498, -604).
+  /// Takes the children `names` as our contender if this session owns them. `reply`: the read of
+  /// the first. Otherwise returns false, and the next create has a new UUID: the children are
+  /// deleted with their own session, and nobody holds a ticket for them (CURATOR-498, -604).
   bool Adopt(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
   /// Deletes children with our UUID that are not our contender, so that they block nobody: a create
   /// whose reply was lost succeeded after all.
   void DeleteStrays(const protocol::Children& children);
-  /// Leaves the queue, although the session stays.
+  /// Leaves the queue, but keeps the session.
   void Delete();
   /// The session expired, and the contender with it.
   void OnExpired();
 
-  /// This contender with all its permits, and those that the session holds in other LOCKs.
+  /// This contender, with all its permits, and the contenders that the session holds in other
+  /// LOCKs.
   [[nodiscard]] std::vector<ContenderId> All() const;
   [[nodiscard]] bool IsOneOfAll(const std::string& path) const;
   /// As CheckContenders, for All().
@@ -86,7 +88,7 @@ class OwnContender {
 
   std::string uuid_;
   bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
-  TimePoint create_sent_at_{};  ///< the first of these creates: it may have been done
+  TimePoint create_sent_at_{};  ///< when the first of these was sent: it may have succeeded
   std::vector<std::string> created_;
   std::optional<Ticket> ticket_;
   CallbackScope scope_;

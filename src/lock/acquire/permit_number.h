@@ -14,17 +14,17 @@ namespace zklock::lock {
 
 /// The number of permits of a semaphore, which zklock keeps in the data of its child `leases`.
 ///
-/// One zklock at a time is past the turnstile without a permit, and takes none before its number is
-/// written. A later one reads that number, and finds the permits of those that wrote it. Permits of
-/// other programs leave the number open: Curator does not write it.
+/// Only one zklock at a time is past the turnstile without a permit, and it takes none before its
+/// number is written. A later one reads that number, and finds the permits of the runs that wrote
+/// it. Permits of other programs leave the number open, because Curator does not write it.
 class PermitNumber {
  public:
   /// Whether we may use the semaphore with our own number.
   enum class Agreement {
-    kAgreed,         ///< it is the number that is written
+    kAgreed,         ///< our number is the one that is written
     kUnread,         ///< the data has to be read first
     kOtherNumber,    ///< others use another number
-    kUnknownNumber,  ///< another zklock has a permit, and the number is written nowhere
+    kUnknownNumber,  ///< another zklock has a permit, but no number is written
     kOpen,           ///< nobody depends on a number: ours may be written
   };
 
@@ -35,19 +35,19 @@ class PermitNumber {
   void Take(const zookeeper::GetReply& reply);
   void Forget() { data_.reset(); }
 
-  /// It was read, and not written to since, as far as we know.
+  /// It was read, and has not been written since, as far as we know.
   [[nodiscard]] bool is_known() const { return data_.has_value(); }
-  /// As it is written; none if it is unknown, or no number.
+  /// The number that is written; none if it is unknown or not a number.
   [[nodiscard]] std::optional<std::size_t> written() const;
   [[nodiscard]] Agreement Compare(const protocol::Contenders& permits,
                                   std::string_view own_name) const;
-  /// Replaces what was read with our number, unless it was written to meanwhile. It is unknown
-  /// until it is read again.
+  /// Writes our number, unless the data has changed since it was read. Afterwards the number is
+  /// unknown until it is read again.
   void Write(zookeeper::Done<zookeeper::Reply> done);
 
  private:
   struct Data {
-    std::optional<std::size_t> number;  ///< none: the data is no number
+    std::optional<std::size_t> number;  ///< none: the data is not a number
     std::int32_t version = 0;
   };
 

@@ -18,7 +18,7 @@ using zookeeper::ListReply;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
-// Beyond the time between pings: clocks and the servers round.
+// Added to the time between pings, because clocks and servers round.
 constexpr Duration kRoundMargin = 1ms;
 
 }  // namespace
@@ -33,8 +33,9 @@ void ProofPart::Confirm(const std::string& record_of) {
       if (attempt_.ExistsOrFinish(reply)) std::get<Confirming>(state_).proof = Proof::kCommit;
     }));
   }
-  // Sent with the heartbeat and answered after it, so never older than what the heartbeat saw.
-  // Without a heartbeat it may be older: the record then does not name the predecessor.
+  // Sent with the heartbeat and answered after it, so the data is never older than what the
+  // heartbeat saw. Without a heartbeat it may be older; then the record does not name the
+  // predecessor.
   attempt_.store.Get(attempt_.request.QueuePath(), Watch::kNo,
                      attempt_.InState([this](const GetReply& reply) { OnConfirmed(reply); }));
 }
@@ -47,7 +48,8 @@ void ProofPart::OnConfirmed(const GetReply& reply) {
   if (attempt_.IsOver()) return;  // we may not read it
   const bool settled =
       confirming.record_of.empty() || (record && record->contender == confirming.record_of);
-  // Read after the proof of our place in the turnstile: whoever follows us finds our number.
+  // The number was read after the proof of our place in the turnstile: whoever follows us finds our
+  // number.
   const auto permits = attempt_.request.permits;
   const bool agreed = !permits || attempt_.permit_number.written() == permits;
   if (!settled || !agreed) return attempt_.next.ListAgain();
@@ -57,8 +59,8 @@ void ProofPart::OnConfirmed(const GetReply& reply) {
   attempt_.request.supersede ? CheckForNewer() : TakeTurn();
 }
 
-/// After the proof of the session: the last moment to leave for a newer contender. One that joined
-/// before this list is newer than a command that has not begun.
+/// After the proof of the session, the last chance to leave for a newer contender: whatever joined
+/// before this list did so before our command began.
 void ProofPart::CheckForNewer() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
@@ -75,7 +77,8 @@ void ProofPart::TakeTurn() {
   const auto* const round = std::get_if<Confirming>(&state_);
   const bool is_round = round != nullptr && round->round_began != kNever;
   const Duration took = is_round ? now - round->round_began : Duration::zero();
-  // If the next round is like this one: what is answered before its pause, and all of it.
+  // If the next round is like this one, its answers take this long: the one before its pause, and
+  // those after it.
   const Duration answers = is_round ? now - *lease.newest_sent() + took : Duration::zero();
   if (answers + kRoundMargin >= lease.AnswerBudget() || (is_round && attempt_.request.try_only)) {
     return attempt_.Finish(TooSlow{.timeout = lease.timeout(),
@@ -83,9 +86,9 @@ void ProofPart::TakeTurn() {
                                    .ping_span = lease.PingSpan(),
                                    .longer = lease.SufficientTimeout(answers + kRoundMargin)});
   }
-  // The session lives, but is not proven for long enough to start anything: this process was
-  // suspended, say. An answered request, a ping between follower and leader after it, and then
-  // confirm once more.
+  // The session lives, but is not proven for long enough to start anything, for example because
+  // this process was suspended. Get one request answered, allow for a ping between follower and
+  // leader, then confirm once more.
   if (!std::exchange(attempt_.is_first, true)) attempt_.observer.OnFirst(attempt_.request.lock);
   attempt_.Enter(*this);
   state_ = AwaitingLease{.confirm_at = now + lease.PingSpan() + kRoundMargin};

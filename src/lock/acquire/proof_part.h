@@ -16,11 +16,11 @@ class ProofPart final : public AcquirePart {
  public:
   ProofPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
 
-  // As those of AcquireSteps.
+  // As in AcquireSteps.
   void Confirm(const std::string& record_of);
   void TakeTurn();
 
-  /// When to confirm again, with a longer lease; kNever while none is awaited.
+  /// When to confirm again, to get a longer lease; kNever unless one is awaited.
   [[nodiscard]] TimePoint due() const;
   void ConfirmAgain();
 
@@ -31,12 +31,12 @@ class ProofPart final : public AcquirePart {
 
  private:
   struct NotAtWork {};
-  /// A read of LOCK's data is under way, and the proof of the session unless the lease in hand will
-  /// do.
+  /// A read of LOCK's data is under way, and so is the proof of the session, unless the lease in
+  /// hand is enough.
   struct Confirming {
     std::string record_of{};
     Proof proof = Proof::kNone;
-    /// When it began, after AwaitingLease; kNever after any other state.
+    /// When this state began, if it followed AwaitingLease; otherwise kNever.
     TimePoint round_began = kNever;
   };
   /// It is our turn, but the lease is too short to start anything.

@@ -30,8 +30,8 @@ std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
 
-/// The queues of the other LOCKs, any of which the contender with this data waits for. Anyone may
-/// have written the data.
+/// The queues of the other LOCKs, if the contender with this data waits for any of several. Anyone
+/// may have written the data.
 std::vector<std::string> OtherQueues(const std::string& data, const AcquireRequest& request) {
   const auto parsed = ParseContenderData(data);
   std::vector<std::string> others = parsed ? parsed->any : std::vector<std::string>();
@@ -117,7 +117,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   }
   attempt_.store.Get(attempt_.ChildPath(blocker), Watch::kNo,
                      attempt_.InState([this](const GetReply& reply) {
-                       // It was deleted meanwhile: the queue decides.
+                       // It has just been deleted: the queue decides.
                        reply.error == Error::kNoNode ? attempt_.next.Join() : OnPredecessor(reply);
                      }));
   lookahead_.SearchHolders(list.children, blocker);
@@ -125,7 +125,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
 
 // ---- the wait --------------------------------------------------------------------------------
 
-/// Whether a contender in the list that is in our way holds the lock. False: not known.
+/// Whether `contender`, which is in our way, holds the lock, as `list` shows. False: not known.
 bool QueueWaitPart::Holds(const QueueList& list, std::string_view contender) const {
   if (attempt_.request.permits) return true;
   const protocol::ContenderNameView* const first = list.contenders.First();
@@ -165,7 +165,7 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   if (predecessor_.ahead.IsNextInLine() && !is_in_hand) proof_.Prove();
 }
 
-/// Later contenders are after ours, so once for each place in the queue is enough.
+/// Contenders that join later are after ours, so asking once for each place in the queue is enough.
 void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   if (!request.preempt || preempted_ || preemption_) return;
@@ -173,7 +173,7 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const auto holding = protocol::HoldersIn(list.children);
   const Contenders runs = RunsOf(list.contenders);
   const auto holds = [&](const protocol::ContenderNameView& one) {
-    // In a turnstile nobody holds; all others that have a permit do.
+    // In a turnstile, nobody holds; among the permits, all others do.
     if (request.is_for_turnstile()) return false;
     return request.permits || std::any_of(holding.begin(), holding.end(), [&](const auto& holder) {
              return holder.full == one.full;
@@ -245,11 +245,11 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
   if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
 }
 
-/// The contender in the way is a reservation. False: the wait for it is over.
+/// The contender in the way is a reservation. Returns false if the wait for it is over.
 bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {
-    // Only the creation of a contender shows a `try` what time it is for the servers.
+    // Only the creation of a contender shows a `try` the servers' time.
     if (reserved.MayEnd()) attempt_.next.Join();
     return !reserved.MayEnd();
   }
@@ -261,9 +261,9 @@ bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   return false;
 }
 
-/// For a predecessor that we may not read, for a newer contender that supersedes our contender, for
-/// permits, of which any may be released, and for a reservation of our ID that another contender
-/// makes.
+/// Watches the list to notice what a watch on the predecessor does not show: the deletion of a
+/// predecessor that we may not read, a newer contender that supersedes ours, the release of any
+/// permit, and a reservation that another contender makes for our ID.
 void QueueWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
@@ -282,9 +282,9 @@ void QueueWaitPart::WatchChildren() {
   }));
 }
 
-/// The predecessor was deleted. Decides with the least that shows that it is our turn: nothing, if
-/// it is known to have been the first contender; the record in LOCK's data, if it may have been; or
-/// else another list.
+/// The predecessor was deleted. Decides with the least evidence that shows that it is our turn:
+/// none, if the predecessor is known to have been the first contender; the record in LOCK's data,
+/// if it may have been; otherwise another list.
 void QueueWaitPart::OnPredecessorGone() {
   const AcquireRequest& request = attempt_.request;
   if (request.reserve) return attempt_.next.ListAgain();  // for a reservation of our ID
@@ -296,10 +296,10 @@ void QueueWaitPart::OnPredecessorGone() {
     contender.GuessLockVersion(1);  // it held the lock, and left its record
     return attempt_.next.TakeTurn();
   }
-  // All contenders that can be before our contender were in our first list, and only leave. If the
-  // predecessor excluded others and released the lock while it held it, those before it are gone,
-  // and between it and us there are none but, for a reader, readers. A reader releases beside other
-  // readers; and in a LOCK that is not zklock's nobody leaves a record.
+  // All contenders that can be before ours were in our first list, and since then can only leave.
+  // If the predecessor excluded others and released the lock while it held it, those before it are
+  // gone, and none are between it and us, except readers if we read. A reader may release while
+  // other readers hold; and in a LOCK that is not zklock's, nobody leaves a record.
   const auto predecessor = protocol::ParseContenderName(predecessor_.name);
   const bool may_leave_record = predecessor && predecessor->program == protocol::Program::kZklock &&
                                 !predecessor->reads() && !predecessor->reserves;
@@ -327,9 +327,9 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
   change == Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
 }
 
-/// `wait` limits the wait for other contenders: only while the last answer has shown one before our
-/// contender, and none that is or may be an overdue reservation. In all other states an answer is
-/// under way that may show that the lock is free, or there is no server to ask: other deadlines
+/// `wait` limits the wait for other contenders. It applies only while the last answer shows one
+/// before ours, and none that is or may be an overdue reservation. In all other states, an answer
+/// that may show that the lock is free is under way, or there is no server to ask; other deadlines
 /// limit those.
 TimePoint QueueWaitPart::end() const {
   if (!IsWaiting()) return kNever;
@@ -346,10 +346,10 @@ void QueueWaitPart::OnDue() {
   if (attempt_.clock.Now() >= look_again_at_) {
     look_again_at_ = kNever;
     looks_elsewhere_ = false;
-    // The predecessor of our contender is watched.
+    // With a contender in the queue, we watch the predecessor and need not list the queue again.
     return attempt_.contender.ticket() ? LeaveUnlessWithdrawn() : LookIfFree();
   }
-  // Contenders that were not reservations may be some by now.
+  // Contenders that were not reservations may have become reservations by now.
   if (!attempt_.request.is_for_turnstile()) return attempt_.next.ListAgain();
   lookahead_.OnListed();
   ListPermits();
@@ -358,7 +358,7 @@ void QueueWaitPart::OnDue() {
 // ---- semaphores ------------------------------------------------------------------------------
 
 /// In a turnstile: lists the permits, which may be reserved for our ID, or overdue, and compares
-/// their number.
+/// their number with ours.
 void QueueWaitPart::ListPermits() {
   const AcquireRequest& request = attempt_.request;
   const bool watches = request.reserve || watches_permits_;
@@ -381,7 +381,7 @@ void QueueWaitPart::ListPermits() {
   ReadPermitNumber(taken);
 }
 
-/// `contenders` may have a reservation of our ID by now.
+/// Finishes if there is now a reservation for our ID among `contenders`.
 void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
   attempt_.reservations.Search(contenders, attempt_.contender.name(),
                                attempt_.InState([this](const ReservationSearch::Found& found) {
@@ -389,17 +389,17 @@ void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
                                }));
 }
 
-/// In the turnstile of a `try`, with `ahead` contenders before our own in its last list: leaves if
-/// they take all permits.
+/// In the turnstile of a `try`, with `ahead` contenders before ours in its last list: leaves if too
+/// few permits remain for us.
 void QueueWaitPart::CountPermits(std::size_t ahead) {
   ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
-  // Contenders before our own only leave. If the list after that of the permits has as many as the
-  // one before, they are the same ones, and none of them has left with a permit in between: the
-  // three lists show one moment.
+  // Contenders before ours can only leave. If the turnstile's list after that of the permits shows
+  // as many as its list before, they are the same ones, and none has left with a permit in between:
+  // the three lists show the same moment.
   const auto taken = std::make_shared<std::size_t>(0);
   const auto runs = std::make_shared<std::size_t>(0);
-  // With a watch: those ahead may take more than one each, and wait.
+  // With a watch: those before ours may take more than one permit each, and wait.
   attempt_.store.List(request.ReservationsPath(), Watch::kYes,
                       attempt_.InState([this, taken, runs](const ListReply& reply) {
                         if (reply.error != Error::kNone) return;
@@ -418,10 +418,10 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
                         // The last of them was our predecessor, and its watch has fired.
                         if (still_ahead == 0) return;
                         if (still_ahead != ahead) return CountPermits(still_ahead);
-                        // The first of them may have created its permit. If it has not, one permit
-                        // more will be taken than is counted here. If that still leaves one for
-                        // each of them, they leave at once, and the list of permits then says that
-                        // none is left for us. If they take more, that list shows it sooner.
+                        // The first of them may have created its permit. If it has not, one more
+                        // permit will be taken than is counted here. If there is still one for each
+                        // of them, they leave at once, and then the list of permits shows that none
+                        // is left for us. If they take more, that list shows it sooner.
                         const AcquireRequest& asked = attempt_.request;
                         if (*taken + still_ahead - 1 + asked.take > *asked.permit_limit) {
                           permits_are_taken_ = true;
@@ -430,20 +430,21 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
                       }));
 }
 
-/// In a turnstile, after a list of the permits that sets `taken`: another number is refused now,
-/// not when a permit is left for us.
+/// In a turnstile, after a list of the permits, which sets `taken`: if another number is in use,
+/// fails now instead of when a permit is left for us.
 void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
   lookahead_.Expect();
   const std::string path = protocol::PermitsPath(attempt_.request.lock.path);
   attempt_.store.Get(path, Watch::kNo, attempt_.InState([this, taken](const GetReply& reply) {
     if (IsLost(reply.error)) return;
     const std::size_t most = attempt_.request.most_permits;
-    // There is a contender before ours: one of the permits may be that of the first.
+    // There is a contender before ours: one of the permits may belong to the first in the
+    // turnstile.
     const std::size_t holders = *taken - std::min<std::size_t>(*taken, 1);
     if (const auto other = FindOtherNumber(reply, holders, most)) return attempt_.Finish(*other);
     lookahead_.Take();
     if (LeavesAtOnce()) return LeaveAfterLookahead();
-    // Whose the only permit is shows when the first creates another, or leaves.
+    // If there is only one permit, we learn whose it is when the first creates another, or leaves.
     const bool may_differ = FindOtherNumber(reply, *taken, most).has_value();
     const bool watched = std::exchange(watches_permits_, may_differ);
     if (may_differ && !watched) ListPermits();
@@ -452,17 +453,17 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
 
 // ---- leaving ---------------------------------------------------------------------------------
 
-/// Whether we leave now, unless one of the contenders before our own holds for us, or can be
-/// deleted because its reservation has ended.
+/// Whether we leave now, unless one of the contenders before ours holds for us, or is a reservation
+/// that has ended and can be deleted.
 bool QueueWaitPart::LeavesAtOnce() const {
   return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;
 }
 
-/// Leaves with the contender in the way, once the look ahead is over.
+/// Leaves because of the contender in the way, once the lookahead is over.
 void QueueWaitPart::LeaveAfterLookahead() {
   if (attempt_.IsOver()) return;
   if (!lookahead_.IsOver()) {
-    // Each answer is one of a server that answers.
+    // Each answer shows that the server still answers.
     attempt_.answer_deadline = attempt_.clock.Now() + AnswerTime(attempt_.store.lease());
     return;
   }
@@ -471,9 +472,10 @@ void QueueWaitPart::LeaveAfterLookahead() {
   LeaveUnlessWithdrawn();
 }
 
-/// A `try` behind one contender that waits for any of several LOCKs. While that is in another queue
-/// too, it may take that LOCK and withdraw from here: looks again until it is in one only. Its data
-/// is just a hint: only our own queue shows that the lock is free.
+/// For a `try`, if the only contender before it waits for any of several LOCKs. While that
+/// contender is in another queue too, it may take that LOCK and withdraw from here: looks again
+/// until it is in one queue only. Its data is just a hint: only our own queue shows that the lock
+/// is free.
 void QueueWaitPart::LeaveUnlessWithdrawn() {
   if (looks_elsewhere_) return;
   const AcquireRequest& request = attempt_.request;
@@ -493,7 +495,7 @@ void QueueWaitPart::LeaveUnlessWithdrawn() {
         path, Watch::kNo, attempt_.InState([this, is_elsewhere, is_last](const ListReply& reply) {
           if (IsLost(reply.error)) return;
           const Contenders contenders(reply.children);
-          // All contenders of a pool have its UUID there.
+          // All contenders of a run with --any have the run's UUID there.
           const auto pool = protocol::ViewContenderName(predecessor_.name)->before_mark;
           const auto is_same = [&](const auto& one) {
             return !pool.empty() && one.before_mark == pool;

@@ -18,8 +18,8 @@
 
 namespace zklock::lock {
 
-/// Waits in the queue until the predecessor is gone, or leaves it: for a `try`, or because the
-/// queue is full.
+/// Waits in the queue until the predecessor is gone, or leaves the queue: for a `try`, or because
+/// the queue is full.
 class QueueWaitPart final : public WaitPart {
  public:
   QueueWaitPart(Attempt& attempt, SessionProof& proof);
@@ -87,17 +87,17 @@ class QueueWaitPart final : public WaitPart {
   Lookahead lookahead_;
   std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
 
-  // For a place in the queue.
+  // These last as long as our place in the queue.
   bool ranked_ = false;     // `max_queue` has been applied
   bool preempted_ = false;  // the contenders before ours were asked to leave
   // In a turnstile: the permits do not show yet whether another number of them is in use.
   bool watches_permits_ = false;
 
-  std::size_t ahead_ = 0;           // in the turnstile of a `try`, by its last list
-  bool permits_are_taken_ = false;  // of a `try` in the turnstile, which leaves
+  std::size_t ahead_ = 0;           // before ours in the turnstile of a `try`, by the last list
+  bool permits_are_taken_ = false;  // a `try` in the turnstile leaves for this reason
   // For AcquireRequest::looks_again.
   bool looks_elsewhere_ = false;     // the other queues are being listed, or will be again
-  TimePoint withdrawn_by_ = kNever;  // when it leaves at the latest
+  TimePoint withdrawn_by_ = kNever;  // when we leave at the latest
   TimePoint look_again_at_ = kNever;
   Duration look_again_after_ = std::chrono::milliseconds(10);
   // The reservation for our ID for which the queue was listed again. If it is still in the way, it

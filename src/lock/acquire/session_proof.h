@@ -11,27 +11,28 @@
 
 namespace zklock::lock {
 
-/// While we wait: shows that our contenders and the session still exist, and whether the server
-/// still answers.
+/// While we wait: proves that our contenders and the session still exist, and that the server still
+/// answers.
 class SessionProof {
  public:
   explicit SessionProof(Attempt& attempt) : attempt_(attempt) {}
 
-  /// Watches and reads our contenders, each of which may have been written to or deleted.
+  /// Reads and watches our contenders, each of which may have been written to or deleted.
   void WatchOwn();
-  /// The watch of our contender at `path` has fired: reads that one, and watches it again.
+  /// The watch of our contender at `path` has fired: reads it, and watches it again.
   void OnOwnChanged(const std::string& path);
   [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
-  /// Our contenders exist without a commit to prove it: the servers cannot have ended the session,
-  /// and if one of them had been deleted by force before what the server has just shown us, its
-  /// watch would have fired before. Permits need a commit for their number.
+  /// Our contenders certainly exist, without a commit to prove it: the servers cannot have ended
+  /// the session, and if one of our contenders had been deleted by force before the state that the
+  /// server has just shown us, its watch would have fired first. Permits need a commit for their
+  /// number.
   [[nodiscard]] bool HasLeaseInHand() const;
 
-  /// The next proof is due after a while, unless one is under way or due already.
+  /// Schedules the next proof, unless one is under way or already scheduled.
   void Schedule();
-  /// Proves it now: the next in line sends a heartbeat, so that it has a lease in hand at its turn.
-  /// For all others the answer to a small read will do, from which the next commit makes a lease;
-  /// they read LOCK's data, and so learn when they are next.
+  /// Proves it now. The next in line sends a heartbeat, so that it has a lease in hand when its
+  /// turn comes. For all others, the answer to a small read is enough: the next commit makes a
+  /// lease from it. They read LOCK's data, and so learn when they are next.
   void Prove();
   /// When Prove() is due.
   [[nodiscard]] TimePoint due() const { return due_; }

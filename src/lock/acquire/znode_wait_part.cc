@@ -83,7 +83,7 @@ void ZnodeWaitPart::OnRead(const GetReply& reply) {
   if (!readable_) WatchChildren();
 }
 
-/// For a znode that we may not read.
+/// Watches the list, because we may not read the znode.
 void ZnodeWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
@@ -112,7 +112,7 @@ void ZnodeWaitPart::SearchHolders(const protocol::Children& children) {
   search_.reset();
 }
 
-/// A `try`: leaves, unless it is not known yet whether the znode holds the lock for us.
+/// For a `try`: leaves, once it is known that the znode does not hold the lock for us.
 void ZnodeWaitPart::LeaveIfSearched() {
   if (attempt_.IsOver()) return;
   if (!search_) return FinishBlocked(Busy::Why::kTaken);

@@ -14,10 +14,11 @@ using protocol::ContenderName;
 using zookeeper::Error;
 using zookeeper::Watch;
 
-// Many readers may hold together, and only a run for any of several LOCKs waits for the search.
+// Many readers may hold together. The search is seldom urgent: only a `try`, a run that finds its
+// queue full and a run for any of several LOCKs wait for it.
 constexpr std::size_t kMostAtOnce = 8;
-// A holder that holds for us is on this host, unless the host was renamed since: of the readers on
-// other hosts not all are read.
+// A holder that holds for us is on this host, unless the host has been renamed since: not all
+// readers on other hosts are read.
 constexpr std::size_t kMostOfOtherHosts = 16;
 
 bool MayBeZklock(const ContenderName& holder) {
@@ -76,7 +77,7 @@ void HolderSearch::ReadMore() {
 
 void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply& reply) {
   if (IsLost(reply.error)) return;
-  // What this session has created, for example by a create whose reply was lost, ends with it.
+  // A znode of this session, for example from a create whose reply was lost, ends with the session.
   const bool is_of_another_session = reply.error == Error::kNone &&
                                      reply.stat.ephemeral_owner != 0 &&
                                      reply.stat.ephemeral_owner != store_.session_id();

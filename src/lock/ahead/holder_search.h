@@ -14,22 +14,22 @@
 
 namespace zklock::lock {
 
-/// Searches the holders of a LOCK for one that holds it for us with --hold, so that our wait would
-/// never end. It starts from a list that the waiter has already, uses the waiter's session, and
-/// reads only holders whose names are zklock's. What it finds is proven by a committed check. A
-/// holder that may not be read, or is deleted meanwhile, does not hold for us.
+/// Searches the holders of a LOCK for one that holds it for us with --hold: our wait for it would
+/// never end. It starts from a list that the waiter already has, uses the waiter's session, and
+/// reads only holders whose names are zklock's. A committed check proves what it finds. A holder
+/// that may not be read, or that is deleted in the meantime, counts as not holding for us.
 ///
-/// Passive. It lasts as long as a connection: after a lost reply it never ends, and the next
-/// connection needs a new one.
+/// Passive. It is for one connection only: after a lost reply it never ends, and the next
+/// connection needs a new search.
 class HolderSearch {
  public:
-  /// `queue`: the znode that has these children. `host`: ours, whose contenders are read first.
+  /// `queue`: the znode that has these children. `host`: our host, whose contenders are read first.
   /// `on_progress`: called after each answer; may destroy this.
   HolderSearch(zookeeper::Store& store, std::string queue, const protocol::Children& children,
                const std::string& host, HoldsForUs holds_for_us, std::function<void()> on_progress);
 
   /// Sends the first requests; it may be over at once. `awaited`: a child that the caller reads
-  /// anyway, whose answer it will pass to Take(); none if empty.
+  /// anyway, and whose reply it passes to Take(); none if empty.
   void Begin(const std::string& awaited);
   void Take(const std::string& child, const zookeeper::GetReply& reply);
 
@@ -47,7 +47,7 @@ class HolderSearch {
   const std::string queue_;
   const HoldsForUs holds_for_us_;
   const std::function<void()> on_progress_;
-  std::vector<protocol::ContenderName> unread_;  ///< the next one is last
+  std::vector<protocol::ContenderName> unread_;  ///< in reverse order: the last is read next
   std::optional<protocol::ContenderName> awaited_;
   std::size_t pending_ = 0;  ///< holders that are being read or checked
   std::optional<HeldForUs> found_;

@@ -18,7 +18,7 @@ void Preemption::AskNext() {
   if (names_.empty()) return done_(result_);
   const std::string name = std::move(names_.back());
   names_.pop_back();
-  // Other programs do not read a request.
+  // Other programs do not read requests.
   const auto parsed = protocol::ViewContenderName(name);
   if (parsed && parsed->program() != protocol::Program::kZklock) {
     return LeaveAlone(name, Why::kOtherProgram);
@@ -38,7 +38,7 @@ void Preemption::OnRead(const std::string& name, const GetReply& reply) {
   const bool has_our_id = request_.reserve && data->reserve == request_.reserve->id;
   const bool is_ours =
       preempt.spares && preempt.spares(protocol::ChildPath(queue_, name), reply.data);
-  // Two that preempt each other would both leave.
+  // Two runs that preempt each other would both leave.
   if (data->preempts || has_our_id || is_ours) return AskNext();
   const auto& earlier = data->release_request;
   if (earlier && (!earlier->only_waiting || preempt.request.only_waiting)) return AskNext();
@@ -54,7 +54,7 @@ void Preemption::Ask(const std::string& name, const GetReply& read) {
                const bool is_settled = reply.error == Error::kNone || reply.error == Error::kNoNode;
                if (is_settled) return AskNext();
                if (reply.error != Error::kBadVersion) return LeaveAlone(name, Why::kNoRight);
-               names_.push_back(name);  // written to meanwhile: read it again
+               names_.push_back(name);  // written in the meantime: read it again
                AskNext();
              }));
 }

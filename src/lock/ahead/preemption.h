@@ -11,12 +11,12 @@
 
 namespace zklock::lock {
 
-/// Asks contenders before our own to leave, as a release request does: one after the other, the
-/// last one first, so that none of them gets the lock because another has left. Each is asked once:
-/// one that has been asked already, by anybody, is not asked again.
+/// Asks the contenders before ours to leave, as a release request does: one by one, the last one
+/// first, so that none of them gets the lock because another has left. One that has already been
+/// asked, by anybody, is not asked again, unless that request was for waiters only and ours is not.
 ///
-/// Passive. It uses the waiter's session and lasts as long as a connection: after a lost reply
-/// nothing more happens, and the next connection needs a new one.
+/// Passive. It uses the waiter's session, and is for one connection only: after a lost reply
+/// nothing more happens, and the next connection needs a new Preemption.
 class Preemption {
  public:
   /// `queue`: the znode whose children are the contenders. `names`: in queue order. `done`: called

@@ -19,7 +19,7 @@ void ReservationExpiry::Run(std::function<void(Result)> done) {
 void ReservationExpiry::AskForTime() {
   store_.Get(own_.path, Watch::kNo, scope_.Wrap([this](const GetReply& read) {
     if (IsLost(read.error)) return;
-    // Our contender is gone: its own watch says so.
+    // Our contender is gone: its own watch reports that.
     if (read.error != Error::kNone) return End(Result::kChanged);
     store_.Set(own_.path, read.data, read.stat.version, scope_.Wrap([this](const SetReply& reply) {
       if (IsLost(reply.error)) return;
@@ -27,7 +27,7 @@ void ReservationExpiry::AskForTime() {
         servers_time_ = {std::chrono::milliseconds(reply.stat.modified_ms), reply.sent};
         return servers_time_.shown >= *reserved_.end() ? Delete() : End(Result::kNotYet);
       }
-      // Asked to leave meanwhile, or deleted: look again.
+      // Our contender was asked to leave, or deleted: look again.
       if (reply.error == Error::kBadVersion || reply.error == Error::kNoNode) {
         return End(Result::kChanged);
       }
@@ -40,7 +40,7 @@ void ReservationExpiry::Delete() {
   if (!LeavesRecord(reserved_, was_first_)) return DeleteWithoutRecord();
   store_.Get(queue_, Watch::kNo, scope_.Wrap([this](const GetReply& read) {
     if (IsLost(read.error)) return;
-    // Not for a semaphore, nor in a LOCK that is not zklock's.
+    // No record for a semaphore, nor in a LOCK that is not zklock's.
     if (read.error != Error::kNone || !protocol::ParseLockData(read.data)) {
       return DeleteWithoutRecord();
     }

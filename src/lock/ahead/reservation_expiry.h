@@ -13,20 +13,20 @@
 
 namespace zklock::lock {
 
-/// What the servers' clock has shown.
+/// A reading of the servers' clock.
 struct ServersTime {
   std::chrono::milliseconds shown{};
-  TimePoint asked{};  ///< before that
+  TimePoint asked{};  ///< on our clock, before the reading
 };
 
 /// Deletes a reservation that has lasted long enough, on behalf of a waiter, and leaves the record
 /// of its release in LOCK.
 ///
-/// The servers' clock decides, never that of this host: the waiter writes to its own contender, and
+/// The servers' clock decides, never this host's: the waiter writes to its own contender, and
 /// compares the time that the servers give to this write with the end of the reservation. That
 /// write is not needed if the contender was created after the reservation, and after its end.
 ///
-/// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
+/// Passive. It is for one connection only: after a lost reply nothing more happens.
 class ReservationExpiry {
  public:
   /// `queue`: the parent of the reservation's znode `name`, and of those of its other permits,
@@ -47,7 +47,7 @@ class ReservationExpiry {
   [[nodiscard]] const Reserved& reserved() const { return reserved_; }
 
   enum class Result {
-    kDeleted,  ///< by us
+    kDeleted,  ///< we have deleted it
     kChanged,  ///< somebody else has deleted it, or written to it: look again
     kNotYet,   ///< the servers' clock says that it has not ended; see servers_time()
     kMayNot,   ///< we lack the right to delete it, or cannot do it for another reason
@@ -56,7 +56,7 @@ class ReservationExpiry {
   void Run(std::function<void(Result)> done);
   /// After kNotYet.
   [[nodiscard]] const ServersTime& servers_time() const { return servers_time_; }
-  /// After kMayNot: the right DELETE on the reservation's parent is missing.
+  /// After kMayNot: we lack DELETE permission on the reservation's parent.
   [[nodiscard]] bool lacks_right() const { return lacks_right_; }
 
  private:

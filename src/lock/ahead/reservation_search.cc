@@ -40,7 +40,7 @@ void ReservationSearch::Search(const protocol::Contenders& contenders, std::stri
   };
   const auto ours = std::make_shared<std::vector<Found>>();
   for (const ContenderNameView& one : candidates) {
-    // Replies keep the order: the last one completes the search.
+    // Replies arrive in order: the last one completes the search.
     const bool is_last = &one == &candidates.back();
     const Found candidate{.name = std::string(one.full), .holds = holds(one)};
     store_.Get(protocol::ChildPath(request_.ReservationsPath(), candidate.name),
@@ -87,7 +87,7 @@ ReservationSearch::Found ReservationSearch::FirstOf(std::vector<Found>& ours) {
   std::vector<std::string> pooled;
   for (Found& one : ours) {
     if (one.reserved && 1 + one.more.size() < one.reserved->take) {
-      // It may have been made while we read its permits.
+      // The reservation may have been made while we read its permits.
       const bool is_new = std::any_of(ours.begin(), ours.end(), [&](const Found& other) {
         return !other.reserved && run_of(other) == run_of(one);
       });

@@ -17,20 +17,20 @@
 namespace zklock::lock {
 
 /// Searches the contenders of a queue for those with the ID that our request reserves for: the
-/// reservation itself, or a contender of another zklock that is about to become it. Only names with
-/// `-reserve` are read, and those of other IDs only once.
+/// reservation itself, or a contender of another zklock that is about to become it. Only contenders
+/// with `-reserve` in their names are read, and those with other IDs only once.
 class ReservationSearch {
  public:
-  /// What has our ID.
+  /// A reservation or a contender with our ID.
   struct Found {
-    std::string name{};  ///< the contender; empty if there is none
+    std::string name{};  ///< its name; empty if there is none
     std::int64_t created_zxid = 0;
     std::vector<std::string> more{};     ///< its other permits
-    std::optional<Reserved> reserved{};  ///< none: it is no reservation yet
+    std::optional<Reserved> reserved{};  ///< none: it is not a reservation yet
     /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
     /// reservation further back.
     bool holds = false;
-    /// For each contender with our ID that takes any of several LOCKs (--any): the others.
+    /// For each contender with our ID that takes any of several LOCKs (--any): the other LOCKs.
     std::vector<std::string> pooled{};
 
     [[nodiscard]] bool IsInForce() const { return reserved && holds; }
@@ -40,9 +40,9 @@ class ReservationSearch {
   ReservationSearch(zookeeper::Store& store, const AcquireRequest& request)
       : store_(store), request_(request) {}
 
-  /// Calls `done` once, perhaps before it returns; never after a lost reply. Of several with our ID
-  /// the first reservation that holds is found, else the first contender. `own_name`: our
-  /// contender, of which only those before it count; empty before we have joined.
+  /// Calls `done` once, perhaps before returning; never after a lost reply. If several have our ID,
+  /// finds the first reservation that holds, otherwise the first contender. `own_name`: our
+  /// contender, if we have joined; only contenders before it count.
   void Search(const protocol::Contenders& contenders, std::string_view own_name,
               const std::function<void(const Found& found)>& done);
 
@@ -52,7 +52,7 @@ class ReservationSearch {
 
   zookeeper::Store& store_;
   const AcquireRequest& request_;
-  std::set<std::string> others_;  ///< contenders of other IDs
+  std::set<std::string> others_;  ///< contenders with other IDs
   CallbackScope scope_;
 };
 

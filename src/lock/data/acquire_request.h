@@ -22,13 +22,14 @@ namespace zklock::lock {
 
 /// For --preempt: contenders before ours are asked to leave.
 struct Preempt {
-  bool holders = false;  ///< not only those that wait
+  bool holders = false;  ///< ask holders too, not only waiters
   ReleaseRequest request{};
-  /// Whether a contender with this path and data is never asked: it holds or waits for ourselves.
+  /// Returns whether the contender with this path and data must not be asked, because it holds or
+  /// waits on our behalf.
   std::function<bool(const std::string& path, const std::string& data)> spares{};
 };
 
-/// Whom --preempt has asked.
+/// The result of --preempt.
 struct Preempted {
   enum class Why { kReservation, kOtherProgram, kNoRight };
   struct Left {
@@ -36,16 +37,16 @@ struct Preempted {
     Why why = Why::kNoRight;
   };
   std::size_t asked = 0;
-  std::vector<Left> left{};  ///< those that could not be asked: they have to be waited for
+  std::vector<Left> left{};  ///< those that could not be asked: we have to wait for them
 };
 
 /// A contender that the caller of Acquire has created, in one transaction with others.
 struct GivenContender {
   std::string uuid;
-  TimePoint sent{};            ///< when its create was sent first
+  TimePoint sent{};            ///< when its create was first sent
   std::string path{};          ///< its znode; empty if the reply was lost: it may not exist
   zookeeper::NodeStat stat{};  ///< of the znode
-  /// As it was known before, in place of the two above: it has to be proven again.
+  /// Replaces the two above for a contender that was known before and must be proven again.
   std::optional<Ticket> known{};
 };
 
@@ -56,42 +57,44 @@ struct AcquireRequest {
   protocol::Dialect dialect = protocol::Dialect::kCurator;
   std::string host;  ///< for the contender's name
   std::string data;  ///< the contender's data; never needed for correctness
-  /// Our contender, if the caller has created it: then no other one is created.
+  /// Our contender, if the caller has already created it; Acquire then creates none.
   std::optional<GivenContender> given{};
-  /// Contenders in other LOCKs that this session already holds. They are proven together with this
-  /// one; if one of them is deleted, all are lost.
+  /// Our contenders in the other LOCKs that this session already holds. They are proven together
+  /// with this one; if one of them is deleted, all are lost.
   std::vector<ContenderId> held{};
-  /// Do not wait: leave at once when the lock is not free, and do not even join a queue that is
-  /// visibly held.
+  /// Do not wait: leave at once if the lock is not free, and do not even join the queue of a lock
+  /// that is visibly held.
   bool try_only = false;
-  /// But look again for a moment if the contender in the way waits for any of several LOCKs, and
-  /// may be about to withdraw.
+  /// With `try_only`: keep looking, for `connect_timeout` at most, while the contender in the way
+  /// waits for any of several LOCKs and may be about to withdraw.
   bool looks_again = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
-  /// Leave at once when this many contenders wait already, by the rank after joining.
+  /// Leave at once if this many contenders already wait before ours, counted after joining.
   std::optional<std::size_t> max_queue{};
   /// Leave the queue when a newer contender supersedes ours; ours supersedes the older ones.
   bool supersede = false;
-  /// The child of LOCK that has the queue, for a semaphore: its turnstile, or its permits.
+  /// For a semaphore: the child of LOCK whose children are the queue, either the turnstile or the
+  /// parent of the permits. Otherwise empty.
   std::string below{};
-  /// For the permits: how many there may be.
+  /// For the request for permits: how many there may be.
   std::optional<std::size_t> permits{};
-  /// For the permits, and for the turnstile before them: how many permits to take. All are created
-  /// and deleted together.
+  /// For both requests of a semaphore, turnstile and permits: how many permits to take. They are
+  /// created and deleted together.
   std::size_t take = 1;
-  /// For the turnstile of a `try`: the number of permits, `take` of which must be left. Being
-  /// in the turnstile is not a wait; it leaves when the contenders before it take all permits.
+  /// For the turnstile request of a `try`: the number of permits, `take` of which must be left.
+  /// Passing the turnstile does not count as waiting; the `try` leaves if the contenders before it
+  /// leave too few permits.
   std::optional<std::size_t> permit_limit{};
-  /// Of a semaphore, for the permits and for the turnstile: how many permits there may be.
+  /// For both requests of a semaphore: how many permits there may be.
   std::size_t most_permits = 0;
-  /// The lock is to be reserved for an ID: one that this ID has already will do, and our contender
-  /// is going to be converted (MakeReservations).
+  /// Reserves the lock for an ID. A reservation that this ID already has will do; otherwise our
+  /// contender is going to be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};
   std::optional<Preempt> preempt{};
-  /// Asked when the lock is not free: is it held for ourselves? Empty: do not ask.
+  /// Asked when the lock is not free: is it held for us? Empty: do not ask.
   HoldsForUs holds_for_us{};
-  /// How long to go without a server: before joining the queue, and in it for at least as long as
-  /// the session can live.
+  /// How long to go without a server. Once it has been in the queue, it goes on at least as long as
+  /// the session and the wait can last.
   Duration connect_timeout = std::chrono::seconds(15);
 
   /// The znode whose children are the queue.
@@ -114,7 +117,7 @@ struct Ahead {
   std::optional<std::size_t> waiting;  ///< those that do not hold; none: not known
 };
 
-/// Learns of the progress, for messages and events. Called while the acquisition works.
+/// Learns of the progress, for messages and events. Called from within the acquisition.
 class AcquireObserver {
  public:
   virtual ~AcquireObserver() = default;
@@ -129,14 +132,15 @@ class AcquireObserver {
   virtual void OnPreempted(const LockName& /*lock*/, const Preempted& /*preempted*/) {}
   /// It is our turn, but the lease is too short to start a command: the session is confirmed again.
   virtual void OnFirst(const LockName& /*lock*/) {}
-  /// The session expired in the queue: the place is lost, and a new one at the tail is taken.
+  /// The session expired in the queue: our place is lost, and we queue again at the tail.
   virtual void OnPlaceLost(const LockName& /*lock*/) {}
-  /// The data of a contender of ours: when the wait begins, and whenever it is written to.
+  /// The data of one of our contenders: once when the wait begins, and again whenever it is written
+  /// to.
   virtual void OnOwnData(const std::string& /*contender*/, const std::string& /*data*/) {}
   /// We have deleted a reservation that had ended.
   virtual void OnReservationExpired(const LockName& /*lock*/, const Reserved& /*reserved*/) {}
   /// The reservation at `path` is overdue, and we lack the right to delete it. May be called again
-  /// for the same one.
+  /// for the same reservation.
   virtual void OnReservationOverdue(const LockName& /*lock*/, const std::string& /*path*/,
                                     const Reserved& /*reserved*/) {}
   /// A contender that cannot see ours arrived after ours; both may hold.

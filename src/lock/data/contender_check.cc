@@ -49,8 +49,8 @@ void CheckContenders(zookeeper::Store& store, const std::vector<ContenderId>& co
     answers->reply.sent = reply.sent;
     answers->Take(reply.error);
   });
-  // In the same write. The servers answer a session's requests in order, so each read shows a state
-  // that includes the commit.
+  // Sent in the same write. The servers answer a session's requests in order, so each read shows a
+  // state that includes the commit.
   for (const ContenderId& one : to_read) {
     store.Get(one.path, zookeeper::Watch::kNo, [answers, one](const zookeeper::GetReply& reply) {
       answers->Take(IsGone(one, reply) ? Error::kNoNode : reply.error);

@@ -7,12 +7,12 @@
 
 namespace zklock::lock {
 
-/// Whether a read of the contender's path shows that the contender is gone: there is no znode of
-/// that name, or another one.
+/// Whether a read of the contender's path shows that the contender is gone: no znode has that name,
+/// or a later contender has taken it.
 [[nodiscard]] bool IsGone(const ContenderId& contender, const zookeeper::GetReply& read);
 
 /// Checks with a commit that all of `contenders` still exist, and calls `done` once: with kNone if
-/// they do, kNoNode if one of them is gone, else the error that kept it from finding out.
+/// they do, kNoNode if one of them is gone, otherwise the error that prevented the check.
 ///
 /// A check finds a znode by its name. Where names are reused (Dialect::kSimple), the znode is read
 /// as well, after the check: if it has the same czxid after the commit, it existed at the commit.

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Far above what the kernel allows for a pid, and still an int everywhere.
+// Far above any pid that the kernel allows, and still fits in an int.
 constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
 
 template <typename T>
@@ -28,7 +28,7 @@ void Put(json& object, const char* name, const std::optional<std::string>& value
   if (!kept.empty()) object[name] = kept;
 }
 
-/// The innermost paths, as many as there is room for.
+/// As many of the innermost paths as there is room for.
 std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
   constexpr std::size_t kMostPaths = 8;
   constexpr std::size_t kMostBytes = 1024;
@@ -43,7 +43,7 @@ std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
 }
 
 std::string Format(const ContenderData& data, std::size_t most_text, bool with_any) {
-  // Leaves room for the other fields beside two long texts; real host and user names are shorter.
+  // Leaves room for the other fields besides two long texts; real host and user names are shorter.
   constexpr std::size_t kMostName = 64;
   json object = json::object();
   Put(object, "version", data.version);
@@ -56,7 +56,7 @@ std::string Format(const ContenderData& data, std::size_t most_text, bool with_a
   Put(object, "command", data.command, most_text);
   Put(object, "label", data.label, most_text);
   if (with_any) object["any"] = data.any;
-  // Without that list, all contenders of the run would seem to have to hold before the locks under
+  // Without `any`, it would look as if all contenders of the run had to hold before the locks under
   // which it runs are released.
   const std::vector<std::string> under = Innermost(data.under);
   if (!under.empty() && (with_any || data.any.empty())) object["under"] = under;
@@ -151,7 +151,8 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
 }  // namespace
 
 std::string FormatContenderData(const ContenderData& data) {
-  // Beside a long list of other LOCKs, texts are not cut shorter than that.
+  // Texts are not cut shorter than this to make room for the list of other LOCKs: the list is left
+  // out instead.
   constexpr std::size_t kLeastText = 64;
   std::size_t most_text = kMostContenderData / 2;
   // A truncated list would look complete.
@@ -211,8 +212,8 @@ std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& reque
 
 std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data) {
   if (data == kCuratorRevoke) return ReleaseRequest{.program = protocol::Program::kCurator};
-  // Every holder reads its own data once, mostly without a request; skip the parser then. (The name
-  // of a field can also be written with escapes.)
+  // Every holder reads its own data once, usually without a request: skip the parser then. (A
+  // field's name may also be written with escapes.)
   if (data.find("revoke") == data.npos && data.find('\\') == data.npos) return std::nullopt;
   const auto parsed = ParseContenderData(data);
   return parsed ? parsed->release_request : std::nullopt;

@@ -18,15 +18,15 @@ inline constexpr std::size_t kMostContenderData = 4096;
 /// The maximum size of the reason in a release request.
 inline constexpr std::size_t kMostReason = 400;
 
-/// How many other LOCKs `any` names at most.
+/// The maximum number of other LOCKs that `any` names.
 inline constexpr std::size_t kMostAny = 63;
 
-/// How many permits a run takes at most. Their conversion to a reservation sends path and data
-/// twice, and all of it must fit in one request of 1 MiB, which leaves about 600 bytes for the
-/// path.
+/// The maximum number of permits that a run takes. Converting them to a reservation sends each path
+/// and its data twice, and everything must fit in one request of 1 MiB, which leaves about 600
+/// bytes for a path.
 inline constexpr std::size_t kMostTake = 100;
 
-/// The process that owns a --hold, on the contender's host.
+/// The owner of a lock that --hold has taken: a process on the contender's host.
 struct OwnerData {
   std::int64_t pid = 0;
   std::uint64_t start_time = 0;  ///< in clock ticks since boot
@@ -36,13 +36,13 @@ struct OwnerData {
 
 /// A request to the contender to release its lock or to leave the queue.
 struct ReleaseRequest {
-  std::string by{};      ///< as the requester calls itself: "root on web1"; may be empty
+  std::string by{};      ///< what the requester calls itself: "root on web1"; may be empty
   std::string reason{};  ///< may be empty
   /// A contender whose command has begun, or that holds for an owner, ignores it (--preempt).
   bool only_waiting = false;
-  /// The contender is deleted next (release --force), which this explains. It asks for nothing.
+  /// Asks for nothing: explains why the contender is about to be deleted (release --force).
   bool forced = false;
-  /// kCurator: in Curator's form, which says neither.
+  /// kCurator: a request in Curator's form, which gives neither requester nor reason.
   protocol::Program program = protocol::Program::kZklock;
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
 };
@@ -64,41 +64,42 @@ struct ContenderData {
   std::optional<OwnerData> owner{};              ///< with --hold
   std::optional<bool> contained{};               ///< the command gets a cgroup of its own
   std::optional<ReleaseRequest> release_request{};
-  bool preempts = false;  ///< with --preempt
-  std::size_t take = 1;   ///< how many permits the run takes, or waits for
-  std::string reserve{};  ///< the ID of the reservation that it is to become; empty without one
-  std::string reserve_reason{};                        ///< with `reserve`; may be empty
+  bool preempts = false;         ///< with --preempt
+  std::size_t take = 1;          ///< how many permits the run takes, or waits for
+  std::string reserve{};         ///< the ID of the reservation that it will become; empty if none
+  std::string reserve_reason{};  ///< with `reserve`; may be empty
   std::optional<protocol::Reservation> reservation{};  ///< see FindReservation()
 
-  /// The contenders that hold the locks under which it runs, by their paths on the servers. The
-  /// innermost is the last.
+  /// The contenders that hold the locks under which it runs, as paths on the servers, the innermost
+  /// last.
   std::vector<std::string> under{};
 
-  /// With --any: the paths on the servers of the other LOCKs, any of which the run takes instead of
-  /// this one. If they do not fit, neither these nor `under` are written.
+  /// With --any: the other LOCKs, as paths on the servers; the run may take any of them instead of
+  /// this one. If they do not fit, neither they nor `under` is written.
   std::vector<std::string> any{};
 
   friend bool operator==(const ContenderData&, const ContenderData&) = default;
 };
 
-/// One JSON object of at most kMostContenderData bytes. Unknown and empty fields are left out,
-/// invalid UTF-8 is replaced, and a long command or label is cut.
+/// Returns one JSON object of at most kMostContenderData bytes. Unknown and empty fields are left
+/// out, invalid UTF-8 is replaced, and a long command or label is cut.
 [[nodiscard]] std::string FormatContenderData(const ContenderData& data);
 
 /// Parses what FormatContenderData wrote, or anything else; never throws. A field with a wrong type
-/// or an impossible value is unknown. None if `text` is not a JSON object or is longer than
+/// or an impossible value counts as unknown. None if `text` is not a JSON object or is longer than
 /// kMostContenderData.
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
-/// `data`, which may be anything, with `request` added to it. The rest of a contender's data is
-/// kept.
+/// Returns `data`, which may be any bytes, with `request` added. If it is a contender's data, the
+/// other fields that we know are kept.
 [[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
 
-/// The data of a Curator contender that is asked to release. It does so if its program made the
-/// lock revocable (Curator's LockInternals.REVOKE_MESSAGE).
+/// The data that asks a Curator contender to release. It does so if its program made the lock
+/// revocable (Curator's LockInternals.REVOKE_MESSAGE).
 inline constexpr std::string_view kCuratorRevoke = "__REVOKE__";
 
-/// The request in the data of our own contender, if there is one, in zklock's form or in Curator's.
+/// Returns the request in the data of our own contender, in zklock's form or in Curator's, if there
+/// is one.
 [[nodiscard]] std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data);
 
 }  // namespace zklock::lock

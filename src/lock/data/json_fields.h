@@ -11,10 +11,10 @@ namespace zklock::lock {
 
 // Fields of JSON objects in znodes, which anyone may have written.
 
-/// On one line, with invalid UTF-8 replaced.
+/// Formats `value` on one line, with invalid UTF-8 replaced.
 [[nodiscard]] std::string DumpJson(const nlohmann::json& value);
 
-/// At most `size` bytes, not cut within a character.
+/// Returns at most `size` bytes of `text`, not cut within a character.
 [[nodiscard]] std::string_view CutText(std::string_view text, std::size_t size);
 
 /// None unless the field is an integer from `least` to `most`.

@@ -17,8 +17,8 @@
 
 namespace zklock::lock {
 
-/// The lock is held: every contender before ours is gone, and ours exists, by a commit that was
-/// answered after that or by a lease that was in hand. The lease suffices to start a command.
+/// The lock is held: every contender before ours is gone, and ours exists, as shown by a commit
+/// that was answered after that or by a lease in hand. The lease suffices to start a command.
 struct Acquired {
   Ticket ticket;
 };
@@ -37,11 +37,11 @@ struct Busy {
   std::string blocker_data;  ///< its data, which anyone may have written: for display only
   std::optional<Reserved> reserved{};  ///< the blocker is this reservation
   bool holds = false;                  ///< the blocker is known to hold the lock
-  std::size_t more_hold = 0;           ///< of a semaphore: how many others do, if known
+  std::size_t more_hold = 0;           ///< for a semaphore: how many others hold, if known
 };
 
-/// Whether a holder with this mode and data holds for us. Anyone may have written the data: it is a
-/// claim.
+/// Returns whether a holder with this mode and data holds for us. Anyone may have written the data,
+/// so it is only a claim.
 using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
 
 /// This contender already holds the LOCK for us: HoldsForUs accepts it, and the servers confirm
@@ -64,13 +64,13 @@ struct ReservedLock {
 /// No server gave us a session in time.
 struct Unreachable {};
 
-/// The LOCK is free, but the servers do not confirm the session quickly enough for it
+/// The LOCK is free, but the servers do not confirm the session quickly enough to start a command
 /// (protocol::Lease::AnswerBudget).
 struct TooSlow {
   Duration timeout{};                ///< the session's
-  Duration answer{};                 ///< how long answers have taken; 0: none is quick enough
+  Duration answer{};                 ///< how long answers took; 0: none could be quick enough
   Duration ping_span{};              ///< how often the servers ping each other
-  std::optional<Duration> longer{};  ///< the timeout of a session that would do
+  std::optional<Duration> longer{};  ///< a session timeout that would suffice
 };
 
 /// The servers refuse a request.
@@ -78,8 +78,8 @@ struct Refused {
   std::string operation;  ///< "create a contender in", "list"
   std::string path;       ///< as the user knows it
   zookeeper::Error error = zookeeper::Error::kNoAuth;
-  std::string right;       ///< what an ACL has to grant for it: "CREATE", "READ", "DELETE"
-  std::string right_path;  ///< on which znode, as the user knows it
+  std::string right;       ///< the permission that it needs: "CREATE", "READ", "DELETE"
+  std::string right_path;  ///< on this znode, as the user knows it
 };
 
 /// The LOCK cannot be used in this way.
@@ -90,7 +90,7 @@ struct Unusable {
     kNobodysContender,  ///< `child` in it belongs to no session
     kEphemeral,         ///< it is an ephemeral znode
     kBelowEphemeral,    ///< a znode above it is ephemeral
-    kLocalSessions,     ///< the servers give sessions that can own no contender
+    kLocalSessions,     ///< the servers give sessions that cannot own contenders
     kOldServers,        ///< the servers do not know a request that we need
     kRecordUnknown,     ///< the data of `child`, a record of runs, cannot be parsed
     kHasPermits,        ///< it is a semaphore, and we asked for no permit
@@ -101,7 +101,7 @@ struct Unusable {
     /// --reserve: the reservation with our ID has `permits` permits, but we asked to take another
     /// number
     kReservedWithOtherTake,
-    /// --reserve: `child` is the reservation with our ID, but for `reserved_mode`
+    /// --reserve: `child` is the reservation with our ID, but it is for `reserved_mode`
     kReservedInOtherMode,
   };
   Why why = Why::kEphemeral;
@@ -114,15 +114,15 @@ struct Unusable {
 /// A hard quota keeps us from creating or writing a znode.
 struct QuotaExceeded {
   std::string path;   ///< what could not be created or written, as the user knows it
-  std::string limit;  ///< the znode that has the quota; `path` where it could not be found
+  std::string limit;  ///< the znode that has the quota; `path` if it could not be found
 };
 
-/// The servers gave an answer that sound servers do not give.
+/// The servers gave an answer that correct servers never give.
 struct Defect {
   enum class What {
     kAnswer,     ///< `operation` on `path` was answered with `error`
     kNotListed,  ///< our contender in `path` exists, but is not in the list
-    kVanishes,   ///< `path` is deleted as often as it is created
+    kVanishes,   ///< `path` is deleted every time it is created
   };
   What what = What::kAnswer;
   std::string path;       ///< as the user knows it

@@ -20,19 +20,19 @@ namespace zklock::lock {
 struct Reserved {
   protocol::Reservation reservation;
   protocol::Mode mode = protocol::Mode::kExclusive;
-  std::size_t take = 1;  ///< how many permits it has, by its data
+  std::size_t take = 1;  ///< how many permits it has, according to its data
   std::string host{};    ///< on which it was made; may be empty
-  std::string user{};    ///< likewise, who made it
+  std::string user{};    ///< who made it; may be empty
   std::string label{};
-  /// When it was made and when it ends, by the servers' clock, since 1970. Without an end, until it
-  /// is released.
+  /// When it was made and when it ends, by the servers' clock, since 1970. Without `until`, it
+  /// lasts until it is released.
   std::chrono::milliseconds since{};
   std::optional<std::chrono::milliseconds> until{};
   std::int64_t created_zxid = 0;  ///< of its znode
   std::int32_t version = 0;       ///< of the znode's data
   bool is_incomplete = false;     ///< one of its permits is gone: it has ended
 
-  /// Like `until`; long ago, if it is incomplete.
+  /// The same as `until`, or a time long past if it is incomplete.
   [[nodiscard]] std::optional<std::chrono::milliseconds> end() const {
     return is_incomplete ? std::chrono::milliseconds(0) : until;
   }
@@ -40,39 +40,41 @@ struct Reserved {
   [[nodiscard]] bool MayEnd() const { return until || take > 1; }
 };
 
-/// The reservation that the child `name` of a queue with this data and metadata is; none if it is
-/// none. A reservation is persistent, has a name of zklock's with `-reserve`, and valid data whose
-/// token is older than the znode. All that anyone with the right to create znodes can forge.
+/// Returns the reservation if the child `name` of a queue, with this data and metadata, is one. A
+/// reservation is persistent, has a zklock name with `-reserve`, and has valid data whose token is
+/// older than the znode. Anyone with the right to create znodes can forge all of that.
 [[nodiscard]] std::optional<Reserved> FindReservation(std::string_view name,
                                                       const std::string& data,
                                                       const zookeeper::NodeStat& stat);
 
-/// Whether the creation of `own` shows that it has ended. That of a contender from before the
-/// reservation does not: the servers' clock may have been set back in between.
+/// Whether the creation time of `own` shows that the reservation has ended. If `own` is older than
+/// the reservation, it does not: the servers' clock may have been set back in between.
 [[nodiscard]] bool HadEnded(const Reserved& reserved, const Ticket& own);
-/// What the servers' clock shows at `moment` of our clock, at most, as far as the creation of `own`
-/// and of the reservation show it.
+/// The latest time that the servers' clock may show at `moment` on our clock, judging by the
+/// creation times of `own` and of the reservation.
 [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment,
                                                            const Reserved& reserved, Ticket own);
 
-/// The record of its release.
+/// The record of the reservation's release.
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
-/// Whether its end is recorded in LOCK's data. Not of a reader, nor of one that others were before
-/// in the queue: whoever may create children can forge a reservation there, which has never held.
+/// Whether its end is recorded in LOCK's data. That of a reader's reservation is not, nor that of
+/// one with others before it in the queue: whoever may create children can forge such a
+/// reservation, and it has never held.
 [[nodiscard]] bool LeavesRecord(const Reserved& reserved, bool was_first);
 
 /// The reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
-/// The znode in the LOCK `lock` with which Store::Stamp() asks for the servers' time. Whoever makes
-/// and releases reservations has the rights in LOCK for it.
+/// The child of `lock` that Store::Stamp() creates and deletes to learn the servers' time. Whoever
+/// makes and releases reservations has the permissions on LOCK that this requires.
 [[nodiscard]] std::string StampPath(const std::string& lock);
 
-/// The data of the reservation that our contender, whose data is `contender`, becomes.
+/// Returns the data of the reservation that our contender, with the data `contender`, becomes.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,
                                             const protocol::ReservationRequest& request,
                                             std::int64_t token);
-/// The data of a reservation, `old`, with the time to last, the reason and the label of `reserved`.
+/// Returns `old`, the data of a reservation, with the duration, the reason and the label of
+/// `reserved`.
 [[nodiscard]] std::string Rewritten(std::string_view old, const Reserved& reserved);
 
 }  // namespace zklock::lock

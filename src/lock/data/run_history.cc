@@ -15,10 +15,10 @@ using std::chrono::milliseconds;
 using End = RunRecord::End;
 
 constexpr std::string_view kLost = "lost";
-// Real host and user names are shorter. With such texts a hundred runs fit.
+// Real host and user names are shorter; with texts of real lengths, a hundred runs fit.
 constexpr std::size_t kMostName = 64;
 constexpr std::size_t kMostLabel = 128;
-// More milliseconds than any run has taken, far from an overflow.
+// More milliseconds than any run takes, but far from an overflow.
 constexpr std::int64_t kLongest = 1'000'000'000'000'000;
 
 void PutText(json& object, const char* name, const std::string& text, std::size_t most) {
@@ -54,7 +54,7 @@ std::string FormatRun(const RunRecord& run) {
   return DumpJson(object);
 }
 
-/// Not formatted anew: keys of later versions are kept.
+/// Edits the line instead of formatting it anew, which keeps the keys of later versions.
 template <typename Put>
 void PutEnd(std::string& line, Put put) {
   json object = json::parse(line);
@@ -110,7 +110,7 @@ std::optional<RunHistory> RunHistory::Parse(std::string_view data) {
   history.success_ = last->success;
   std::string_view rest = last->below;
   while (rest.size() > 1) {
-    rest.remove_prefix(1);  // the newline of the line before
+    rest.remove_prefix(1);  // the newline after the previous line
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     auto run = ParseRun(rest.substr(0, end));
     if (!run) return std::nullopt;

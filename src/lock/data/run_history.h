@@ -15,8 +15,8 @@ namespace zklock::lock {
 
 /// The maximum size of the data of LOCK/last-run with a history.
 inline constexpr std::size_t kMostHistoryData = 16384;
-/// How often a writer reads and writes again because another one has written: above the holders of
-/// a busy semaphore, of which one succeeds each time.
+/// How often a writer reads and writes again because another writer was first. Higher than the
+/// number of holders of a busy semaphore, one of which succeeds each time.
 inline constexpr int kMostHistoryConflicts = 100;
 /// The maximum number of runs that --history keeps.
 inline constexpr std::size_t kMostRuns = 100;
@@ -32,7 +32,7 @@ struct RunRecord {
   protocol::ServerTime began{};                       ///< when the command was started
   std::optional<std::chrono::milliseconds> waited{};  ///< in the queue
   std::optional<std::chrono::milliseconds> duration{};
-  std::optional<int> status{};  ///< as in a shell; none with --hold, or if it is not known
+  std::optional<int> status{};  ///< as in a shell; none with --hold, or if unknown
   std::string host{};
   std::string user{};
   std::string label{};
@@ -41,7 +41,7 @@ struct RunRecord {
   std::string contender{};  ///< its name; written only until the end is known
   std::string id{};         ///< of a reservation
   std::string reason{};     ///< of a reservation; may be empty
-  std::string cause{};  ///< what has ended it (EndCause); empty if it ended by itself, or was lost
+  std::string cause{};      ///< what ended it (EndCause); empty if it ended by itself or was lost
   /// Who asked for its release, or deleted its contender (release --force), if known.
   std::string taken_by{};
   std::string taken_reason{};  ///< the reason that was given for that; may be empty
@@ -53,12 +53,12 @@ class RunHistory {
  public:
   struct Entry {
     RunRecord run;
-    /// As found, with keys of later versions; as Format() writes it otherwise.
+    /// The text as found, with any keys of later versions, or as this version formats `run`.
     std::string line;
   };
 
-  /// `data`: any bytes. None if a version of zklock that we understand did not write it. Empty data
-  /// is an empty history.
+  /// `data`: any bytes. Returns none unless a version of zklock that we understand wrote it. Empty
+  /// data is an empty history.
   [[nodiscard]] static std::optional<RunHistory> Parse(std::string_view data);
 
   [[nodiscard]] const std::optional<protocol::LastSuccess>& success() const { return success_; }
@@ -69,16 +69,17 @@ class RunHistory {
   void AddSuccess(const protocol::LastSuccess& success);
   /// Replaces the entry with the same token, or adds `run` as the newest.
   void Enter(const RunRecord& run);
-  /// Runs without an end whose contender is not in `present` are entered as lost, except the one
+  /// Enters as lost the runs without an end whose contender is not in `present`, except the one
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
-  /// The contender of the run with this token was deleted: enters it as lost, and by whom and why.
-  /// False if there is no such run, or it had ended.
+  /// The contender of the run with this token was deleted: enters the run as lost, with who deleted
+  /// it and why. Returns false if there is no such run or it had already ended.
   bool EnterTaken(std::int64_t token, const std::string& by, const std::string& reason);
-  /// Enters the end of the run with this token, unless it has one. It gets no status.
+  /// Enters the end of the run with this token, unless it has one. The run gets no status.
   void EnterEnd(std::int64_t token, std::chrono::milliseconds duration);
 
-  /// As much as fits in kMostHistoryData and is among the newest `most_runs`.
+  /// Formats the success and the newest `most_runs` runs, as many of them as fit in
+  /// kMostHistoryData.
   [[nodiscard]] std::string Format(std::size_t most_runs) const;
 
  private:

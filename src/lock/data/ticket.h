@@ -49,18 +49,18 @@ struct Ticket {
   LockName lock;
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< the contender's znode, chroot included
-  /// With --take: the znodes of its other permits, after `path` in the queue. They have been
-  /// created in the same transaction, and only all of them together hold.
+  /// With --take: the znodes of its other permits, after `path` in the queue. They were created in
+  /// the same transaction, and the run holds only while all of them exist.
   std::vector<std::string> more{};
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: grows from each holder to the next conflicting one
-  /// When the contender was created by the servers' clock, and the times on our clock between which
-  /// that was.
+  /// When the contender was created: by the servers' clock, and the two times on our clock between
+  /// which that happened.
   std::chrono::milliseconds created{};
   TimePoint created_after{};
   TimePoint created_before{};
-  /// The version of LOCK's data, if zklock had written it when we last read it: we may leave a
-  /// record there.
+  /// The version of LOCK's data when we last read it, if zklock wrote that data: then we may leave
+  /// a record there.
   std::optional<std::int32_t> lock_version{};
   /// The lock was acquired without reading LOCK's data: `lock_version` is a guess until the holder
   /// has read it. If the guess is wrong, the record is refused.
@@ -80,8 +80,8 @@ struct Ticket {
     for (const std::string& one : paths()) all.push_back({one, token});
     return all;
   }
-  /// What the servers' clock shows at `moment` of our clock: at most, and at least. The two differ
-  /// by the time that the create and its answer took.
+  /// The latest and the earliest time that the servers' clock may show at `moment` on our clock.
+  /// They differ by the time that the create and its answer took.
   [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment) const {
     return created + std::chrono::ceil<std::chrono::milliseconds>(moment - created_after);
   }

@@ -82,7 +82,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNone:
       state_ = State::kProven;
       answer_deadline_ = kNever;
-      // P counts from the sending, so that a slow answer does not stretch the period.
+      // The period counts from the sending, so that a slow answer does not stretch it.
       next_heartbeat_ = reply.sent + protocol::HeartbeatPeriod(store_.lease().timeout());
       paused_.reset();
       TakeLease();
@@ -96,7 +96,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kConnectionLoss:
       return;  // the store's next event says whether the session is lost, too
     default:
-      // A refusal or nonsense: this server proves nothing. Try another, or else the lease ends.
+      // A refusal or nonsense: this server proves nothing. Try another one before the lease ends.
       answer_deadline_ = kNever;
       Suspect();
       store_.GiveUpServer();
@@ -121,7 +121,7 @@ std::size_t Hold::Release(const FinishedRun& run) {
   bool all = passed_.empty();
   for (const Ticket& ticket : tickets_) {
     const std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
-    // Refused if the LOCK was written to meanwhile, possibly by another reader: of several readers
+    // Refused if the LOCK has been written since, possibly by another reader: of several readers
     // that hold together, not all leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
     if (writes.empty()) {
@@ -141,7 +141,7 @@ std::size_t Hold::Release(const FinishedRun& run) {
 
 void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
                        const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done) {
-  store_.SetListener(nullptr);  // the watch of our contender reports our own delete
+  store_.SetListener(nullptr);  // the watch on our contender would report our own delete
   const auto ticket = std::find_if(tickets_.begin(), tickets_.end(),
                                    [&](const Ticket& one) { return one.path == path; });
   if (ticket->id().has_reused_name()) {
@@ -161,7 +161,8 @@ void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& p
       }));
 }
 
-/// All of them in one transaction, unless one is gone already: others then wait for one commit.
+/// Deletes all of them in one transaction, so that others wait for a single commit; one by one if
+/// one of them is already gone.
 void Hold::DeletePassed() {
   if (passed_.size() < 2) return DeletePassedSingly();
   store_.DeleteAll(passed_, scope_.Wrap([this](const zookeeper::Reply& reply) {
@@ -202,8 +203,8 @@ void Hold::ReadLockVersion(Ticket& ticket) {
 }
 
 void Hold::WatchContender(const ContenderId& contender) {
-  // To notice at once if the contender is deleted by force (the heartbeat decides what that means)
-  // or written to.
+  // Notices at once if the contender is deleted by force (the heartbeat decides what that means) or
+  // written to.
   store_.Get(contender.path, zookeeper::Watch::kYes,
              scope_.Wrap([this, id = contender](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
@@ -254,10 +255,10 @@ void Hold::OnConnected(bool fresh) {
 }
 
 void Hold::Resume(bool fresh) {
-  // It would be a defect if the store began a new session by itself. Our znodes are then gone.
+  // It would be a defect if the store began a new session by itself. Our znodes would then be gone.
   if (fresh) return Lose(EndCause::kExpired);
-  // This comes first: the server may have granted a shorter session timeout, which moves the
-  // lease's end back. Only an answered heartbeat moves it forward.
+  // This comes first: the server may have granted a shorter session timeout, which makes the lease
+  // end earlier. Only an answered heartbeat makes it end later.
   if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
   observer_.OnConnected();
   if (store_.lease().timeout() < protocol::kLeastSessionTimeout)
@@ -285,13 +286,14 @@ void Hold::OnRefused(Error /*why*/) {
 }
 
 void Hold::OnWatch(const std::string& path, zookeeper::Change change) {
-  // Watches from the time of waiting may still fire.
+  // Watches that were set while waiting may still fire.
   const auto own = std::find_if(tickets_.begin(), tickets_.end(), [&](const Ticket& ticket) {
     const std::vector<std::string> paths = ticket.paths();
     return std::find(paths.begin(), paths.end(), path) != paths.end();
   });
   if (own == tickets_.end() || state_ == State::kLost) return;
-  // Data is read before anything else: a request may precede the deletion by little.
+  // After a change of the data, read it before anything else: a release request may come just
+  // before the deletion.
   if (state_ == State::kProven && change != zookeeper::Change::kData) SendHeartbeat();
   WatchContender({path, own->token});
 }

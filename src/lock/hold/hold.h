@@ -14,7 +14,7 @@
 
 namespace zklock::lock {
 
-/// Receives what happens while the lock is held, for the guard, messages and events.
+/// Learns what happens while the lock is held, for the guard, messages and events.
 class HoldObserver {
  public:
   virtual ~HoldObserver() = default;
@@ -36,11 +36,11 @@ struct FinishedRun {
   Duration duration{};  ///< how long the command ran
   int status = 0;       ///< of zklock, which is that of the command if it ended by itself
   std::string host{};   ///< on which it ran
-  /// For the history: what has ended it, and who asked for that; empty if it ended by itself.
+  /// For the history: what ended it, and who asked for that; empty if it ended by itself.
   std::string cause{};
   std::string asked_by{};
   std::string asked_reason{};
-  bool has_status = true;  ///< false with --hold, unless --max-run ended it: then no record
+  bool has_status = true;  ///< false (no record) with --hold, unless --max-run ended it
 };
 
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
@@ -49,8 +49,8 @@ struct FinishedRun {
 /// The first heartbeat is due T/8 after the last commit: at once, if the lock was acquired with a
 /// lease in hand.
 ///
-/// Passive, like Acquire, and after it the store's listener. Construct it right after Acquired,
-/// while the session is connected and the lease is proven.
+/// Passive, like Acquire, which it replaces as the store's listener. Construct it right after
+/// Acquired, while the session is connected and the lease is proven.
 class Hold final : public EventSource, public zookeeper::StoreListener {
  public:
   /// `kill_after`: the requested time between the stop signal and KILL. All tickets belong to one
@@ -65,26 +65,27 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
   /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
   [[nodiscard]] Duration grace() const;
-  /// A command may start: the contenders are there, as far as is known, and enough is left of the
-  /// lease. Takes the lease that other commits than the heartbeats have extended.
+  /// A command may start: the contenders exist, as far as is known, and enough of the lease is
+  /// left. Also counts extensions of the lease by commits other than heartbeats.
   [[nodiscard]] bool SufficesToStart();
   /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
   /// after that.
   [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
-  /// The time since the sending of the last heartbeat that was answered.
+  /// The time since the last answered commit, usually a heartbeat, was sent.
   [[nodiscard]] Duration Unconfirmed() const;
-  /// For how long this process has not run, since then, until it was found out: it was stopped, or
-  /// the host suspended. None: not long enough to matter.
+  /// How long this process did not run since that commit, because it was stopped or the host was
+  /// suspended. None: not long enough to matter.
   [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
   /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
-  /// what this did not. Returns the number of requests that together release everything if they
+  /// whatever this did not. Returns the number of requests that together release everything if they
   /// succeed, or 0 if only the close does.
   std::size_t Release(const FinishedRun& run);
   /// Releases the ticket with this path as Release() does, together with this write of the history.
-  /// Calls `done` with the answer; after a refusal nothing was done. From the first call on nothing
-  /// is proven any more: the caller soon calls Release(), for what is not released yet.
+  /// Calls `done` with the answer; if that is a refusal, nothing was done. From the first call on,
+  /// the lock is no longer proven: the caller must soon call Release() for whatever is not released
+  /// yet.
   void ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
                    const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done);
 
@@ -132,9 +133,9 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   TimePoint stop_time_;
   TimePoint next_heartbeat_;
   TimePoint answer_deadline_ = kNever;
-  TimePoint due_ = kNever;  // the wake that was asked for last
+  TimePoint due_ = kNever;  // the wake time that was requested last
   std::optional<Duration> paused_;
-  bool watched_ = false;  // later than the command's start, which need not wait for it
+  bool watched_ = false;  // set after the command's start, which need not wait for it
 
   CallbackScope scope_;
 };

@@ -20,7 +20,7 @@ using zookeeper::Watch;
 // of its history.
 constexpr int kMostLosses = 5;
 
-/// Whether there is a run without an end, beside the one with the token `own`.
+/// Whether there is a run without an end, other than the one with the token `own`.
 bool HasOtherOpenRun(const RunHistory& history, std::int64_t own) {
   return std::any_of(history.entries().begin(), history.entries().end(),
                      [own](const RunHistory::Entry& one) {
@@ -94,7 +94,7 @@ void RunRecorder::OnReady(short /*revents*/) {
   }
 }
 
-// What is pending may still be answered: then the new step follows.
+// A pending request may still be answered: then the new step follows.
 void RunRecorder::Start(Step step) {
   step_ = step;
   for (Place& place : places_) place.attempts = 0;
@@ -118,7 +118,7 @@ void RunRecorder::RecordSuccess(TimePoint began, const FinishedRun& run) {
 
 void RunRecorder::Release(Hold& hold, const FinishedRun& run) {
   if (!began_) return;
-  scope_ = CallbackScope();  // late answers mean nothing any more
+  scope_ = CallbackScope();  // late answers no longer matter
   hold_ = &hold;
   run_ = run;
   for (Place& place : places_) {
@@ -131,7 +131,7 @@ void RunRecorder::Release(Hold& hold, const FinishedRun& run) {
     }
   }
   step_ = Step::kRelease;
-  // Even without a server: then nothing is waited for.
+  // Even without a server: the requests then count as lost, and nothing is waited for.
   for (Place& place : places_) Proceed(place);
 }
 
@@ -153,9 +153,9 @@ void RunRecorder::Proceed(Place& place) {
   Data& data = *place.data;
   const std::int64_t token = place.ticket.token;
   const bool is_entered = place.is_kept && data.history->Find(token) != nullptr;
-  // A holder is alone, so that the list is not needed if no other entry is without an end. If there
-  // is one, its contender may be present: that of the next holder, if ours was deleted by force a
-  // moment ago.
+  // There is only one holder, so the list is not needed if every other entry has an end. If one has
+  // none, its contender may be present: it may be the next holder, if ours has just been deleted by
+  // force.
   const bool needs_list = place.is_kept && !is_entered && !data.is_listed &&
                           step_ != Step::kRelease && HasOtherOpenRun(*data.history, token);
   if (needs_list) return List(place);
@@ -174,8 +174,8 @@ void RunRecorder::Proceed(Place& place) {
     case Step::kSuccess:
       return Write(place, TextOfEnd(place), step_);
     case Step::kRelease:
-      // The transaction can write, not create. A permit's run can be so short that its beginning
-      // was not entered.
+      // The transaction can write, but not create. A permit's run can be so short that its
+      // beginning was not entered.
       if (!data.version) return Write(place, "", Step::kNone);
       if (place.writes_alone) return Write(place, TextOfEnd(place), step_);
       return WriteWithRelease(place);
@@ -185,16 +185,15 @@ void RunRecorder::Proceed(Place& place) {
 void RunRecorder::Read(Place& place) {
   place.is_asking = true;
   const bool asks_lock = step_ == Step::kLastSuccess;
-  // A permit that is listed after the data was read may be the one of an entry without an end; one
-  // that is not listed has been released or lost. The same is true of a reservation, which anyone
-  // may release at any time.
+  // List after reading the data: if an entry has no end, its permit either is in the list, or has
+  // been released or lost. The same is true of a reservation, which anyone may release at any time.
   const bool lists = step_ == Step::kBeginning && (request_.is_shared || place.reservation);
   const bool is_all = !asks_lock && !lists;
   store_.Get(PathOf(place), Watch::kNo, scope_.Wrap([this, &place, is_all](const GetReply& reply) {
     TakeData(place, reply);
     if (place.data && is_all) Proceed(place);
   }));
-  // Replies arrive in order: that of the data comes first.
+  // Replies arrive in order: the data comes first.
   if (asks_lock) {
     store_.Get(place.ticket.lock.path, Watch::kNo,
                scope_.Wrap([this, &place](const GetReply& lock) { OnLockRead(place, lock); }));
@@ -208,7 +207,7 @@ void RunRecorder::TakeData(Place& place, const GetReply& reply) {
   if (!exists && reply.error != Error::kNoNode) {
     return FailToRead(place, PathOf(place), reply.error);
   }
-  // An administrator may have created it, empty, for its ACL.
+  // An administrator may have created it empty, to set its ACL.
   if (!protocol::ParseLastRunData(reply.data)) {
     unknown_ = Unusable{.why = Unusable::Why::kRecordUnknown,
                         .child = std::string(protocol::kLastRunChild)};
@@ -244,13 +243,13 @@ void RunRecorder::List(Place& place) {
               scope_.Wrap([this, &place](const zookeeper::ListReply& r) { OnListed(place, r); }));
 }
 
-/// The contenders, as listed after the data was read.
+/// Takes the list of the contenders, which follows the read of the data.
 void RunRecorder::OnListed(Place& place, const zookeeper::ListReply& reply) {
   if (!place.data) return;  // it could not be read
   if (IsLost(reply.error)) return TryAgain(place, reply.error);
   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
     if (step_ != Step::kSuccess) return GiveUp(place, reply.error);
-    Unkeep(place, reply.error);  // which costs no success
+    Unkeep(place, reply.error);  // does not prevent recording the success
   }
   if (place.is_kept) {
     std::vector<std::string> present;
@@ -259,7 +258,7 @@ void RunRecorder::OnListed(Place& place, const zookeeper::ListReply& reply) {
     RunHistory& history = *place.data->history;
     history.EnterLost(present, place.ticket.token);
     place.data->is_listed = true;
-    // Otherwise it has been released, or is lost.
+    // Otherwise our contender has been released, or is lost.
     place.is_kept = history.Find(place.ticket.token) != nullptr ||
                     std::find(present.begin(), present.end(), own) != present.end();
   }
@@ -299,8 +298,8 @@ void RunRecorder::OnWritten(Place& place, const std::string& text, Step step, Er
 
 void RunRecorder::WriteWithRelease(Place& place) {
   place.is_asking = true;
-  // If the reply is lost, the close of the session releases, unless that request did; most often it
-  // did, and has entered the end as well.
+  // If the reply is lost, the close of the session releases, unless that request did; usually it
+  // did, and entered the end as well.
   place.done = step_;
   hold_->ReleaseWith(
       {PathOf(place), TextOfEnd(place), *place.data->version}, place.ticket.path, run_,
@@ -314,12 +313,12 @@ void RunRecorder::OnReleased(Place& place, Error error) {
   if (error == Error::kBadVersion && request_.is_shared) return TryAgain(place, error);
   if (!IsRefusal(error) && error != Error::kBadVersion) return GiveUp(place, error);
   // The run may write to last-run, as its beginning shows, but perhaps it may not write to LOCK or
-  // delete from it; or somebody has written to LOCK meanwhile. Then the close releases.
+  // delete from it; or somebody has written to LOCK in the meantime. Then the close releases.
   place.writes_alone = true;
   Proceed(place);
 }
 
-/// Reads again, since the reply was lost or another one has written.
+/// Reads again, because the reply was lost or another run has written.
 void RunRecorder::TryAgain(Place& place, Error error) {
   place.is_asking = false;
   place.data.reset();

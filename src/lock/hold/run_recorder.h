@@ -18,14 +18,14 @@
 
 namespace zklock::lock {
 
-/// What --history keeps of a run, beside what the tickets and the end say.
+/// What --history keeps of a run, besides what the tickets and the end show.
 struct HistoryRequest {
   std::size_t most_runs = 0;  ///< 0: no history is kept
   bool is_shared = false;  ///< others may hold, and write, at the same time: a semaphore's permit
   std::string host{};
   std::string user{};
   std::string label{};
-  /// Since when it waited; none: since its contender was created.
+  /// When its wait began; none: when its contender was created.
   std::optional<TimePoint> queued_at{};
 };
 
@@ -42,10 +42,11 @@ struct ReservationRun {
 ///
 /// In the history, the run is recorded without its end when it begins; nobody waits for that write.
 /// The end replaces that entry: in the transaction that releases the lock, or by itself if the
-/// servers refuse that, as where a right to the LOCK is missing. With --min-interval, the success
-/// and the end are written before the release. Data that another program wrote is left alone.
+/// servers refuse that, for example because a permission on the LOCK is missing. With
+/// --min-interval, the success and the end are written before the release. Data that another
+/// program wrote is left alone.
 ///
-/// Of reservations only the beginning is recorded: ReleaseReservation records the end.
+/// For reservations, only the beginning is recorded here: ReleaseReservation() records the end.
 ///
 /// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
 /// after a lost reply it reads again over the next connection.
@@ -59,42 +60,43 @@ class RunRecorder final : public EventSource {
   /// A LOCK whose history cannot be kept.
   struct Unkept {
     std::string lock;  ///< as the user knows it
-    /// Of the servers; none: the data is not a history that we understand.
+    /// The servers' error; none: the data is not a history that we understand.
     std::optional<zookeeper::Error> error;
   };
 
-  /// `tickets`: of one session, and held. The history has no runs of readers. If the request
-  /// is_shared, there is one ticket.
+  /// `tickets`: held, and of one session; a single one if the request is_shared. The history keeps
+  /// no runs of readers.
   RunRecorder(zookeeper::Store& store, std::vector<Ticket> tickets, HistoryRequest request);
-  /// Records reservations at once, unless already recorded. One that has been released meanwhile is
-  /// not recorded.
+  /// Records reservations at once, except those that are already recorded or have been released
+  /// since.
   RunRecorder(zookeeper::Store& store, const std::vector<ReservationRun>& reservations,
               std::size_t most_runs);
 
-  /// Finds the last success under any of the LOCKs; not if permits or reads are held.
+  /// Finds the last success under any of the LOCKs. Not for permits, nor for readers.
   void FindLastSuccess();
   /// Once done: the newest success.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
-  /// Set if the last run under one of the LOCKs is unknown. It may then have been a moment ago.
+  /// Set if the last run under one of the LOCKs is unknown. In that case, it may have been a moment
+  /// ago.
   [[nodiscard]] const std::optional<RecordFailure>& unknown() const { return unknown_; }
 
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began);
-  /// What is in last-run is known, with the entry of this run, or cannot be found out.
+  /// The content of last-run, including the entry of this run, is known or cannot be found out.
   [[nodiscard]] bool IsSettled() const;
 
-  /// Records that the run, which began at `began`, was a success; and its end, in the history.
+  /// Records that the run, which began at `began`, was a success, and in the history its end.
   void RecordSuccess(TimePoint began, const FinishedRun& run);
-  /// Once done: the servers let us write it to all LOCKs.
+  /// Once done: it was recorded in all LOCKs.
   [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
   /// If settled, or shared: records the end together with the release. If another holder of a
-  /// permit wrote meanwhile, retries with the new data. `hold` outlives the callbacks.
+  /// permit has written in the meantime, retries with the new data. `hold` outlives the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
 
-  /// Nothing is left to do, not even over another connection, of what was asked for last.
-  /// Hold::Release() releases what Release() did not.
+  /// Nothing is left to do for the last request, not even over another connection. Hold::Release()
+  /// releases whatever Release() did not.
   [[nodiscard]] bool IsDone() const;
-  /// Waits no longer: what is not known to be written is not kept.
+  /// Stops waiting: whatever is not known to be written counts as not kept.
   void GiveUpRest();
 
   /// The LOCKs whose history cannot be kept, each once.
@@ -104,26 +106,28 @@ class RunRecorder final : public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// What is asked for, one after the other: not all, and kSuccess or kRelease at the end.
+  /// What the caller requests, in this order. Some steps may be left out; the last one is kSuccess
+  /// or kRelease.
   enum class Step { kNone, kLastSuccess, kBeginning, kSuccess, kRelease };
-  /// last-run, as it was read or written last.
+  /// The content of last-run, as it was last read or written.
   struct Data {
     std::string text;
     std::optional<std::int32_t> version;  ///< none: there is no znode
-    std::optional<RunHistory> history;    ///< while it is kept; with what is to be written
+    std::optional<RunHistory> history;    ///< while it is kept; includes what will be written
     bool is_listed = false;               ///< the lost runs are entered in `history`
   };
-  /// Unless a request is pending or the step is done: reads the data, if it is not known, and then
-  /// lists the contenders or writes. A lost reply or another version makes the data unknown.
+  /// The work on one LOCK. Unless a request is pending or the step is done: reads the data, if it
+  /// is not known, and then lists the contenders or writes. A lost reply or another version makes
+  /// the data unknown.
   struct Place {
     Ticket ticket;
-    bool is_kept;  ///< in the history
+    bool is_kept;  ///< its run is kept in the history
     std::optional<RunRecord> reservation{};
     Step done = Step::kNone;
     bool is_asking = false;      ///< a request is pending
     int attempts = 0;            ///< at this step
-    std::optional<Data> data{};  ///< none: to be read
-    bool writes_alone = false;   ///< the end: the servers refuse the release with it
+    std::optional<Data> data{};  ///< none: must be read
+    bool writes_alone = false;   ///< the end: the servers refuse to release with it
   };
 
   [[nodiscard]] static std::string PathOf(const Place& place);
@@ -151,7 +155,7 @@ class RunRecorder final : public EventSource {
   zookeeper::Store& store_;
   const HistoryRequest request_;
   std::vector<Place> places_;
-  Step step_ = Step::kNone;  ///< what was asked for last
+  Step step_ = Step::kNone;  ///< what the caller requested last
   std::optional<Success> newest_;
   std::optional<RecordFailure> unknown_;
   std::optional<TimePoint> began_;

@@ -40,7 +40,7 @@ EventSource::Interest StartCommit::GetInterest() {
 
 void StartCommit::OnReady(short /*revents*/) {
   if (IsIdle()) return;
-  // First all are read: where one LOCK refuses the run, no other one gets a start.
+  // All are read before any is written: if one LOCK refuses the run, no other one gets a start.
   const bool reads = std::any_of(places_.begin(), places_.end(),
                                  [](const Place& place) { return place.state == State::kUnread; });
   for (Place& place : places_) {
@@ -73,7 +73,7 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
   place.version.reset();
   if (reply.error == Error::kNoNode) return;
   place.version = reply.stat.version;
-  // An administrator may have created it, empty, for its ACL.
+  // An administrator may have created it empty, to set its ACL.
   if (reply.data.empty()) return;
   const auto last = protocol::ParseStartRecord(reply.data);
   if (!last) {
@@ -81,12 +81,13 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
                         .child = std::string(protocol::kLastStartChild)};
     return;
   }
-  // Written by us: the reply was lost. A record of another life of LOCK may have our token, too.
+  // We wrote this, and the reply was lost. Without a write of ours, this is a record from another
+  // life of LOCK, which happens to have our token.
   if (has_written_ && last->token == place.ticket.token) {
     place.state = State::kCommitted;
     return;
   }
-  // This may be early, and the write comes later still: a run never starts too soon.
+  // This time may be early, and the write comes even later: a run never starts too soon.
   const Duration ago = place.ticket.EarliestServerTimeAt(clock_.Now()) -
                        std::chrono::milliseconds(reply.stat.modified_ms);
   if (ago < once_per_) refusal_ = TooRecent{place.ticket.lock.display_path(), last->host, ago};

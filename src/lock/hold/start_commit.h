@@ -20,10 +20,10 @@ namespace zklock::lock {
 ///
 /// Reads LOCK/last-start of all LOCKs, and then writes to all of them, each with the version that
 /// was read. If that is refused because of the version, it reads and decides again: of two holders
-/// that have read the same start, as when one of them has lost the lock, only one can begin. It
-/// does the same after a lost reply, and recognises a write of its own by the token.
+/// that have read the same start, for example because one of them has lost the lock, only one can
+/// begin. It does the same after a lost reply, and recognises its own write by the token.
 ///
-/// Passive, as RunRecorder: while the store has no server, this does nothing.
+/// Passive, like RunRecorder: while the store has no server, this does nothing.
 class StartCommit final : public EventSource {
  public:
   /// A run started `ago` under one of the LOCKs, by the servers' clock.
@@ -41,10 +41,9 @@ class StartCommit final : public EventSource {
               std::string host, Duration once_per);
 
   [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
-  /// The start is committed under all LOCKs. Meanwhile the lease may have become too short to start
-  /// a command.
+  /// The start is committed under all LOCKs. By now, the lease may be too short to start a command.
   [[nodiscard]] bool IsCommitted() const;
-  /// The start may be committed, under some LOCK at least.
+  /// The start may be committed, under at least one LOCK.
   [[nodiscard]] bool MayBeCommitted() const { return has_written_; }
 
   Interest GetInterest() override;
@@ -56,7 +55,7 @@ class StartCommit final : public EventSource {
   struct Place {
     Ticket ticket;
     State state = State::kUnread;
-    std::optional<std::int32_t> version{};  ///< that was read; none: there is no znode
+    std::optional<std::int32_t> version{};  ///< the version that was read; none: there is no znode
   };
 
   [[nodiscard]] bool IsIdle() const;

@@ -30,7 +30,8 @@ void Calls::Await(const std::function<bool()>& has_answer) {
   if (!has_answer()) RequireConnection();
 }
 
-// What takes the answer may be on the stack: once a wait has ended without it, OnReply() drops it.
+// The place for the answer may be on the stack: once a wait has ended without it, OnReply() drops
+// the answer.
 
 template <typename R, typename F>
 R Calls::Ask(F send) {

@@ -31,10 +31,10 @@ class OperationFailed : public std::exception {
   OperationFailure failure_;
 };
 
-/// Sends requests to the servers and blocks until they are answered; the event loop is served
-/// meanwhile. With this, an operation that asks one thing after another is a plain function. Only
-/// for code that holds no lock itself, or that is waited for anyway: code that maintains a lease
-/// must not block.
+/// Sends requests to the servers and blocks until they are answered, serving the event loop in the
+/// meantime. With this, an operation of several requests is a plain function. Only for code that
+/// holds no lock itself, or that others wait for anyway: code that maintains a lease must not
+/// block.
 ///
 /// Requests may only be sent from within Repeat(), by one function at a time. The connection can be
 /// lost at any of them; Repeat() then runs the work again.
@@ -69,7 +69,7 @@ class Calls final : public ServerOperation {
   /// All are requested together, and answered in the order of `paths`.
   [[nodiscard]] std::vector<zookeeper::GetReply> GetAll(const std::vector<std::string>& paths);
   [[nodiscard]] std::vector<zookeeper::ListReply> ListAll(const std::vector<std::string>& paths);
-  /// Reads what they still need, all together.
+  /// Sends all reads that `children` still need, together, and waits for the replies.
   void Complete(std::span<LockChildren> children);
   [[nodiscard]] zookeeper::Error Set(const std::string& path, const std::string& data,
                                      std::int32_t version);
@@ -86,17 +86,19 @@ class Calls final : public ServerOperation {
   [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);
   [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path);
   [[nodiscard]] zookeeper::SetReply Stamp(const std::string& path);
-  /// What is read afterwards is at least as new as this. Not waited for: replies keep the order.
+  /// Whatever is read afterwards is at least as new as this. Does not wait for the reply, because
+  /// replies arrive in order.
   void Sync(const std::string& path);
 
   /// For requests that the caller sends itself.
   using ServerOperation::store;
-  /// Waits until these have their answers.
+  /// Waits until those requests are answered.
   void Await(const std::function<bool()>& has_answer);
-  /// Waits, however long, until what the last Get() with a watch has read changes.
+  /// Waits, however long it takes, for a change of the znode that the last Get() with a watch has
+  /// read.
   void AwaitChange();
 
-  /// The session over which requests are sent. A session that has expired was replaced.
+  /// The session over which requests are sent. A session that expires is replaced.
   [[nodiscard]] std::int64_t session_id() { return store().session_id(); }
 
   void OnDisconnected() override;
@@ -105,7 +107,7 @@ class Calls final : public ServerOperation {
  private:
   /// Ends the work; Repeat() handles it.
   struct ConnectionLost {};
-  /// While it exists, the connection is watched over, and replies are taken.
+  /// While it exists, the connection is monitored and replies are accepted.
   class Attempts {
    public:
     explicit Attempts(Calls& calls) : calls_(calls) {
@@ -132,8 +134,8 @@ class Calls final : public ServerOperation {
   const Serve serve_;
   bool is_connected_ = false;
   std::uint64_t began_ = 0;   ///< attempt() when the work began
-  std::string watched_;       ///< by AwaitChange()
-  bool has_changed_ = false;  ///< what is watched, since it was read
+  std::string watched_;       ///< the znode that AwaitChange() waits for
+  bool has_changed_ = false;  ///< that znode has changed since it was read
 };
 
 }  // namespace zklock::lock

@@ -40,7 +40,7 @@ std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path) {
     if (one != name->full) paths.push_back(protocol::ChildPath(queue, one));
   }
   if (paths.size() == 1) return paths;
-  // Names can be forged: they were created in one transaction, or do not belong together.
+  // Names can be forged: only permits that were created in one transaction belong together.
   const std::vector<GetReply> read = calls.GetAll(paths);
   std::vector<std::string> same{path};
   for (std::size_t i = 1; i < paths.size(); ++i) {
@@ -67,7 +67,7 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
       const Error error = calls.WriteAndDelete({}, paths, version);
       if (error == Error::kNone) return true;
       may_be_done = may_have_been_done;
-      if (error == Error::kNoNode && paths.size() > 1) {  // one of them: the others are left
+      if (error == Error::kNoNode && paths.size() > 1) {  // one is gone: delete the rest
         const std::vector<GetReply> read = calls.GetAll(paths);
         std::vector<std::string> left;
         for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -101,7 +101,7 @@ std::optional<Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t
   try {
     return calls.Repeat(enter);
   } catch (const OperationFailed&) {
-    return Error::kConnectionLoss;  // the contender is gone all the same
+    return Error::kConnectionLoss;  // the contender is gone anyway
   }
 }
 

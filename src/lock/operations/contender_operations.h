@@ -24,13 +24,13 @@ namespace zklock::lock {
 ///
 /// Most names are used once, so a second delete after a lost reply does no harm. The name of
 /// Dialect::kSimple is used again: its znode is read first, and deleted only if it is the right
-/// contender. ZooKeeper cannot do both at once. A later contender is hit if it is created between
-/// the read and the delete and was written to equally often.
+/// contender. ZooKeeper cannot do both at once: a later contender is deleted instead if it is
+/// created between the read and the delete, and has been written as often as the right one.
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
 
-/// Enters in the history of `lock`, if that has the run with this token, that its contender was
-/// deleted, by whom and why. Returns the error if that could not be
-/// written; does not throw OperationFailed, since the contender is gone all the same.
+/// Enters in the history of `lock`, if it has the run with this token, that the run's contender was
+/// deleted, by whom and why. Returns the error if that could not be written; does not throw
+/// OperationFailed, since the contender is gone anyway.
 std::optional<zookeeper::Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t token,
                                            const ReleaseRequest& request);
 
@@ -43,8 +43,8 @@ std::optional<zookeeper::Error> EnterTaken(Calls& calls, const LockName& lock, s
 bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,
                     const std::function<std::string(const std::string&)>& edit);
 
-/// The same two without effect, for --dry-run: whether the contender at `path` is there. As they
-/// do, they throw if the servers would not let us.
+/// For --dry-run: the checks of DeleteContender() and RequestRelease() without their effects.
+/// Return whether the contender at `path` exists, and throw if the servers would not let us.
 [[nodiscard]] bool MayDelete(Calls& calls, const LockName& lock, const std::string& path);
 [[nodiscard]] bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path);
 
@@ -52,8 +52,8 @@ bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& conte
 /// with the same name.
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);
 
-/// Whether contenders still hold, by a committed check: whether all of them exist, and are not
-/// others with the same names. `contenders`: at least one.
+/// Whether contenders still hold, by a committed check: all of them exist, and none is another
+/// contender with the same name. `contenders`: at least one.
 [[nodiscard]] bool AreHeld(Calls& calls, const LockName& lock,
                            const std::vector<ContenderId>& contenders);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostLists = 1000;
 constexpr std::size_t kMostAtOnce = 64;
 
-/// Removes up to `most` paths from the front.
+/// Removes up to `most` paths from the front, and returns them.
 std::vector<std::string> TakeSome(std::deque<std::string>& paths, std::size_t most) {
   const auto end = paths.begin() + static_cast<std::ptrdiff_t>(std::min(most, paths.size()));
   std::vector<std::string> some(paths.begin(), end);
@@ -26,7 +26,8 @@ std::vector<std::string> TakeSome(std::deque<std::string>& paths, std::size_t mo
   return some;
 }
 
-/// Whether the znode may be a LOCK. Appends its children that are znodes to look at.
+/// Whether the znode may be a LOCK. Appends to `others` those of its children that must be looked
+/// at, too.
 bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   // A semaphore is a LOCK; its turnstile and the parent of its permits are not.
   if (children.semaphore()) return true;
@@ -79,7 +80,7 @@ void FindLockNames(Calls& calls, const LockName& above, std::vector<FoundLock>& 
       const auto replies = calls.ListAll(listed);
       std::vector<LockChildren> found;
       for (std::size_t i = 0; i < listed.size(); ++i) {
-        // Otherwise deleted, or not ours to list.
+        // Otherwise it was deleted, or we may not list it.
         if (replies[i].error == zookeeper::Error::kNone) {
           found.emplace_back(listed[i], replies[i].children);
         }

@@ -15,9 +15,9 @@ namespace zklock::lock {
 struct FoundLock {
   std::string path;  ///< as shown to users
   bool is_semaphore = false;
-  std::size_t held = 0;  ///< how many contenders hold; of a semaphore, how many permits are used
+  std::size_t held = 0;  ///< how many contenders hold; for a semaphore, how many permits are used
   std::size_t waiting = 0;
-  std::optional<std::size_t> permit_limit{};  ///< of a semaphore, if known
+  std::optional<std::size_t> permit_limit{};  ///< for a semaphore, if known
 };
 
 /// Finds possible LOCKs below the znode `above`, by names alone, for completion: every znode that
@@ -25,7 +25,7 @@ struct FoundLock {
 /// the children of a semaphore and the servers' own znodes are not offered. Lists the nearest
 /// znodes first, and at most 1,000.
 ///
-/// `locks` gets them in no order. If this throws, it has those found until then.
+/// Puts them into `locks` in no particular order. If this throws, `locks` has those found so far.
 void FindLockNames(Calls& calls, const LockName& above, std::vector<FoundLock>& locks);
 
 }  // namespace zklock::lock

@@ -15,15 +15,15 @@ namespace zklock::lock {
 
 /// What a ServerMeasurement does.
 struct MeasurementRequest {
-  std::string checked;              ///< a znode that exists: the one that heartbeats check
-  std::vector<std::string> stamps;  ///< where a znode may be created for a moment, in this order
+  std::string checked;              ///< an existing znode, for commits like heartbeats to check
+  std::vector<std::string> stamps;  ///< where to try to create a znode for a moment, in order
   std::size_t rounds = 20;          ///< how often to commit
   std::size_t connects = 20;        ///< how often to connect, the first time included
 };
 
-/// Measures one server through a store that is connected to it alone: how long a commit takes, as a
-/// heartbeat sends it, how long a connect takes, and the servers' clock. Holds nothing, and leaves
-/// nothing on the servers at any moment.
+/// Measures one server through a store that connects to it alone: how long a commit takes (sent
+/// like a heartbeat), how long a connect takes, and what the servers' clock shows. Holds nothing,
+/// and at no moment leaves anything on the servers.
 ///
 /// Passive: driven by the store's callbacks. It is the store's listener while it exists. The caller
 /// limits the time; what has been measured by then counts.
@@ -47,9 +47,9 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
 
   [[nodiscard]] std::optional<protocol::Spread> connects() const;
-  /// One that is not answered yet counts with the time elapsed so far.
+  /// A commit that is not answered yet counts with the time elapsed so far.
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
-  /// Of the stamp that was answered most quickly.
+  /// From the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
   /// The znode that is checked does not exist.
   [[nodiscard]] bool lacks_checked() const { return lacks_checked_; }
@@ -69,7 +69,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   void StampOnce();
   void TakeStamp(const zookeeper::SetReply& reply);
 
-  /// A callback for a request. It runs only for an answer, not for a loss, after which
+  /// Makes a callback for a request. It runs only for an answer, not for a lost reply, after which
   /// OnConnected() continues.
   template <typename F>
   auto OnReply(F f) {
@@ -85,7 +85,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   const MeasurementRequest request_;
 
   bool over_ = false;
-  bool leaving_ = false;    ///< the server was given up for the next connect
+  bool leaving_ = false;    ///< we left the server, to measure the next connect
   std::size_t losses_ = 0;  ///< connections that broke by themselves
   std::optional<zookeeper::Error> refusal_;
   std::optional<std::string> configuration_;
@@ -93,10 +93,10 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   bool lacks_checked_ = false;
   std::vector<Duration> connects_;
   std::vector<Duration> commits_;
-  std::optional<TimePoint> committing_;  ///< since when a commit waits for its answer
-  Duration unanswered_{};                ///< the longest such wait that a loss has ended
+  std::optional<TimePoint> committing_;  ///< since when a commit has awaited its answer
+  Duration unanswered_{};                ///< the longest such wait that a lost connection has ended
   std::size_t stamps_ = 0;               ///< answered with success
-  std::size_t place_ = 0;                ///< of request_.stamps
+  std::size_t place_ = 0;                ///< the index in request_.stamps
   std::optional<protocol::ClockOffset> offset_;
   CallbackScope scope_;
 };

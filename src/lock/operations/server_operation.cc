@@ -12,7 +12,7 @@ using zookeeper::Error;
 // of children that is too large for the servers' or the client's buffer, for example.
 constexpr int kMostBegins = 8;
 
-/// How long a server may take for an answer.
+/// How long a server may take to answer.
 Duration AnswerTime(const zookeeper::Store& store, Duration connect_timeout) {
   return std::min(connect_timeout, std::max<Duration>(2s, store.lease().timeout() / 3));
 }
@@ -62,7 +62,7 @@ void ServerOperation::OnReady(short /*revents*/) {
   if (now >= ConnectDeadline()) {
     Fail(Unreachable{});
   } else if (now >= answer_deadline_) {
-    // Servers that answer only the first requests are not asked for much longer than others.
+    // Servers that answer only the first requests do not get much more time than others.
     if (!keeps_trying_ && begins_ * AnswerTime(store_, connect_timeout_) >= connect_timeout_) {
       return Fail(Unreachable{});
     }

@@ -21,12 +21,13 @@ using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defec
 using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// The failure of `operation` on `path` because of an error that the caller does not handle:
-/// Refused if we lack the permission `right` on `right_path`, QuotaExceeded, or else a Defect.
+/// Refused if we lack the permission `right` on `right_path`, QuotaExceeded for that error,
+/// otherwise a Defect.
 [[nodiscard]] OperationFailure FailureOf(zookeeper::Error why, const std::string& operation,
                                          const std::string& path, const std::string& right,
                                          const std::string& right_path);
 
-/// A short operation on the servers that starts again whenever the connection was lost. It holds no
+/// A short operation on the servers that starts again whenever the connection is lost. It holds no
 /// lock, so its session does not matter.
 ///
 /// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
@@ -56,9 +57,9 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   /// `connect_timeout`: how long to go without a server that answers.
   ServerOperation(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
 
-  /// To be called at the end of the derived class's constructor.
+  /// Call this at the end of the derived class's constructor.
   void Start();
-  /// Starts afresh, as if nothing had been tried yet. Replies to earlier requests are not taken.
+  /// Starts afresh, as if nothing had been tried yet. Replies to earlier requests are ignored.
   void Restart();
   /// Starts the work from the beginning, over a new connection.
   virtual void Begin() = 0;
@@ -78,8 +79,8 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
     Fail(FailureOf(why, operation, path, right, right_path));
   }
 
-  /// A callback for a request. It runs only if the reply arrives over the same connection, not for
-  /// a lost reply, after which Begin() follows.
+  /// Makes a callback for a request. It runs only if the reply arrives over the same connection,
+  /// not for a lost reply, which Begin() follows.
   template <typename F>
   auto OnReply(F f) {
     return scope_.Wrap([this, attempt = attempt_, f = std::move(f)](const auto& reply) {
@@ -89,7 +90,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
     });
   }
 
-  /// Reads without a watch, with callbacks as by OnReply.
+  /// Reads without a watch, whose callbacks are made by OnReply().
   [[nodiscard]] LockChildren::Requests UnwatchedReads();
 
   [[nodiscard]] zookeeper::Store& store() { return store_; }

@@ -26,7 +26,7 @@ milliseconds AskServersTime(Calls& calls, const LockName& lock) {
   return milliseconds(stamp.stat.modified_ms);
 }
 
-/// The reservation of `lock` at `path`, by what was read there; none if it is gone. Throws
+/// The reservation of `lock` at `path`, according to `read`; none if it is gone. Throws
 /// OperationFailed.
 std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const LockName& lock,
                                       const std::string& path) {
@@ -38,8 +38,8 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
                         lock.DisplayPath(path));
 }
 
-/// The reservations that `holder` is: one at most, unless somebody has forged names for its
-/// permits. Those of one reservation were created in one transaction.
+/// The reservations that `holder` consists of: one at most, unless somebody has forged names for
+/// its permits. The permits of one reservation were created in one transaction.
 std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, const Holder& holder) {
   std::vector<ReservedLock> found;
   const auto add = [&](const std::string& path, const std::string& data,
@@ -72,7 +72,7 @@ bool IsOneGone(Calls& calls, const std::vector<std::string>& paths) {
                      [](const auto& reply) { return reply.error == Error::kNoNode; });
 }
 
-/// Replaces the texts that were given. Whether that changes any.
+/// Replaces the texts that `renewal` gives. Returns whether that changes any.
 bool Reword(Reserved& reserved, const Renewal& renewal) {
   const auto replace = [](std::string& text, const std::string& given) {
     return !given.empty() && std::exchange(text, given) != given;
@@ -83,8 +83,8 @@ bool Reword(Reserved& reserved, const Renewal& renewal) {
 
 }  // namespace
 
-// Another run may renew a reservation after its end was read. It has ended if that end is over by a
-// time that was asked for before the read.
+// Another run may renew a reservation after we have read its end. So the reservation has certainly
+// ended only if its end is not after a servers' time that we asked for before the read.
 
 std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
                                                 const std::string& id,
@@ -93,7 +93,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
   for (;;) {
     if (other != nullptr) other->reset();
     std::optional<milliseconds> now;
-    // Only of a holder: anyone who may create znodes can forge a reservation further back.
+    // Only holders count: anyone who may create znodes can forge a reservation further back.
     std::vector<ReservedLock> held;
     for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
       for (ReservedLock& one : ReservationsOf(calls, lock, holder)) held.push_back(std::move(one));
@@ -159,7 +159,7 @@ std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
     throw OperationFailed(read.error, "read the number of permits of", lock.display_path(), "READ",
                           lock.DisplayPath(queue));
   }
-  // The reservation is one permit that has left the turnstile.
+  // The reservation counts as one run that has left the turnstile.
   return FindOtherNumber(read, 1, *permits);
 }
 
@@ -229,7 +229,7 @@ std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& rese
     for (;;) {
       std::vector<Outlived> outlived;
       bool has_end = false;
-      // Sync first: the reservation may have been released at another server a moment ago.
+      // Sync first: the reservation may have just been released through another server.
       for (const std::string& path : paths) calls.Sync(path);
       const auto read = calls.GetAll(paths);
       for (std::size_t i = 0; i < read.size(); ++i) {

@@ -12,21 +12,21 @@
 
 namespace zklock::lock {
 
-/// The reservation for `id` that holds `lock`; none if there is none, or if it has reached its end
-/// by the servers' clock. Then `other`, if not null, is set to one of another ID that holds it, if
-/// there is one. Throws OperationFailed.
+/// Returns the reservation for `id` that holds `lock`; none if there is none, or if it has reached
+/// its end by the servers' clock. In that case sets `*other`, if `other` is not null, to a
+/// reservation with another ID that holds `lock`, if there is one. Throws OperationFailed.
 [[nodiscard]] std::optional<ReservedLock> FindHeldReservation(
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// Whether a run with our `id` that takes `own`'s LOCK or another of several, and whose contenders
-/// are older, is in the queue of `lock`. Throws OperationFailed.
+/// Whether the queue of `lock` has a contender with our `id` that is older than `own`, and whose
+/// run takes any of several LOCKs, that of `own` among them. Throws OperationFailed.
 [[nodiscard]] bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id,
                                   const Ticket& own);
 
-/// Why a run in `mode`, with --permits if `permits`, of which it takes `take`, cannot use that
-/// reservation: it was made for another use of the LOCK, whose users disagree then. None if it can.
-/// Throws OperationFailed.
+/// Why a run in `mode` that takes `take` of `permits` permits (none: without --permits) cannot use
+/// that reservation: it was made for another use of the LOCK, so the users of the LOCK disagree.
+/// None if it can. Throws OperationFailed.
 [[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
                                                    protocol::Mode mode,
                                                    std::optional<std::size_t> permits,
@@ -40,18 +40,18 @@ struct Renewal {
 
 /// Renews the reservations of one ID, by the servers' clock: all of them, in one transaction. None
 /// ends earlier than before, none without an end gets one, and none lasts for longer than
-/// kLongestReservation altogether. Returns them as they are then; none if one of them is gone or
+/// kLongestReservation altogether. Returns the renewed reservations; none if one of them is gone or
 /// has reached its end. Throws OperationFailed.
 ///
-/// The transaction names the versions that were read. If it was done and its reply lost, the ends
-/// are moved again, by as long as that took.
+/// The transaction names the versions that were read. If it succeeded but its reply was lost, the
+/// ends are moved again, by the time that this took.
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal);
 
 /// A reservation that a command has outlived.
 struct Outlived {
   LockName lock;
-  std::optional<Reserved> overdue{};  ///< it exists, but its end is over; none: it is gone
+  std::optional<Reserved> overdue{};  ///< it exists, but its end has passed; none: it is gone
 };
 /// Those of `reserved` that are gone or have reached their ends by the servers' clock. A later
 /// reservation for the same ID does not count. Throws OperationFailed.

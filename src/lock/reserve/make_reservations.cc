@@ -29,9 +29,9 @@ class Maker {
   [[nodiscard]] bool may_be_made() const { return may_be_made_; }
 
   Result Run() {
-    // A transaction whose reply was lost has been done by now, or never will be: the servers take
-    // no more requests of the session over the old connection, and none of a session that has
-    // expired.
+    // A transaction whose reply was lost has either been done by now or never will be: the servers
+    // accept no more requests of the session over the old connection, and none of a session that
+    // has expired.
     calls_.Sync(held_.front().ticket.lock.path);
     std::optional<Result> result;
     do {
@@ -42,14 +42,14 @@ class Maker {
   }
 
  private:
-  /// One of a contender: of a permit there may be several.
+  /// One znode of a contender. A contender for permits may have several.
   struct Znode {
     const HeldContender* held;
     std::string path;
   };
 
-  /// Reads all contenders: which are converted, and the version of the others. A request to leave
-  /// that was written to one of them must not be lost with it.
+  /// Reads all contenders, to learn which are converted, and the versions of the others. A request
+  /// to leave that was written to one of them must not be lost in the conversion.
   void Read() {
     std::vector<const LockName*> locks;
     std::vector<std::string> paths;
@@ -71,7 +71,7 @@ class Maker {
     }
   }
 
-  /// None: read again.
+  /// Returns none if they must be read again.
   std::optional<Result> Judge() {
     may_be_made_ = false;
     std::vector<ReservedLock> made;
@@ -110,7 +110,7 @@ class Maker {
     return std::nullopt;
   }
 
-  /// One for each contender, of those of all `znodes_`.
+  /// Combines the reservations of all `znodes_` into one for each contender.
   [[nodiscard]] std::vector<ReservedLock> OfContenders(std::vector<ReservedLock> made) const {
     std::vector<ReservedLock> reservations;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -123,7 +123,7 @@ class Maker {
     return reservations;
   }
 
-  /// All of them were made, and one has been released since: all or none.
+  /// All of them were made, and one has been released since: releases the others, too.
   void ReleaseRest(const std::vector<ReservedLock>& made) {
     may_be_made_ = true;
     for (const ReservedLock& one : made) {
@@ -164,7 +164,7 @@ class Maker {
   const std::vector<std::string>& passed_;
   const protocol::ReservationRequest& request_;
   std::vector<Znode> znodes_;
-  std::vector<GetReply> read_;  ///< of each of `znodes_`, `also` and `passed`
+  std::vector<GetReply> read_;  ///< of `znodes_`, `also_` and `passed_`, in this order
   bool was_sent_ = false;       ///< the conversion, at least once
   bool may_be_made_ = false;
 };

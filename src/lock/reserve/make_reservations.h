@@ -29,8 +29,8 @@ struct NotReserved {
   ReleaseRequest request{};
 };
 
-/// It is not known whether all reservations were made. `may_be_made`: some may have been, since an
-/// answer of the servers was lost.
+/// Making the reservations has failed. `may_be_made`: some may exist, since an answer from the
+/// servers was lost or a release failed; otherwise none was made.
 class ReservingFailed : public OperationFailed {
  public:
   ReservingFailed(OperationFailure failure, bool may_be_made)
@@ -45,16 +45,16 @@ class ReservingFailed : public OperationFailed {
 /// transaction. Each keeps its name, and with it the place in the queue. Returns the reservations,
 /// one for each contender, in the same order. Throws ReservingFailed.
 ///
-/// `held`: at least one, of the session of `calls`, by path of the LOCK. `also`: reservations of
-/// the same ID, in other LOCKs, which must still exist. `passed`: our contenders in LOCKs that are
-/// not needed any more, which the transaction deletes.
+/// `held`: at least one, all of the session of `calls`, in the order of the LOCKs' paths. `also`:
+/// reservations for the same ID in other LOCKs, which must still exist. `passed`: our contenders in
+/// LOCKs that are no longer needed, which the transaction deletes.
 ///
-/// The transaction deletes the contenders, so that it can only succeed while they exist, and needs
-/// no lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
-/// persistent znode with one of our names is the reservation. The versions of its data are above
-/// those of the contender's: whoever has read the contender, and writes or deletes what it has
-/// read, does not hit the reservation. If one of several has been released before we know that they
-/// are made, the others are released too.
+/// The transaction deletes the contenders, so it can only succeed while they exist, and needs no
+/// lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
+/// persistent znode with one of our names is the reservation. The version of its data is higher
+/// than that of the contender's data: whoever has read the contender, and then writes or deletes
+/// the version that it has read, does not hit the reservation. If one of several has been released
+/// before we know that they were made, the others are released too.
 [[nodiscard]] std::variant<std::vector<ReservedLock>, NotReserved> MakeReservations(
     Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
     const std::vector<std::string>& passed, const protocol::ReservationRequest& request);

@@ -18,14 +18,14 @@ using zookeeper::DataWrite;
 using zookeeper::Error;
 using zookeeper::GetReply;
 
-// A reservation must not be kept because its history loses the connection again and again.
+// A reservation must not be kept because writing its history breaks the connection again and again.
 constexpr int kMostLosses = 3;
 
 bool MayNotWrite(Error error) {
   return zookeeper::IsRefusal(error) || error == Error::kQuotaExceeded;
 }
 
-/// The record of the release in LOCK's data; none if it does not leave one.
+/// The record of the release in LOCK's data; none if the reservation does not leave one.
 std::optional<DataWrite> RecordFor(Calls& calls, const std::string& lock, const std::string& path,
                                    const Reserved& reserved) {
   // A semaphore has no record.
@@ -61,8 +61,8 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
   bool may_be_done = false;  // a delete was sent over a connection that was lost
   bool keeps_record = true;
   std::optional<Error> unkept;  // none: the end is entered in the history
-  bool is_entering = false;     // an answer about that is awaited
-  int losses = 0;               // of the connection so far
+  bool is_entering = false;     // the end is being entered
+  int losses = 0;               // of the connection, while entering the end
   int conflicts = 0;
   return calls.Repeat([&]() -> ReservationRelease {
     if (std::exchange(is_entering, false) && ++losses >= kMostLosses) {
@@ -109,7 +109,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       is_entering = false;
       if (error == Error::kNone) return {true, unkept};
       may_be_done = may_have_been_done;
-      // After each of these, what is there now is read.
+      // After each of these, the loop reads the current state.
       if (error == Error::kNoNode || error == Error::kBadVersion) {
         if (history && ++conflicts >= kMostHistoryConflicts) unkept = error;
       } else if (history) {

@@ -11,13 +11,13 @@ namespace zklock::lock {
 
 struct ReservationRelease {
   bool has_released = false;                 ///< false: it was already gone
-  std::optional<zookeeper::Error> unkept{};  ///< why its end is missing in the history
+  std::optional<zookeeper::Error> unkept{};  ///< why its end is missing from the history
 };
 
-/// Releases the reservation for `id`, whose znode is `path`, chroot included: deletes the znode,
-/// with all its permits, and, in the same transaction, writes the record of the release, where
-/// zklock keeps one in LOCK's data, and the end of the reservation in LOCK's history, where its
-/// beginning was entered. A reservation is released without what cannot be written. Throws
+/// Releases the reservation for `id`, whose znode is `path`, chroot included. Deletes the znode and
+/// those of its other permits. The same transaction writes the record of the release, if zklock
+/// keeps one in LOCK's data, and the end of the reservation in LOCK's history, if its beginning was
+/// entered there. If one of these cannot be written, the reservation is released without it. Throws
 /// OperationFailed.
 ///
 /// The znode is read first, and left alone if it is no longer a reservation for this ID. A second

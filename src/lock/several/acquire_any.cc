@@ -15,7 +15,7 @@ using zookeeper::Error;
 using zookeeper::ListReply;
 using zookeeper::Watch;
 
-/// Of the reasons for which queues were left, the one to report: the larger.
+/// Of the reasons for which queues were left, the one with the largest weight is reported.
 int Weight(Busy::Why why) {
   if (why == Busy::Why::kWaitOver) return 2;
   return why == Busy::Why::kQueueFull ? 1 : 0;
@@ -93,11 +93,11 @@ TimePoint AcquireAny::wait_end() const {
 }
 
 bool AcquireAny::GiveUp(const std::string& contender) {
-  // What was taken has to be released; all others are going to be deleted in any case.
+  // The contender of the LOCK that was taken must be released; all others will be deleted anyway.
   if (outcome_) return !tickets().empty() && tickets().front().path != contender;
   const std::vector<std::size_t> open = Open();
   if (open.size() < 2) return false;
-  // By the queue: the session that the contender belongs to may just have expired.
+  // Compare the queues: the contender's session may have just expired.
   const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
     return requests_[index].QueuePath() == protocol::ParentOf(contender);
   });
@@ -170,7 +170,7 @@ void AcquireAny::OnCreated(const std::vector<std::size_t>& queues, const CreateA
                                reply.may_not_delete ? "DELETE" : "CREATE", request.QueuePath()));
 }
 
-/// Of the `queues`, the one with the number `first` has no LOCK, and perhaps others after it.
+/// The LOCK of `queues[first]` does not exist, nor perhaps those of some queues after it.
 void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t first) {
   for (std::size_t i = first; i < queues.size(); ++i) {
     LockCreation& creation = queues_[queues[i]].creation;
@@ -183,7 +183,7 @@ void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t
 }
 
 /// Over another connection, after the reply to the create was lost: all contenders are there, or
-/// none is. One that is missing among others was deleted since.
+/// none is. If only some are missing, they have been deleted since.
 void AcquireAny::FindLostCreate() {
   const std::vector<std::size_t> open = Open();
   ExpectAnswer();
@@ -254,7 +254,7 @@ void AcquireAny::OnReady(short revents) {
   store_.GiveUpServer();
 }
 
-/// Takes a LOCK that was granted, leaves queues in which the wait is over, or ends.
+/// Takes a LOCK that was granted, leaves queues in which the wait is over, or finishes.
 void AcquireAny::Advance() {
   for (const std::size_t index : Open()) {
     const Queue& queue = queues_[index];
@@ -298,9 +298,9 @@ bool AcquireAny::MayTake() const {
   return store_.IsConnected() && HaveAllDecided() && !IsProvingAgain();
 }
 
-/// With --reserve: an earlier run with our ID waits in another queue, and may reserve that LOCK. We
-/// hold none while we wait for it: a run that needs both would make that a deadlock. True if it is
-/// so, or not known yet.
+/// With --reserve: an earlier run with our ID that waits in another queue may reserve that LOCK. We
+/// must hold none while we wait for that run: together with a run that needs both LOCKs, that would
+/// be a deadlock. Returns true if there is such a run, or if that is not known yet.
 bool AcquireAny::YieldToRival(std::size_t granted) {
   std::vector<std::size_t> rivals = Open();
   std::erase_if(rivals, [&](std::size_t index) {
@@ -312,7 +312,7 @@ bool AcquireAny::YieldToRival(std::size_t granted) {
     Leave(granted);
     return true;
   }
-  // It may have been in this queue too, until it reserved a LOCK a moment ago.
+  // The earlier run may have been in this queue too, until it reserved a LOCK a moment ago.
   for (const std::size_t index : rivals) {
     const Ticket known = *queues_[index].acquire->contender();
     queues_[index].is_judged = false;
@@ -327,7 +327,7 @@ bool AcquireAny::IsProvingAgain() const {
   return acquire && !acquire->outcome() && !acquire->IsWaiting();
 }
 
-/// When servers are given up while no Acquire looks for them; kNever at all other times.
+/// When to give up looking for servers, while no Acquire looks for them; kNever at all other times.
 TimePoint AcquireAny::UnreachableAt() const {
   const bool is_one_at_work = std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
     return queue.acquire && !queue.acquire->outcome();
@@ -355,7 +355,7 @@ void AcquireAny::DeleteLeft() {
   for (const std::string& path : left_) {
     store_.Delete(path, zookeeper::kAnyVersion,
                   scope_.Wrap([this, path](const zookeeper::Reply& reply) {
-                    // After a lost reply, deleted again over the next connection.
+                    // After a lost reply, it is deleted again over the next connection.
                     if (reply.error == Error::kNone || reply.error == Error::kNoNode) {
                       std::erase(left_, path);
                     }
@@ -411,9 +411,10 @@ void AcquireAny::OnDisconnected() {
 }
 
 void AcquireAny::OnExpired() {
-  // Expiry takes another connection, and so a turn of the event loop: an outcome is taken by then.
+  // Expiry requires another connection, and so another turn of the event loop: by then, the caller
+  // has taken an outcome.
   if (outcome_) return;
-  // The servers have answered: they are looked for anew.
+  // The servers have answered: the time to look for them starts anew.
   if (HasJoined() || !unserved_since_) unserved_since_ = clock_.Now();
   wait_end_ = wait_end();
   for (const std::size_t index : Open()) {

@@ -18,15 +18,16 @@ namespace zklock::lock {
 /// several are.
 ///
 /// One transaction creates a contender in each queue, so that two runs have the same order in every
-/// queue that both are in. Each contender then waits as that for a single LOCK does (Acquire). The
-/// first that may hold is taken, once each queue has been judged: a LOCK that cannot be used ends
-/// the run. The others are to be deleted (passed()); what they are granted meanwhile is not used.
+/// queue that both are in. Each contender then waits like one for a single LOCK (Acquire). The
+/// first LOCK that is granted is taken, once every queue has been judged: a LOCK that cannot be
+/// used ends the run. The caller must delete the other contenders (passed()); whatever they are
+/// granted in the meantime is ignored.
 ///
-/// A run that holds one LOCK waits for no other, so it is part of no deadlock.
+/// A run that holds one LOCK waits for no other, so it cannot be part of a deadlock.
 ///
-/// With --reserve, a reservation of our ID in any of the LOCKs will do. Of two runs with one ID and
-/// the same LOCKs, the later one takes none while the earlier one is in any of its queues: it
-/// leaves a queue in which it is granted the LOCK.
+/// With --reserve, a reservation for our ID in any of the LOCKs will do. Of two runs with the same
+/// ID and the same LOCKs, the later one takes none while the earlier one is in any of its queues:
+/// if it is granted a LOCK, it leaves that queue.
 ///
 /// If the session expires, it begins again at the end of each queue. A queue whose contender was
 /// deleted or asked to leave, or that is full, is left for good.
@@ -41,10 +42,10 @@ class AcquireAny final : public Acquisition {
   AcquireAny& operator=(const AcquireAny&) = delete;
 
   [[nodiscard]] bool IsNearTurn() const override;
-  /// Never: the contenders of a waiter that was killed without a guard would keep each of the LOCKs
-  /// until its session expires.
+  /// Never: the contenders of a waiter that was killed without a guard would block each of the
+  /// LOCKs until its session expires.
   [[nodiscard]] bool IsFarFromTurn() const override { return false; }
-  /// The one that was taken.
+  /// The contender for the LOCK that was taken.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override;
   [[nodiscard]] std::vector<std::string> passed() const override;
@@ -63,14 +64,14 @@ class AcquireAny final : public Acquisition {
   void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  private:
-  /// What becomes of one request.
+  /// The state of one request.
   struct Queue {
     Queue(zookeeper::Store& store, const AcquireRequest& request) : creation(store, request) {}
     LockCreation creation;
-    std::unique_ptr<Acquire> acquire{};  ///< null before it is joined, and once it is left
+    std::unique_ptr<Acquire> acquire{};  ///< null before the queue is joined, and once it is left
     bool is_left = false;
-    bool is_judged = false;     ///< before it was proven again
-    bool grant_is_old = false;  ///< it had to wait: for a connection, or for another queue
+    bool is_judged = false;     ///< it was judged before a proof was repeated
+    bool grant_is_old = false;  ///< the grant had to wait: for a connection or another queue
 
     [[nodiscard]] bool IsGranted() const;
   };
@@ -81,7 +82,7 @@ class AcquireAny final : public Acquisition {
   void FindLostCreate();
   void Start(std::size_t index, GivenContender contender);
   void Advance();
-  /// For a grant that had to wait.
+  /// Proves a grant that had to wait.
   void ProveAgain(std::size_t index);
   /// Leaves the queue for good.
   void Leave(std::size_t index);
@@ -105,24 +106,24 @@ class AcquireAny final : public Acquisition {
   std::function<std::string()> make_uuid_;
   AcquireObserver& observer_;
 
-  std::deque<Queue> queues_;       // of the requests; a deque, because they cannot be moved
+  std::deque<Queue> queues_;       // one for each request; a deque, because a Queue cannot be moved
   std::string uuid_;               // of all contenders of this session
-  bool create_sent_ = false;       // with uuid_, and not known to have failed
-  TimePoint create_sent_at_{};     // the first time
+  bool create_sent_ = false;       // a create with uuid_ was sent, and is not known to have failed
+  TimePoint create_sent_at_{};     // when the first of these was sent
   std::size_t lists_pending_ = 0;  // while it searches for the contenders of a lost create
   std::vector<std::string> left_;  // contenders in queues that were left, until they are deleted
-  /// The first of the queues that were left for the reason that is to be reported.
+  /// The first queue that was left for the reason that will be reported, and that reason.
   struct Ended {
     std::size_t index;
     Busy busy;
   };
   std::optional<Ended> ended_;
   std::size_t decisive_ = 0;     // the request that was granted, or has ended the wait
-  TimePoint wait_end_ = kNever;  // of a session that has expired
+  TimePoint wait_end_ = kNever;  // kept when a queue is left or the session expires
   TimePoint answer_deadline_ = kNever;
   std::optional<std::size_t> proven_again_;  // the last grant that was too old
   std::optional<std::size_t> listed_for_;    // the last grant for which rivals were listed again
-  /// Since when no server has done anything for us.
+  /// Since when no server has served us.
   std::optional<TimePoint> unserved_since_;
   CallbackScope scope_;  // of a connection
 };

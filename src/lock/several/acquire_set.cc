@@ -95,7 +95,7 @@ void AcquireSet::Advance() {
   } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
     reserved_.push_back(*reserved);
     if (requests_[current_].is_for_turnstile()) {
-      ++next;  // the permit that follows is ours
+      ++next;  // the permits are reserved for us: skip the request for them
     } else if (requests_[current_].permits) {
       store_.Delete(won_.back().ticket.path, zookeeper::kAnyVersion, [](const auto&) {});
       won_.pop_back();  // we leave the turnstile
@@ -133,8 +133,8 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
   return blocker != nullptr && !blocker->reserves();
 }
 
-/// `children`: its permits, which are all taken. Leaves, but another number of permits is not a
-/// question of time.
+/// `children`: the permits, which are all taken. Finishes as taken, or as unusable if another
+/// number of permits is in use: waiting would not change that.
 void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& children) {
   const AcquireRequest& request = requests_[index];
   const auto holders = std::make_shared<std::size_t>(protocol::RunsOf(children).size());
@@ -143,7 +143,7 @@ void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& chi
                 const bool is_empty =
                     reply.error == Error::kNoNode ||
                     (reply.error == Error::kNone && protocol::Contenders(reply.children).empty());
-                if (!is_empty) --*holders;  // one of them may be that of the first
+                if (!is_empty) --*holders;  // one may belong to the first there
               });
   store_.Get(request.QueuePath(), Watch::kNo,
              scope_.Wrap([this, index, children, holders](const zookeeper::GetReply& reply) {
@@ -179,11 +179,11 @@ void AcquireSet::CheckAllFree() {
   search_.reset();
   lists_pending_ = requests_.size();
   ExpectAnswer();
-  // As Acquire does: a script that has just released a lock may ask a server that lags behind.
+  // As Acquire does: a script may have just released a lock, and this server may lag behind.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     // A contender in a turnstile may have its permit already, and may leave between two lists. Only
-    // our own contender, after them in the turnstile, can count the permits that they leave.
+    // a contender of ours, after them in the turnstile, can count the permits that they leave.
     if (requests_[i].is_for_turnstile()) {
       --lists_pending_;
       continue;

@@ -14,19 +14,19 @@
 
 namespace zklock::lock {
 
-/// Acquires several LOCKs, all of them or none: one after the other, in the given order. The order
-/// is the same for all callers (by path), so that no two of them can wait for each other.
+/// Acquires several LOCKs, all of them or none: one by one, in the given order. The order is the
+/// same for all callers (by path), so that no two of them can wait for each other.
 ///
-/// All contenders belong to one session. The LOCKs acquired so far are proven again with each that
-/// follows. If the session expires on the way, they are lost, and it starts again with the first.
-/// One wait counts for the whole set. A `try` lists all queues before it joins the first.
+/// All contenders belong to one session. The LOCKs acquired so far are proven again together with
+/// each further one. If the session expires on the way, they are lost, and it starts again with the
+/// first. The whole set has a single `wait`. A `try` lists all queues before it joins the first.
 ///
-/// A LOCK that is reserved for our ID already (AcquireRequest::reserve) is not queued for.
+/// It does not queue for a LOCK that is already reserved for our ID (AcquireRequest::reserve).
 ///
 /// A LOCK that is a semaphore has two requests, one for its turnstile and the next for its permits.
 ///
-/// A `try` may want only one of them, the first that is free: then it joins one queue after the
-/// other, in the given order, and leaves each in which it is not the first.
+/// With Take::kFirstFree, a `try` takes only one of them, the first that is free: it joins the
+/// queues one by one, in the given order, and leaves each in which it is not the first.
 ///
 /// Acquire does the work for each LOCK.
 class AcquireSet final : public Acquisition {
@@ -45,7 +45,7 @@ class AcquireSet final : public Acquisition {
   /// Without those in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override { return reserved_; }
-  /// Those in turnstiles that have been passed, and in queues that a `try` has left.
+  /// The contenders in turnstiles that we have passed, and in queues that a `try` has left.
   [[nodiscard]] std::vector<std::string> passed() const override;
   [[nodiscard]] TimePoint wait_end() const override {
     return std::min(wait_end_, acquire_->wait_deadline());
@@ -66,14 +66,14 @@ class AcquireSet final : public Acquisition {
   /// Once the current LOCK has its outcome: starts the next, or finishes.
   void Advance();
   void CheckAllFree();
-  /// Whether a LOCK with these contenders would have to be waited for.
+  /// Whether we would have to wait for a LOCK with these contenders.
   [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
   void LeaveSemaphore(std::size_t index, const protocol::Children& children);
   void LeaveTaken(std::size_t index, const protocol::Children& children);
   void OnSearchProgress();
   void ExpectAnswer();
   void Finish(AcquireOutcome outcome);
-  /// Take::kFirstFree: this one is not.
+  /// Take::kFirstFree: the current LOCK is not free, so tries the next.
   void TryNext();
 
   zookeeper::Store& store_;
@@ -95,7 +95,7 @@ class AcquireSet final : public Acquisition {
   TimePoint wait_end_ = kNever;         // known once the first contender has joined
   bool checking_free_ = false;          // a `try`, before the first queue is joined
   std::size_t lists_pending_ = 0;       // while it checks that all are free
-  TimePoint answer_deadline_ = kNever;  // likewise: then the server is given up
+  TimePoint answer_deadline_ = kNever;  // when the server is given up
   std::optional<HolderSearch> search_;  // in the LOCK that is busy
   CallbackScope scope_;
 };

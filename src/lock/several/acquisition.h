@@ -13,15 +13,15 @@
 
 namespace zklock::lock {
 
-/// The way to the LOCKs of one run: AcquireSet to all of them, AcquireAny to one of them.
+/// Acquires the LOCKs of one run: AcquireSet all of them, AcquireAny one of them.
 ///
-/// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
-/// while it lives. All znodes that it leaves behind are the session's: unless the outcome is
-/// Acquired or ReservedLock, the caller closes the session.
+/// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
+/// the store's listener while it exists. All znodes that it leaves behind belong to the session:
+/// unless the outcome is Acquired or ReservedLock, the caller closes the session.
 class Acquisition : public EventSource, public zookeeper::StoreListener {
  public:
   /// Set once, when it is over: Acquired or ReservedLock if what was asked for is held or reserved,
-  /// else the outcome for lock().
+  /// otherwise the outcome for lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
   /// A LOCK is held already, or our turn is near (Acquire::IsNearTurn): if this process were
   /// killed, others would wait for the session's end.
@@ -32,17 +32,18 @@ class Acquisition : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] virtual std::vector<Ticket> tickets() const = 0;
   /// The LOCKs that were reserved already, in the same order.
   [[nodiscard]] virtual std::vector<ReservedLock> reserved() const = 0;
-  /// Contenders that are no longer needed, to be deleted.
+  /// Contenders that are no longer needed; the caller deletes them.
   [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
-  /// --any --reserve: another of the LOCKs may be reserved for our ID, or be about to be: its queue
-  /// has been left, or it has a reservation that does not seem to hold, or seems to have ended.
+  /// --any --reserve: another of the LOCKs may be reserved for our ID, or be about to be: we have
+  /// left its queue, or it has a reservation that does not seem to hold or seems to have ended.
   [[nodiscard]] virtual bool MayBeReserved() const { return false; }
-  /// When the wait is over; kNever before the first queue has been joined, or without one.
+  /// When the wait is over; kNever before the first queue has been joined, or without a `wait`.
   [[nodiscard]] virtual TimePoint wait_end() const = 0;
   /// The LOCK that is being acquired, or was when it ended.
   [[nodiscard]] virtual const LockName& lock() const = 0;
 
-  /// `contender` is to leave its queue: true if it has, and the acquisition goes on.
+  /// Leaves the queue of `contender` if the acquisition can go on without it; otherwise returns
+  /// false.
   virtual bool GiveUp(const std::string& /*contender*/) { return false; }
 
  protected:

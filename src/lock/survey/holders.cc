@@ -32,7 +32,7 @@ class HolderSink final : public SurveySink {
 
 std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t most) {
   return calls.Repeat([&]() -> std::vector<Holder> {
-    // Sync first: a moment ago, the lock may have been acquired or released at another server.
+    // Sync first: the lock may have just been acquired or released through another server.
     calls.Sync(lock.path);
     const zookeeper::ListReply list = calls.List(lock.path);
     if (list.error == Error::kNoNode) return {};

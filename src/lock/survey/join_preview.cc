@@ -105,7 +105,7 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, boo
     require(replies[2], start, "read the last start under");
     last.start = protocol::ParseStartRecord(replies[2].data);
     last.started = std::chrono::milliseconds(replies[2].stat.modified_ms);
-    // An administrator may have created it, empty, for its ACL.
+    // An administrator may have created it empty, to set its ACL.
     if (!last.start && !replies[2].data.empty()) last.unknown = unknown(protocol::kLastStartChild);
   }
   return last;

@@ -11,8 +11,8 @@
 #include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
-// What a contender would meet in a LOCK, without creating one: for --dry-run. All of these throw
-// OperationFailed.
+// For --dry-run: what a contender would meet in a LOCK, found without creating one. All of these
+// functions throw OperationFailed.
 
 namespace zklock::lock {
 
@@ -20,18 +20,18 @@ namespace zklock::lock {
 struct QueueAccess {
   std::string path;                      ///< the queue, or the nearest znode above it that exists
   zookeeper::AclReply acl;               ///< of that znode
-  std::optional<RecordFailure> refusal;  ///< why we could not
+  std::optional<RecordFailure> refusal;  ///< why they would not; none: they would
 };
 [[nodiscard]] QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request);
 
-/// Why LOCK cannot be used for `request`, by the contenders that are there. None if it can.
+/// Why LOCK cannot be used for `request`, judging by the contenders that are there. None if it can.
 [[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);
 
-/// What --min-interval and --once-per go by.
+/// What --min-interval and --once-per depend on.
 struct LastRuns {
   std::optional<protocol::LastSuccess> success;
   std::optional<protocol::StartRecord> start;
-  std::chrono::milliseconds started{};  ///< with `start`, by the servers' clock
+  std::chrono::milliseconds started{};  ///< when `start` was written, by the servers' clock
   std::optional<Unusable> unknown;      ///< why one of them is not known
 };
 [[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,

@@ -18,7 +18,7 @@ struct Predecessor {
   std::size_t position = 0;
   std::string name;
   std::string path{};       ///< on the servers
-  bool any_holder = false;  ///< of a semaphore: the first holder, but any other may do
+  bool any_holder = false;  ///< for a semaphore: the first holder, but any other's release will do
   friend bool operator==(const Predecessor&, const Predecessor&) = default;
 };
 
@@ -29,26 +29,26 @@ struct QueueEntry {
   std::string path{};  ///< on the servers
   /// The paths of the other permits of its run (--take), after `path` in the queue.
   std::vector<std::string> more{};
-  bool in_turnstile = false;  ///< of a semaphore: a child of the turnstile
+  bool in_turnstile = false;  ///< for a semaphore: a child of the turnstile
   bool readable = false;      ///< false: we may not read it, and the rest is unknown
   zookeeper::NodeStat stat{};
-  std::string data{};                     ///< cut; of another program, any bytes
+  std::string data{};                     ///< cut; any bytes if another program wrote it
   std::optional<std::size_t> position{};  ///< from 1; none: not a contender
   std::optional<Predecessor>
       waits_for{};                     ///< none: it holds, is not a contender, or a permit is free
   std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
-  /// Of a permit whose contender is still in the turnstile: the name of that znode.
+  /// For a permit whose contender is still in the turnstile: that znode's name.
   std::string turnstile_name{};
 
   /// False for a LOCK below this one, or another program's znode, which no session owns.
   [[nodiscard]] bool IsContender() const {
     return !readable || stat.ephemeral_owner != 0 || reserved;
   }
-  /// Only for a contender that was reported.
+  /// Valid only for a contender that was reported.
   [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }
 };
 
-/// What a LOCK is used as, as the names of its contenders and children show.
+/// How a LOCK is used, judging by the names of its contenders and children.
 enum class LockKind {
   kMutex,
   kReadWrite,
@@ -56,7 +56,8 @@ enum class LockKind {
   kSimple,  ///< of Dialect::kSimple: the one znode `lock`
 };
 
-/// How much of a last-run is kept: one byte more than it may have, so that a larger one shows.
+/// How many bytes of a last-run are kept: one more than it may have, so that a larger one is
+/// noticed.
 inline constexpr std::size_t kMostLastRun = 16 * 1024 + 1;
 
 /// One LOCK as a survey found it.
@@ -71,33 +72,33 @@ struct LockSurvey {
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
   bool last_run_refused = false;        ///< we may not read it
-  /// The last start of a run with --once-per, by the child last-start, and when that was. None if
-  /// there is none, if it was not requested, or if we cannot read or parse it.
+  /// The last start of a run with --once-per, as the child last-start records it, and when that
+  /// was. None if there is none, if it was not requested, or if we cannot read or parse it.
   std::optional<protocol::StartRecord> last_start{};
   protocol::ServerTime last_started{};
-  /// At the end of the LOCK: the contenders of those runs in `last_run` whose end is not recorded,
-  /// as far as they are in the queue. The others were lost.
+  /// Set for OnLockEnd(): the contenders in the queue whose runs are in `last_run` without an end.
+  /// Other runs without an end were lost.
   std::vector<std::string> running{};
   std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
   std::size_t held = 0;               ///< how many contenders hold, including those not read
   std::size_t waiting = 0;
-  std::size_t used = 0;                         ///< of a semaphore: the permits of those that hold
+  std::size_t used = 0;                         ///< for a semaphore: the permits of those that hold
   std::optional<LockKind> kind{};               ///< none if nothing shows it
-  std::optional<std::size_t> permit_limit{};    ///< of a semaphore, if known
+  std::optional<std::size_t> permit_limit{};    ///< for a semaphore, if known
   std::vector<std::string> ignored_children{};  ///< children whose names do not count, sorted
   bool in_tree = false;                         ///< found in the walk of a tree
 
   [[nodiscard]] bool IsHeld() const { return held != 0; }
   [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }
-  /// How many permits are free. (More than the limit may be taken by a program with another limit.)
+  /// How many permits are free. (A program with another limit may have taken more than ours.)
   [[nodiscard]] std::optional<std::size_t> FreePermits() const {
     if (!permit_limit) return std::nullopt;
     return *permit_limit - std::min(used, *permit_limit);
   }
 };
 
-/// Receives what a survey finds, while it is found; overrides what it needs. Must not destroy the
-/// survey.
+/// Receives what a survey finds, as it finds it. A derived class overrides only what it needs. It
+/// must not destroy the survey.
 class SurveySink {
  public:
   virtual ~SurveySink() = default;

@@ -20,17 +20,17 @@ namespace zklock::lock {
 struct QueuePosition {
   std::size_t ahead = 0;                   ///< contenders before ours
   std::size_t waiting = 0;                 ///< those of them that do not hold
-  std::size_t holders = 1;                 ///< more than one only of a semaphore
+  std::size_t holders = 1;                 ///< more than one only for a semaphore
   std::string first;                       ///< the name of the first contender, a holder
   std::string first_data;                  ///< its data; empty if unknown
   std::optional<Reserved> first_reserved;  ///< it is a reservation
-  /// How much older it is than our contender, by the servers' clock.
+  /// How much older the first contender is than ours, by the servers' clock.
   std::optional<Duration> first_older_by;
   std::string last_run;  ///< the data of LOCK's last-run, read once; empty if unknown
 };
 
 /// Finds the position of a waiter, for its progress messages: lists the queue, and reads the first
-/// contender, our own and the history of LOCK, over the session that queues. Sets no watches; a
+/// contender, our own and the history of LOCK, over the waiter's session. Sets no watches; a
 /// failure does no harm.
 class FindQueuePosition {
  public:
@@ -45,7 +45,7 @@ class FindQueuePosition {
  private:
   void OnListed(const zookeeper::ListReply& reply);
   void OnSemaphore();
-  /// Those before our contender; none if it is not in the list.
+  /// The contenders before ours; none if ours is not in the list.
   [[nodiscard]] std::optional<protocol::Rank> RankIn(const protocol::Contenders& contenders) const;
   void ReadLastRun();
   void ReadFirst(const std::string& queue);
@@ -56,7 +56,7 @@ class FindQueuePosition {
   const LockName lock_;
   std::string own_;
   std::optional<std::int64_t> own_created_ms_;
-  std::optional<LockChildren> children_;  ///< of a semaphore
+  std::optional<LockChildren> children_;  ///< for a semaphore
   std::optional<std::string> last_run_;
   QueuePosition position_;
   std::function<void(const std::optional<QueuePosition>&)> done_;

@@ -41,8 +41,8 @@ class Collector final : public SurveySink {
 
 }  // namespace
 
-/// Replies to reads with a watch, kept until the watch fires: nothing is read twice while it has
-/// not changed.
+/// Keeps the replies to reads with a watch until the watch fires: nothing is read again unless it
+/// has changed.
 class Survey::ReadCache {
  public:
   /// Null: it must be read.
@@ -127,7 +127,7 @@ void Survey::Begin() {
 }
 
 void Survey::Pump() {
-  // A sink may call Resume() while it is called.
+  // A sink may call Resume() from within a callback.
   if (pumping_ || IsOver() || idle_) return;
   pumping_ = true;
   do {
@@ -242,7 +242,7 @@ void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   result_.unlistable.push_back(shown);
 }
 
-/// False if all requests have been sent.
+/// Sends the next request; returns false if all have been sent.
 bool Survey::SendChildren(Frontier::iterator node) {
   return node->children->SendNext(
       {.list = [this](const auto& path, auto done) { AskForChildren(path, std::move(done)); },
@@ -294,7 +294,7 @@ void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& child
 
 // ---- reporting ------------------------------------------------------------------------------
 
-/// True if the frontier has changed, so that more requests may be possible.
+/// Returns true if the frontier has changed, so that more requests may be possible.
 bool Survey::Report() {
   bool changed = false;
   while (!frontier_.empty() && sink_->WantsMore()) {
@@ -341,7 +341,7 @@ void Survey::Complete() {
 void Survey::WatchForCreation() {
   store().Exists(request_.place.path, Watch::kYes, OnReply([this](const zookeeper::Reply& reply) {
                    if (!idle_) return;
-                   if (reply.error == Error::kNone) stale_ = true;  // created meanwhile
+                   if (reply.error == Error::kNone) stale_ = true;  // created since
                    WaitForChange();
                  }));
 }

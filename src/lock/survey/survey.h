@@ -39,20 +39,20 @@ struct SurveyRequest {
 };
 
 struct SurveyResult {
-  bool exists = true;                   ///< `place` does
+  bool exists = true;                   ///< `place` exists
   std::vector<LockSurvey> locks;        ///< in the order of the tree; with kLock exactly one
   std::vector<std::string> unlistable;  ///< znodes below `place` whose children we may not list
 };
 
 /// Reads queues for people to look at: a list of children, then each contender, with at most 64
-/// requests pending. Znodes that vanish meanwhile are left out. After a lost connection it
-/// continues: nothing is reported twice.
+/// requests pending. Znodes that vanish in the meantime are left out. After a lost connection it
+/// continues where it was: nothing is reported twice.
 ///
-/// The walk of a tree includes everything but contenders and the servers' own /zookeeper. Only
-/// names are kept of the part that is ahead, and nothing of the part that was reported.
+/// The walk of a tree includes everything but contenders and the servers' own /zookeeper. It keeps
+/// only the names of the part still ahead, and nothing of the part that was reported.
 ///
-/// When watching, every read leaves a watch, and nothing is read again until one fires, nor more
-/// often than ten times a second. Then everything is reported again.
+/// When watching, every read leaves a watch. When one fires, but at most ten times a second, it
+/// reads what has changed and reports everything again.
 class Survey final : public ServerOperation {
  public:
   /// `sink` outlives the survey and receives everything. Without a sink, result() has everything.
@@ -60,7 +60,7 @@ class Survey final : public ServerOperation {
          SurveySink* sink = nullptr);
   ~Survey() override;
 
-  /// After success, or in OnEnd().
+  /// Valid after success, or in OnEnd().
   [[nodiscard]] const SurveyResult& result() const { return result_; }
   /// The sink can take more again.
   void Resume();
@@ -76,7 +76,8 @@ class Survey final : public ServerOperation {
   void Begin() override;
 
  private:
-  /// One znode of the frontier. They are reported in order, but requests may be sent in any order.
+  /// One znode of the frontier. The znodes are reported in order, but requests may be sent in any
+  /// order.
   struct Node {
     explicit Node(std::string znode) : path(std::move(znode)) {}
     enum class State { kToList, kListing, kReadingChildren, kReading, kDone };
@@ -97,9 +98,9 @@ class Survey final : public ServerOperation {
   void OnChildren(Frontier::iterator node);
   void TakeQueue(Frontier::iterator node, SurveyQueue queue);
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
-  /// Call `take` with the cached reply, or else with the servers' reply.
+  /// Call `take` with the cached reply if there is one, otherwise with the servers' reply.
   void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
-  /// Of the data, `most` bytes are needed.
+  /// `most`: how many bytes of the data are needed.
   void AskForData(const std::string& path, std::size_t most,
                   zookeeper::Done<zookeeper::GetReply> take);
 

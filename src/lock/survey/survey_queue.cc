@@ -86,7 +86,7 @@ void SurveyQueue::Add(const std::string& parent, const protocol::Children& child
   }
 }
 
-/// One entry for each run.
+/// Adds one entry for each run.
 void SurveyQueue::AddPermits(const std::string& parent, const protocol::Children& children) {
   const protocol::Contenders permits(children);
   Add(parent, children, false);
@@ -250,8 +250,8 @@ bool SurveyQueue::TakeLastStart(const zookeeper::GetReply& reply) {
 
 std::optional<std::size_t> SurveyQueue::NextEntry() {
   if (!settled_) {
-    // In this order: if the contender has left the turnstile and its permit still exists, the
-    // permit holds; otherwise both would be gone.
+    // Read in this order: if the contender has already left the turnstile and its permit still
+    // exists, the permit holds. Had the contender given up, both would be gone.
     for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
       if (index && states_[*index] == State::kUnasked) return index;
     }
@@ -406,7 +406,7 @@ void SurveyQueue::FindRunning() {
   }
 }
 
-/// Counts by what is known now.
+/// Counts the contenders, as far as they are known now.
 void SurveyQueue::Count() {
   if (lock_.IsSemaphore()) {
     const bool one_waits = LastPermitWaits();

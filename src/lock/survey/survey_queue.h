@@ -36,7 +36,7 @@ class SurveyQueue {
     std::string path;
     std::size_t most = 0;   ///< bytes of its data that are kept
     const char* operation;  ///< for the message if it fails
-    /// Takes the reply. False for one that a correct server does not send.
+    /// Takes the reply. Returns false for one that a correct server does not send.
     std::function<bool(const zookeeper::GetReply&)> take;
   };
 
@@ -52,17 +52,17 @@ class SurveyQueue {
 
   /// The connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// The next znode to read, each once. Besides the records and the first contenders, these are
-  /// entries that may not be contenders, and the two of a semaphore that may be one contender: the
-  /// counts depend on them.
+  /// The next znode to read; each one is returned once. Besides the records and the first
+  /// contenders, these are the entries that may not be contenders, and the two entries of a
+  /// semaphore that may be one contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
 
-  /// Reports what is known by now. True if there are no more contenders to report.
+  /// Reports what is known so far. Returns true if there are no more contenders to report.
   [[nodiscard]] bool ReportContenders(SurveySink& sink);
   /// Children that turned out not to be contenders: their paths below the LOCK, sorted. There may
   /// be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
-  /// Whether it is a LOCK although nothing may be in its queue: its children or its data show it.
+  /// Whether it is a LOCK, as its children or its data may show even if its queue is empty.
   [[nodiscard]] bool IsLock() const;
   /// Whether it has children other than its queue and zklock's own znodes.
   [[nodiscard]] bool HasOthers() const;
@@ -120,7 +120,7 @@ class SurveyQueue {
   std::size_t reporting_ = 0;   ///< the next to report
   bool announced_ = false;
   protocol::Predecessors predecessors_;
-  std::size_t turnstile_ = 0;           ///< of a semaphore: the index where its turnstile begins
+  std::size_t turnstile_ = 0;           ///< for a semaphore: the index where its turnstile begins
   bool settled_ = true;                 ///< `passing_` is final
   std::optional<std::size_t> passing_;  ///< in the turnstile, and has created the last permit
   std::vector<std::size_t> reported_;   ///< indices of contenders

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kShell = "/bin/sh";
 
-// execve does not change what these pointers point to.
+// execve does not modify what these pointers point to.
 char* Word(const char* text) { return const_cast<char*>(text); }
 
 std::vector<char*> Words(const std::vector<std::string>& strings) {
@@ -38,13 +38,13 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   char word = 0;
   if (recv(link, &word, sizeof word, 0) != sizeof word) _exit(kExitInternal);
   signals.RestoreMask();
-  // This process may have been stopped since it was allowed to run, or the host suspended, and the
-  // stop signal may be ignored. The guard may have been stopped too, and sees the time a little
-  // later.
+  // Since it was allowed to run, this process may have been stopped or the host suspended, and the
+  // command may ignore the stop signal. The guard may have been stopped as well, and then notices
+  // the time a little later.
   while (!page.is_ending && BootClock::now() >= page.lease.StopTime()) poll(nullptr, 0, 1);
   if (page.is_ending) _exit(kExitInternal);
   const int error = image.Execute();
-  // The dispositions are the user's again, so PIPE may end the process here: just as well.
+  // The dispositions are the user's again, so PIPE may end the process here, which is fine, too.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
   _exit(kExitNotFound);
 }
@@ -55,7 +55,7 @@ ExecImage::ExecImage(const std::string& executable, const std::vector<std::strin
                      const SharedEnvironment& environment)
     : executable_(executable.c_str()), arguments_(Words(arguments)), environment_(environment) {
   shell_arguments_ = {Word(kShell), Word(executable_)};
-  // Everything after the command's own name, and the terminating null.
+  // Everything after the command's own name, including the terminating null.
   const auto rest = arguments.empty() ? arguments_.begin() : arguments_.begin() + 1;
   shell_arguments_.insert(shell_arguments_.end(), rest, arguments_.end());
 }

@@ -11,15 +11,15 @@
 
 namespace zklock::process {
 
-/// All that execve needs, laid out beforehand: nothing may be allocated between fork and exec. The
-/// arguments of the constructor outlive it.
+/// Everything that execve needs, prepared in advance: nothing may be allocated between fork and
+/// exec. The constructor's arguments must outlive it.
 class ExecImage {
  public:
   ExecImage(const std::string& executable, const std::vector<std::string>& arguments,
             const SharedEnvironment& environment);
 
-  /// Async-signal-safe. As execvp(3): a file in no format that the kernel knows is given to
-  /// /bin/sh. Returns, with errno's value, only if that failed.
+  /// Async-signal-safe. Like execvp(3), runs a file that the kernel cannot execute (ENOEXEC) with
+  /// /bin/sh. Returns only on failure, with the value of errno.
   [[nodiscard]] int Execute() const;
 
  private:
@@ -29,22 +29,22 @@ class ExecImage {
   const SharedEnvironment& environment_;
 };
 
-/// Forks the command as a child of the calling process, in whose process group it stays and which
-/// it does not outlive (PDEATHSIG). It is not executed before LetCommandRun(). Until then all
+/// Forks the command as a child of the calling process. It stays in that process's group, and does
+/// not outlive that process (PDEATHSIG). It is not executed before LetCommandRun(): until then all
 /// signals are blocked in it, and those that arrive stay pending for the command. It then gets the
-/// mask and dispositions that zklock was started with. Nor is it executed while the stop time
-/// of the page's lease has passed, or once the guard is ending the tree.
+/// mask and dispositions that zklock was started with. It is not executed as long as the stop time
+/// of the page's lease has passed, nor once the guard is ending the tree.
 ///
-/// Returns a link to it, which carries one int, the errno of execve, if that failed. At the link's
-/// end the command is running, or has ended before. Its pid is written to the page by whichever
-/// process is first. Throws std::system_error.
+/// Returns a link to it, which carries one int if execve fails: its errno. When the link ends, the
+/// command is running or has already ended. Its pid is written to the page by whichever process
+/// runs first. Throws std::system_error.
 ///
-/// With a `cgroup` the command begins in it. If the kernel refuses that, the page gets the errno,
-/// and the command begins where this process is.
+/// With a `cgroup`, the command starts in it. If the kernel refuses, the errno is written to the
+/// page, and the command starts in this process's cgroup.
 [[nodiscard]] UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, GuardPage& page,
                                    const Cgroup* cgroup);
 
-/// Once. Does nothing if the command was killed meanwhile.
+/// Lets the command be executed. Call it once. Does nothing if the command has already been killed.
 void LetCommandRun(const UniqueFd& link);
 
 }  // namespace zklock::process

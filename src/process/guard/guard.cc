@@ -32,14 +32,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Processes that are reaped before anything else is looked at: a fork bomb leaves zombies without
-// end.
+// How many processes are reaped before anything else gets its turn: a fork bomb leaves zombies
+// without end.
 constexpr int kMostReaped = 1000;
-// How long the dead are reaped before a walk, which takes far longer over each of them.
+// How long zombies are reaped before a walk, which takes far longer for each of them.
 constexpr Duration kReapTime = milliseconds(200);
-// How often the tree is walked while it gets the stop signal.
+// How often the tree is walked to send it the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
-// A wait that is shorter is not worth a line.
+// A shorter wait is not worth a message.
 constexpr Duration kQuietWait = milliseconds(1000);
 // One round over a huge tree may take this long before zklock assumes that the guard hangs.
 constexpr Duration kLongRound = milliseconds(500);
@@ -52,14 +52,14 @@ class Guard {
   void ReportFailure(const std::system_error& error) const { SendFailure(socket_.get(), error); }
 
  private:
-  // Only downwards; steps may be skipped.
+  // Phases only change downwards in this list, and may be skipped.
   enum class Phase {
     kReady,     // the command is forked, but may not run yet
-    kRunning,   // the command runs, or with Descendants::kWait what it left behind
+    kRunning,   // the command runs or, with Descendants::kWait, its descendants do
     kReported,  // the command ended by itself, and zklock may not have read the report yet
-    kEnding,    // every process has had the stop signal; new ones get it too
-    kKilling,   // every process gets KILL, again and again
-    kFinished,  // nothing of the tree has to end; zklock holds the lock until it dismisses the
+    kEnding,    // every process was sent the stop signal; new ones get it, too
+    kKilling,   // every process is sent KILL, repeatedly
+    kFinished,  // no process has to end any more; zklock holds the lock until it dismisses the
                 // guard
   };
 
@@ -96,22 +96,22 @@ class Guard {
   const GuardDuty& duty_;
   UniqueFd socket_;
   UniqueFd timer_;
-  std::optional<ContinueTimer> continue_timer_;  // once the guard is a process of its own
-  UniqueFd signals_;                             // CHLD, and CONT, which tells of zklock's death
+  std::optional<ContinueTimer> continue_timer_;  // made in the guard: not inherited by fork
+  UniqueFd signals_;                             // CHLD, and CONT, which reports zklock's death
   UniqueFd link_;                                // to the command, until it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
-  std::optional<int> command_status_;  // once it has been reaped
+  std::optional<int> command_status_;  // set once the command has been reaped
   int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
-  bool leaves_job_ = false;            // zklock stays suspended: a shell's job ended with its lease
-  std::optional<TimePoint> report_awaited_at_;  // set at the command's end; kNever: it is reported
+  bool leaves_job_ = false;            // leave zklock suspended: `fg` shows how the job ended
+  std::optional<TimePoint> report_awaited_at_;  // set at the command's end; kNever: reported
   bool has_children_ = true;
-  bool reaps_more_ = false;  // Reap() has not reaped all that have ended
+  bool reaps_more_ = false;  // Reap() has not reaped every zombie yet
   bool is_orphaned_ = false;
-  bool misses_run_ = false;  // it could get no descriptor for the connection of a nested run
+  bool misses_run_ = false;  // no descriptor was left for a nested run's connection
   bool is_executed_ = false;
   TimePoint ending_since_ = kNever;
 };
@@ -119,7 +119,7 @@ class Guard {
 void Guard::Run() {
   Begin();
   while (phase_ != Phase::kFinished) {
-    (void)nested_runs_.AreLeft();  // a connection that is closed would stay ready
+    (void)nested_runs_.AreLeft();  // otherwise a closed connection would stay ready
     Wait();
     ReadExecResult();
     Reap();
@@ -128,21 +128,21 @@ void Guard::Run() {
   }
   AwaitRelease();
   if (!MayCloseSession()) return;
-  // The locks of ancestors need not cover the close.
+  // The ancestors' locks need not stay held during the close.
   for (const int descriptor : duty_.spec.kept_open) close(descriptor);
   duty_.spec.when_orphaned();
 }
 
-// zklock dismisses the guard, by KILL, when the session has been closed. If zklock ends without
-// doing so, the session may be open.
+// zklock kills the guard once the session has been closed. If zklock ends without doing so, the
+// session may still be open.
 void Guard::AwaitRelease() {
   for (;;) {
-    // zklock may suspend itself as late as now, if it still took the command for suspended.
+    // zklock may suspend itself even now, if it still believes that the command is suspended.
     while (MustContinueZklock() && !ZklockIsGone()) {
       kill(duty_.zklock, SIGCONT);
       poll(nullptr, 0, 1);
     }
-    const bool is_gone = ZklockIsGone();  // first: then every message it sent can be read
+    const bool is_gone = ZklockIsGone();  // before reading, so as to miss no message from zklock
     ReadMessages();
     const bool runs_are_left = nested_runs_.AreLeft();
     if (is_gone && !runs_are_left) return;
@@ -166,23 +166,23 @@ void Guard::Begin() {
   sigaddset(&watched, SIGCHLD);
   sigaddset(&watched, SIGCONT);
   signals_.Reset(Check(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
-  // CONT also wakes a guard that was stopped. The socket's end alone would not do: a helper process
-  // that zklock forked may hold a copy of zklock's end.
+  // CONT also wakes a guard that was stopped. The end of the socket would not suffice to report
+  // zklock's death: a helper process that zklock forked may hold a copy of zklock's end.
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   if (ZklockIsGone())
-    raise(SIGCONT);  // zklock died before the prctl: no CONT will come, and Wait() must see it
+    raise(SIGCONT);  // zklock died before the prctl: no CONT will come, but Wait() must see one
 
-  // A command that is stopped at once must not have the guard's name: it would get no stop signal
-  // at the lease's end.
+  // A command that is stopped right after the fork must not have the guard's name: it would get no
+  // stop signal when the lease ends.
   TakeCommandName();
   link_ = ForkCommand(duty_.image, duty_.signals, duty_.page, duty_.cgroup);
   command_ = duty_.page.command;
   TakeGuardName();
   if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
-  // Not before the fork: the command stays in zklock's session and process group. Outside of them
-  // the guard is spared a KILL or STOP of the group. It takes a session of its own, not just a
-  // group, so that it does not keep the command's group from being orphaned (setpgid(2), stops from
-  // the terminal).
+  // After the fork, so that the command stays in zklock's session and process group. Outside them,
+  // a KILL or STOP of the group does not hit the guard. The guard starts a session of its own, not
+  // just a group: otherwise it would keep the command's group from being orphaned (setpgid(2),
+  // stops from the terminal).
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
   LeaveWorkingDirectory();
@@ -194,7 +194,7 @@ void Guard::Begin() {
 
 void Guard::Wait() {
   const TimePoint look = NextLook();
-  // Whether it is late with a report, zklock need not judge.
+  // `look`, which zklock checks, leaves out the time of a report: a late report does not matter.
   const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
   SetTimer(timer_.get(),
            std::min({look, reports ? *report_awaited_at_ : kNever, nested_runs_.wake()}));
@@ -207,22 +207,23 @@ void Guard::Wait() {
                                 {is_watched ? link_.get() : -1, POLLIN, 0}};
   nested_runs_.AppendTo(polled);
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
-  // Never sooner than promised: a guard that gets no processor time is not dead.
+  // Never promises an earlier moment than before: a guard that gets no processor time is not dead.
   if (is_watched) PromiseLook(look);
 
   signalfd_siginfo taken;
   while (read(signals_.get(), &taken, sizeof taken) > 0) {
   }
-  is_orphaned_ = ZklockIsGone();  // only after its CONT was taken, so that none is missed
+  is_orphaned_ = ZklockIsGone();  // only after the read, so that no CONT is missed
 }
 
-// Allows for a round that takes long.
+// Allows for a long round.
 void Guard::PromiseLook(TimePoint look) const {
   duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 }
 
-// zklock may have been killed since the last look, and can no longer close its session. (When it
-// ends by itself it has dismissed the guard before, unless the close was not answered.)
+// Also checks the parent: zklock may have been killed since the last look, and then can no longer
+// close its session. (When it ends by itself, it has dismissed the guard before, unless its close
+// was not answered.)
 bool Guard::ZklockIsGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
 
 void Guard::ReadExecResult() {
@@ -233,7 +234,7 @@ void Guard::ReadExecResult() {
   link_.Reset();
   if (size == static_cast<ssize_t>(sizeof error)) {
     if (!command_status_) {
-      kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
+      kill(command_, SIGKILL);  // it is in its _exit, unless something stopped it there
       waitpid(command_, nullptr, 0);
       command_status_ = SIGKILL;  // Forward() must not use the pid any more
       suspended_by_ = 0;
@@ -243,11 +244,12 @@ void Guard::ReadExecResult() {
     phase_ = Phase::kFinished;
     return;
   }
-  // A command that had to be ended before this was known may have been killed before its execve.
+  // If the tree had to end before this was known, the command may have been killed before its
+  // execve.
   if (phase_ >= Phase::kEnding) return;
   is_executed_ = true;
   duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
-  PromiseLook(NextLook());  // before zklock plans by it
+  PromiseLook(NextLook());  // before zklock relies on it
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 
@@ -266,15 +268,15 @@ void Guard::ReadMessages() {
 }
 
 void Guard::BeginCommand() {
-  if (phase_ != Phase::kReady) return;  // the order to end it was faster
+  if (phase_ != Phase::kReady) return;  // it has already been ordered to end
   phase_ = Phase::kRunning;
   if (BootClock::now() < duty_.page.lease.StopTime()) {
-    continue_timer_->Set(duty_.page.lease.StopTime());  // before the first Wait() for that
+    continue_timer_->Set(duty_.page.lease.StopTime());  // Wait() has not set it yet
     LetCommandRun(link_);
-    LockMemory();  // the command does not wait for it, and is a process of its own already
+    LockMemory();  // does not delay or affect the command, which is forked already
   } else {
-    // zklock was stopped after it got the lock: the command does not begin. The lease may be moved
-    // before the next look.
+    // zklock was stopped after it acquired the lock: the command does not begin. Sets the cause
+    // now, since the lease may be extended before the next look.
     duty_.page.cause.Set(EndCause::kLeaseRanOut);
     link_.Reset();
   }
@@ -307,7 +309,7 @@ void Guard::Reap() {
 
 void Guard::CommandChanged(int wait_status) {
   suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
-  // One message for as long as zklock has not taken it, so that the socket cannot get full.
+  // Sends no other message until zklock has taken the signal, so that the socket cannot fill up.
   if (suspended_by_ != 0 && phase_ <= Phase::kRunning &&
       duty_.page.suspended_by.exchange(suspended_by_) == 0) {
     Send(socket_.get(), {.kind = Message::Kind::kWake});
@@ -315,14 +317,15 @@ void Guard::CommandChanged(int wait_status) {
   if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
 }
 
-// zklock is suspended because the command was, and cannot see that this is over.
+// zklock suspended itself with the command, and cannot notice that the command is no longer
+// suspended.
 bool Guard::MustContinueZklock() const {
   return duty_.page.zklock_is_suspended && suspended_by_ == 0 && !leaves_job_;
 }
 
 bool Guard::MustKill() const { return is_orphaned_ || duty_.page.must_kill; }
 
-// The guard watches the lease itself: zklock may be stopped, and send no order.
+// The guard watches the lease itself: a stopped zklock cannot send an order.
 TimePoint Guard::LeaseEnd() const {
   return is_executed_ && duty_.spec.outlives_lease ? kNever : duty_.page.lease.end();
 }
@@ -334,7 +337,7 @@ TimePoint Guard::StopTime() const {
 std::optional<EndCause> Guard::WhatIsOver(TimePoint now) const {
   if (now >= StopTime()) return EndCause::kLeaseRanOut;
   if (now < duty_.page.run_end.Get() || phase_ == Phase::kReported) return std::nullopt;
-  // A command that has ended by itself, and leaves nothing that has to end, was quick enough.
+  // A command that has ended by itself and leaves nothing that has to end was quick enough.
   const bool is_done =
       command_status_ && (duty_.spec.descendants == Descendants::kLeave || !HasProcesses());
   return is_done ? std::nullopt : std::optional(EndCause::kRunTooLong);
@@ -351,7 +354,7 @@ TimePoint Guard::NextLook() const {
     case Phase::kReady:
       return kNever;
     case Phase::kRunning:
-      // Of what is only in the cgroup, no signal tells the end.
+      // No signal reports the end of processes that are only in the cgroup.
       if (command_status_ && !has_children_) return BootClock::now() + kStopPause;
       return std::min(StopTime(), duty_.page.run_end.Get());
     case Phase::kReported:
@@ -369,11 +372,11 @@ TimePoint Guard::NextLook() const {
 void Guard::Advance(TimePoint now) {
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
-  // Read first: a cause that zklock sets after it has taken the report is for the nested runs
-  // alone.
+  // Read before is_settled: a cause that zklock sets after it has taken the report concerns only
+  // the nested runs.
   const bool has_cause = duty_.page.cause.Get().has_value();
-  // What the command left behind may run on. (If zklock died before it took the report, a KILL may
-  // have struck both at once, and the tree ends.)
+  // Processes that the command left behind may continue. (If zklock died before it took the report,
+  // one KILL may have hit both it and the command, and the tree is ended.)
   if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
@@ -395,13 +398,14 @@ void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kKilling) Kill();
 }
 
-// A process that /proc hides looks alive to the walk until it is reaped.
+// Without children there are no survivors: a process that /proc hides looks alive to the walk until
+// it is reaped.
 std::vector<Survivor> Guard::Survivors() const {
   return has_children_ ? tree_.survivors() : std::vector<Survivor>();
 }
 
-// Orphans become children of this process. Without children and with an empty cgroup there is
-// nothing to look for.
+// Orphans become children of this process. Without children, and with an empty cgroup, there is
+// nothing left to find.
 bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained(); }
 
 void Guard::CommandEnded(TimePoint now) {
@@ -422,13 +426,13 @@ void Guard::CommandEnded(TimePoint now) {
   phase_ = Phase::kReported;
 }
 
-/// Nobody else can tell why the lock is held on.
+/// Nothing else would explain why the lock is still held.
 void Guard::ReportAwaited(TimePoint now) {
   if (!report_awaited_at_) report_awaited_at_ = now + kQuietWait;
   if (now < *report_awaited_at_) return;
   report_awaited_at_ = kNever;
   const std::vector<Survivor> processes = tree_.Living();
-  if (processes.empty()) return;  // a nested run, which zklock itself reports
+  if (processes.empty()) return;  // only nested runs, which zklock itself reports
   Message message{.kind = Message::Kind::kAwaited,
                   .number = processes.front().pid,
                   .more = static_cast<int>(processes.size()) - 1};
@@ -439,12 +443,12 @@ void Guard::ReportAwaited(TimePoint now) {
 void Guard::BeginEnding(TimePoint now) {
   phase_ = Phase::kEnding;
   ending_since_ = now;
-  // A shell continues the jobs that it knows to be stopped, and then shows that they have ended.
-  // After a STOP of the command alone, nobody would continue zklock.
+  // A shell continues jobs that it knows to be stopped, and then shows that they have ended. After
+  // a STOP of the command alone, nobody would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
-  Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may plan by an older promise
+  Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may rely on an older promise
 }
 
 void Guard::Kill() {
@@ -483,7 +487,7 @@ void RunGuard(const GuardDuty& duty, UniqueFd socket) noexcept {
     guard.ReportFailure(error);
     _exit(kExitSystem);
   } catch (...) {
-    _exit(kExitInternal);  // zklock sees the socket's end, and ends the tree
+    _exit(kExitInternal);  // zklock sees the end of the socket, and ends the tree
   }
   _exit(kExitOk);
 }

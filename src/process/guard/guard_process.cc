@@ -53,17 +53,17 @@ bool GuardProcess::HasEnded() const {
          info.si_pid != 0;
 }
 
-// KILL reaches the guard even if it is stopped. Until it is dead the socket stays open: its end
+// KILL ends the guard even if it is stopped. The socket stays open until the guard is dead: its end
 // would tell the guard to close the session.
 void GuardProcess::Dismiss() {
-  if (pid_ == 0) return;  // kill(2) would take it for this process group
+  if (pid_ == 0) return;  // kill(2) would signal this process's group
   kill(pid_, SIGKILL);
   WaitFor(std::exchange(pid_, 0));
 }
 
 // The command dies with the guard (PDEATHSIG), becomes a child of this process, and has no children
-// yet. One that was stopped before its prctl would survive: it is killed. If the guard has reaped
-// it, the pid is unused, or belongs to a process that is no child of this one.
+// yet. A command that was stopped before its prctl would survive, so it is killed here. If the
+// guard has reaped it, the pid is unused or belongs to a process that is not a child of this one.
 void GuardProcess::Discard() {
   Dismiss();
   const pid_t command = page().command;

@@ -15,8 +15,9 @@
 
 namespace zklock::process {
 
-/// The guard as zklock's child process: forked here, reached through a shared page and a socket,
-/// dismissed or discarded, and reaped. What it does is in guard.cc.
+/// The guard as a child process of zklock. This class forks it, communicates with it through a
+/// shared page and a socket, dismisses or discards it, and reaps it. guard.cc implements the guard
+/// itself.
 class GuardProcess {
  public:
   /// Forks the guard. `cgroup`: the command's; may be null. Throws std::system_error.
@@ -27,22 +28,23 @@ class GuardProcess {
   [[nodiscard]] GuardPage& page() const { return shared_->page; }
   /// 0 once it has been reaped.
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// It was killed, say. It may not have been reaped yet.
+  /// Whether the guard has ended, for example because it was killed. It may not have been reaped
+  /// yet.
   [[nodiscard]] bool HasEnded() const;
   /// Clock ticks since boot; 0 if /proc did not show it.
   [[nodiscard]] unsigned long long start_time() const { return start_time_; }
 
-  /// As SharedEnvironment::Set(). Before kBegin.
+  /// Like SharedEnvironment::Set(). Must be called before kBegin is sent.
   [[nodiscard]] bool SetEnvironment(const std::vector<std::string>& environment) {
     return shared_->environment.Set(environment);
   }
   void Send(const Message& message) const { process::Send(socket_.get(), message); }
-  /// As process::SendNestedRun().
+  /// Like process::SendNestedRun().
   [[nodiscard]] bool SendNestedRun(int connection) const {
     return process::SendNestedRun(socket_.get(), connection);
   }
   [[nodiscard]] Received Receive() const { return process::Receive(socket_.get()); }
-  /// Readable when a message has arrived, or the guard is gone; -1 once closed here.
+  /// Readable when a message has arrived or the guard is gone; -1 after CloseSocket().
   [[nodiscard]] int socket() const { return socket_.get(); }
   void CloseSocket() { socket_.Reset(); }
 
@@ -50,11 +52,12 @@ class GuardProcess {
   void Dismiss();
   /// Kills and reaps the guard and a command that has not begun.
   void Discard();
-  /// Somebody else has reaped it.
+  /// Must be called once other code has reaped the guard.
   void Forget() { pid_ = 0; }
 
  private:
-  /// In one mapping: each costs the kernel an inode, and a page fault in every process.
+  /// Both in one mapping, since each mapping costs the kernel an inode, and a page fault in every
+  /// process.
   struct Shared {
     GuardPage page;
     SharedEnvironment environment;

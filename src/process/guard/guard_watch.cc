@@ -12,13 +12,14 @@ using std::chrono::milliseconds;
 
 // How late the guard may be before it is suspected to hang.
 constexpr Duration kLateness = milliseconds(50);
-// How soon it has to begin to carry out an order, or to look again if the lease was shortened.
+// How soon it must begin to carry out an order, or look again after the lease was shortened.
 constexpr Duration kOrderTime = milliseconds(100);
 // If the guard is suspected, the tree is taken over this long before the lease's end.
 constexpr Duration kTakeOverMargin = milliseconds(150);
 // How long a suspicion lasts. It counts from when zklock noticed that the guard was late: if both
-// were stopped or suspended, the guard gets time to wake up too. zklock is patient while the lease
-// has time, less so once there is an order to carry out, and hasty from the lease's stop time on.
+// were stopped or suspended, the guard also gets time to wake up. zklock is patient while the lease
+// leaves time, less so once there is an order to carry out, and hasty from the lease's stop time
+// on.
 constexpr Duration kPatience = milliseconds(3000);
 constexpr Duration kOrderPatience = milliseconds(1000);
 constexpr Duration kLeastHaste = milliseconds(1000);
@@ -36,7 +37,7 @@ TimePoint Deadline(const GuardTerms& terms) {
   return After(looks_at, kLateness);
 }
 
-// The guard waits for a processor, or has run since the first sighting.
+// Whether the guard is waiting for a processor, or has run since the first sighting.
 bool IsSlow(const std::optional<GuardSighting>& before, const std::optional<GuardSighting>& now) {
   if (!before || !now) return false;
   switch (now->state) {

@@ -9,9 +9,9 @@
 
 namespace zklock::process {
 
-/// What /proc shows of the guard at one moment.
+/// What /proc shows about the guard at one moment.
 struct GuardSighting {
-  char state = '?';                 ///< as ProcessStat
+  char state = '?';                 ///< as in ProcessStat
   unsigned long long run_time = 0;  ///< nanoseconds of processor time it has used
 };
 
@@ -23,17 +23,17 @@ struct GuardTerms {
   TimePoint looks_at = kNever;          ///< it has promised to look again by then
   TimePoint lease_end = kNever;         ///< as zklock knows it
   Duration grace{};                     ///< between the stop signal and KILL
-  std::optional<TimePoint> ordered_at;  ///< it was given an order
-  /// The lease's end moved back, and the guard has not yet promised to look in time for that.
+  std::optional<TimePoint> ordered_at;  ///< when it was given an order
+  /// When the lease's end moved back, if the guard has not yet promised to look in time for that.
   std::optional<TimePoint> shortened_at{};
   bool is_ending = false;  ///< it is carrying out the order
 };
 
-/// Finds out whether the guard hangs, that is, does not look when it has promised to.
+/// Finds out whether the guard hangs, that is, does not look by the time that it promised.
 ///
-/// A guard that is late is first suspected. If it is still late after some time, it hangs, unless
-/// it is only slow: it could run, but gets no processor time. A slow guard is given time until the
-/// lease's stop time. After that it is given up like one that hangs.
+/// A late guard is first suspected. If it is still late after some time, it hangs, unless it is
+/// only slow: it could run, but gets no processor time. A slow guard gets time until the lease's
+/// stop time. After that, it is given up like one that hangs.
 class GuardWatch {
  public:
   enum class Verdict {

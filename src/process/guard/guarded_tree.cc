@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kKillPause = milliseconds(5);
-// What has survived this many KILLs waits for a disk or a network: look less often.
+// A process that has survived this many KILLs is waiting for a disk or a network: look less often.
 constexpr int kQuickKillRounds = 100;
 constexpr Duration kSlowKillPause = milliseconds(100);
 
@@ -53,8 +53,8 @@ void GuardedTree::RemoveCgroup() const {
   if (cgroup_ != nullptr) cgroup_->Remove();
 }
 
-// The unreaped ones among them. A child keeps its pid until this process reaps it: until then
-// kill(2) reaches it and no other process.
+// Includes unreaped children. A child keeps its pid until this process reaps it; until then,
+// kill(2) cannot reach another process.
 std::vector<pid_t> GuardedTree::Children() const {
   Check(lseek(children_.get(), 0, SEEK_SET), "lseek");
   std::string text;
@@ -78,8 +78,7 @@ void GuardedTree::Forward(int signal_number) const {
     all.push_back(process);
     return true;
   });
-  // Children first: when a process ends, its children move and would no longer be found where the
-  // walk met them.
+  // Children first, so that each process is signalled before its parent can end.
   for (auto process = all.rbegin(); process != all.rend(); ++process) {
     SignalDescendant(*process, signal_number);
   }
@@ -88,7 +87,7 @@ void GuardedTree::Forward(int signal_number) const {
 std::vector<Survivor> GuardedTree::Living() const {
   std::vector<Survivor> living;
   WalkDescendants(getpid(), [&](const Descendant& process) {
-    // A guard may only close the session of a nested run that has ended.
+    // A guard does not count: it may only be closing the session of a nested run that has ended.
     if (!process.is_dead() && !(process.stat && IsGuard(*process.stat))) {
       living.push_back({process.pid, process.stat ? process.stat->name : "?"});
     }
@@ -104,7 +103,7 @@ void GuardedTree::StopSignalRound() {
     // A guard blocks all signals but KILL, which must come last.
     const bool is_guard = process.stat && IsGuard(*process.stat);
     if (!is_guard && SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
-    SignalDescendant(process, SIGCONT);  // a stopped process could not act on it
+    SignalDescendant(process, SIGCONT);  // a stopped process could not act on the signal
     signalled_.insert(process.id());
     return true;
   });
@@ -121,15 +120,15 @@ void GuardedTree::StopSignalRound() {
 bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& reap) {
   if (kill_rounds_++ == 0) killed_since_ = BootClock::now();
   nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
-  // First: it also ends a fork bomb, which a walk may never catch up with.
+  // The cgroup comes first: this ends even a fork bomb, which a walk may never catch up with.
   if (cgroup_ != nullptr) {
     cgroup_->Kill(nested_guards_until_);
-    // If this process got too little processor time, a fork bomb has left thousands of zombies.
+    // A fork bomb has left thousands of zombies if this process got too little processor time.
     reap();
   }
   const bool only_survivors = killer_.Round();
   if (!killer_.is_complete()) {
-    // The children of those that die become children of this process, a subreaper: each round
+    // When these die, their children become children of this process, a subreaper: each round
     // reaches one more generation.
     for (const pid_t pid : Children()) kill(pid, SIGKILL);
   }

@@ -12,20 +12,21 @@ struct KeeperFork {
   UniqueFd link;     ///< to the other process; does not block
 };
 
-/// Forks the keeper of `--hold` from the zklock that the user waits for: a child that has closed
-/// every descriptor it was started with except standard error, and whose working directory is the
+/// Forks the keeper of `--hold` from the zklock that the user is waiting for: a child that has
+/// closed every inherited descriptor except standard error, and whose working directory is the
 /// root. Throws std::system_error.
 ///
-/// The keeper reports "held" once it has left standard error and its session. The parent
-/// acknowledges that and exits. If it exits without, the keeper releases the lock.
+/// The keeper reports "held" once it has given up standard error and its session. The parent
+/// acknowledges the report and exits. If the parent exits without that, the keeper releases the
+/// lock.
 [[nodiscard]] KeeperFork ForkKeeper();
 
-/// In the keeper: leaves the terminal and standard error, and reports "held".
+/// In the keeper: gives up the terminal and standard error, and reports "held".
 void ReportHeld(int link);
-/// In the parent: acknowledges that.
+/// In the parent: acknowledges the report.
 void AcknowledgeHeld(int link);
 
-/// In the parent: waits for the keeper's end. A status as from waitpid.
+/// In the parent: waits for the keeper to end. Returns a status as from waitpid.
 [[nodiscard]] int ReapKeeper(pid_t keeper);
 
 enum class LinkState {

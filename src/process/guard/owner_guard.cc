@@ -38,8 +38,8 @@ OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
   AwaitReady(BootClock::now() + kForkTime);
 }
 
-// The guard sends a message when it is ready. One that dies closes its end. One that is stopped
-// does neither: hence the timer. Nobody reads the message, so that this can be asked again.
+// The guard sends a message when it is ready. A guard that dies closes its end. A stopped one does
+// neither, hence the timer. The message is left unread, so that this function can be called again.
 void OwnerGuard::AwaitReady(TimePoint deadline) const {
   const UniqueFd timer = MakeTimer();
   SetTimer(timer.get(), deadline);
@@ -55,7 +55,7 @@ void OwnerGuard::BeginHold(TimePoint lease_end, Duration grace) {
     Dismiss();
     Fork();
   } else {
-    kill(guard_, SIGCONT);  // wakes the guard to plan
+    kill(guard_, SIGCONT);  // wakes the guard, which then plans for the lease
   }
   AwaitReady(page_->lease.StopTime());
 }
@@ -65,7 +65,7 @@ OwnerGuard::~OwnerGuard() {
 }
 
 void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
-  // CONT wakes the guard, which has not been reaped, to plan anew.
+  // CONT wakes the guard to plan again. It has not been reaped, so the pid is its own.
   if (page_->lease.Set(lease_end, grace) && guard_ > 0) kill(guard_, SIGCONT);
 }
 
@@ -114,7 +114,7 @@ EventSource::Interest OwnerGuard::GetInterest() {
 
 void OwnerGuard::OnReady(short /*revents*/) {
   Dismiss();
-  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard knows of no run
+  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard knows no runs
   try {
     Fork();
     next_fork_ = kNever;
@@ -127,14 +127,14 @@ void OwnerGuard::Watch(pid_t keeper, int keepers_end) noexcept {
   try {
     WatchUntilEnd(keeper, keepers_end);
   } catch (...) {
-    _exit(kExitInternal);  // the keeper forks another
+    _exit(kExitInternal);  // the keeper forks another guard
   }
   _exit(kExitOk);
 }
 
 void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
-  setsid();  // a KILL or STOP of the keeper's group spares the guard
-  // CONT tells of the keeper's death and of a lease that has moved back, and wakes a stopped guard.
+  setsid();  // so that a KILL or STOP of the keeper's group spares the guard
+  // CONT reports that the keeper has died or the lease has moved back, and wakes a stopped guard.
   sigset_t resumed;
   sigemptyset(&resumed);
   sigaddset(&resumed, SIGCONT);
@@ -151,7 +151,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
   bool is_closed = false;  // the keeper's end
   bool is_locked = false;
   for (;;) {
-    const bool orphaned = getppid() != keeper;  // first: then every message it sent can be read
+    const bool orphaned = getppid() != keeper;  // before reading, so as to miss no message
     for (;;) {
       Received received = Receive(keepers_end);
       is_closed = received.is_closed;
@@ -168,7 +168,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
     const TimePoint now = BootClock::now();
     const TimePoint lease_end = page_->lease.end();
     const TimePoint stop = page_->lease.StopTime();
-    if (orphaned && now >= lease_end) return;  // the servers end the session
+    if (orphaned && now >= lease_end) return;  // the servers end the session themselves
     if (holds && orphaned) SignalOwner(EndCause::kAbandoned);
     if (holds && now >= stop) SignalOwner(EndCause::kLeaseRanOut);
 

@@ -22,53 +22,55 @@ struct OwnerDuty {
   /// Outlives the guard. Null for a process that only queues: it must not call BeginHold().
   const Owner* owner = nullptr;
   int signal = 15;  ///< tells the owner that the lock is lost
-  /// Run in the guard after the keeper died unexpectedly, and while it holds, after the owner and
-  /// all nested runs have ended: closes the session. As CommandSpec::when_orphaned. Not run after
-  /// KeepSession().
+  /// Called in the guard to close the session, once the keeper has died unexpectedly and, if the
+  /// lock was held, the owner and all nested runs have ended. Like CommandSpec::when_orphaned. Not
+  /// called if a nested run that the guard does not know of may be left.
   std::function<void()> when_orphaned;
-  /// Asked in the keeper: whether the session may still be open when the keeper ends. Then the
+  /// Called in the keeper: whether the session may still be open when the keeper ends. If so, the
   /// guard is not dismissed, and closes it. May be empty.
   std::function<bool()> is_needed{};
 };
 
 /// A small process beside the keeper, so that the owner learns of the loss even if the keeper is
-/// killed or hangs: the guard signals the owner before the lease ends, or at once when the keeper
-/// is gone. Then it waits for the end of the owner and of nested runs, but no longer than until the
-/// lease's end, and closes the session.
+/// killed or hangs. The guard signals the owner before the lease ends, or at once when the keeper
+/// is gone. Then it waits until the owner and all nested runs have ended, and closes the session;
+/// it gives up when the lease ends.
 ///
 /// This class is the keeper's side. From BeginHold() on, a guard that dies is replaced; if the
-/// system refuses that, as soon as it no longer does. Until then only the keeper can signal the
-/// owner.
+/// system refuses that, it is tried again until it succeeds. In the meantime, only the keeper can
+/// signal the owner.
 class OwnerGuard final : public EventSource {
  public:
   /// For a keeper that queues: the guard closes the session as soon as the keeper is gone. Returns
   /// when the guard has left the process group, or after a second. Throws std::system_error if the
   /// system refuses.
   explicit OwnerGuard(OwnerDuty duty);
-  /// Dismisses the guard, which then does nothing more, unless it is needed.
+  /// Dismisses the guard without any further action, unless it is needed (OwnerDuty::is_needed).
   ~OwnerGuard() override;
   OwnerGuard(const OwnerGuard&) = delete;
   OwnerGuard& operator=(const OwnerGuard&) = delete;
 
-  /// The lock is held, but the owner does not know it yet. `lease_end`: the first D (protocol: the
-  /// lease). `grace`: how long before the lease's end the owner is signalled. Returns when the
-  /// guard is ready: the guard of an ancestor spares nested guards by their name, so "held" may not
-  /// be reported before this one has it. Returns no later than the lease's stop time. Throws
-  /// std::system_error if the system refuses a guard that has to be replaced.
+  /// Must be called when the lock is held, before the owner is told. `lease_end`: the first end of
+  /// the lease. `grace`: how long before the lease's end the owner is signalled. Returns when the
+  /// guard is ready, but no later than the lease's stop time. The guard of an ancestor recognises
+  /// nested guards by their name and spares them, so "held" may not be reported before this guard
+  /// has that name. Throws std::system_error if a guard must be replaced and the system refuses.
   void BeginHold(TimePoint lease_end, Duration grace);
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);
   /// Signals the owner, unless this process or the guard has already done so, or the owner has
   /// released.
   void SignalOwner(EndCause cause);
-  /// The owner has ended, or has released: it is not to be signalled any more.
+  /// Must be called when the owner has ended or released the lock: the owner is then no longer
+  /// signalled.
   void OnOwnerReleased() { page_->cause.Set(EndCause::kItself); }
-  /// As Supervisor::AddNestedRun().
+  /// Like Supervisor::AddNestedRun().
   void AddNestedRun(int connection);
-  /// No nested run is left.
+  /// Must be called when no nested run is left.
   void ForgetNestedRuns() { page_->keeps_session = false; }
-  /// This process closes the session now. The owner is no longer signalled, and if this process
-  /// dies before the close, the guard closes the session without waiting for the owner's end.
+  /// Must be called before this process closes the session. The owner is no longer signalled, and
+  /// if this process dies before the close, the guard closes the session without waiting for the
+  /// owner to end.
   void BeginClose();
   /// Why the owner was signalled; kItself: it was not, and will not be.
   [[nodiscard]] std::optional<EndCause> cause() const { return page_->cause.Get(); }
@@ -77,12 +79,12 @@ class OwnerGuard final : public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// Only forwards.
+  /// Only moves forwards.
   enum class Stage { kQueueing, kHolding, kClosing };
   struct Page {
     SharedLease lease;  // written by the keeper
-    SharedCause cause;  // written by the process that signals the owner, before
-    /// Written by the keeper: a nested run may be left of which the guard does not know.
+    SharedCause cause;  // written, before the signal, by whoever signals the owner
+    /// Written by the keeper: a nested run that the guard does not know of may be left.
     std::atomic<bool> keeps_session{false};
     std::atomic<Stage> stage{Stage::kQueueing};  // written by the keeper
   };

@@ -22,14 +22,15 @@ class SharedMoment {
   static_assert(std::atomic<int64_t>::is_always_lock_free);
 };
 
-/// The end of the lease and the grace before it, in such memory. zklock writes, the guard reads.
+/// The end of the lease and the grace before it, in shared memory. zklock writes them, the guard
+/// reads them.
 class SharedLease {
  public:
-  /// Moves the lease's end, forward or back. True if the stop time has moved back: the guard must
-  /// then be woken to plan anew.
+  /// Moves the lease's end, forward or back. Returns true if the stop time has moved back: the
+  /// guard must then be woken to plan again.
   bool Set(TimePoint end, Duration grace) {
     const TimePoint stop = StopTime();
-    // In this order a guard that looks in between sees a stop time that is too early, never one
+    // In this order, a guard that looks in between sees a stop time that is too early, never one
     // that is too late.
     if (end < end_.Get()) end_.Set(end);
     grace_ = grace.count();
@@ -46,11 +47,11 @@ class SharedLease {
   std::atomic<int64_t> grace_{};
 };
 
-/// Why that which the lease covers has to end, in such memory. zklock and the guard both set it;
-/// the first cause counts.
+/// Why the run or hold that the lease covers must end, in shared memory. zklock and the guard both
+/// set it; the first cause counts.
 class SharedCause {
  public:
-  /// True if this is the first cause.
+  /// Returns whether this is the first cause.
   bool Set(EndCause cause) {
     int none = kNone;
     return value_.compare_exchange_strong(none, static_cast<int>(cause));

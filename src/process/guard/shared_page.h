@@ -8,7 +8,7 @@
 
 namespace zklock::process {
 
-/// Owns a T in memory that is shared with processes forked after it was made.
+/// Owns a T in memory that is shared with processes forked after it was created.
 template <typename T>
 class SharedPage {
  public:

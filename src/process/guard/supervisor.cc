@@ -26,14 +26,14 @@ using std::chrono::milliseconds;
 // How long the destructor gives the guard to kill the tree before zklock does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
 
-// For poll. After an hour it has to be called again.
+// A timeout for poll(2), of at most an hour; the caller then polls again.
 int MillisecondsUntil(TimePoint moment) {
   const Duration span =
       std::clamp(moment - BootClock::now(), Duration::zero(), Duration(std::chrono::hours(1)));
   return static_cast<int>(std::chrono::ceil<milliseconds>(span).count());
 }
 
-/// Null if the command has none.
+/// Null if the command gets none.
 std::unique_ptr<Cgroup> MakeCgroup(const CommandSpec& command, Containment& containment) {
   if (command.cgroup_parent.empty()) return nullptr;
   auto made = Cgroup::Make(command.cgroup_parent);
@@ -77,11 +77,11 @@ struct Supervisor::State {
 
   std::variant<Guarded, TakenOver, ExecFailed, std::system_error, Ended> phase;
   Progress progress = Progress::kForking;
-  bool has_lease = false;                 // Await()
-  bool leaves_guard = false;              // LeaveGuard()
-  std::optional<Awaited> awaited;         // until it is taken
-  std::optional<TimePoint> ordered_at;    // End()
-  std::optional<TimePoint> shortened_at;  // the lease, until the guard has planned for that
+  bool has_lease = false;                 // set by Await()
+  bool leaves_guard = false;              // set by LeaveGuard()
+  std::optional<Awaited> awaited;         // until TakeAwaited()
+  std::optional<TimePoint> ordered_at;    // when End() was called
+  std::optional<TimePoint> shortened_at;  // reset once the guard has seen the shorter lease
   GuardWatch watch{[this] { return SeeGuard(guard.pid()); }};
 
   State(const CommandSpec& command, const Signals& signals);
@@ -123,7 +123,7 @@ Supervisor::State::State(const CommandSpec& command, const Signals& signals)
   outsiders.tree_begins = guard.start_time();
 }
 
-// By the page, since the socket may be full if the guard is stopped.
+// Uses the page, since the socket may be full if the guard is stopped.
 void Supervisor::State::End(EndCause cause) {
   guard.page().cause.Set(cause);
   if (ordered_at || IsSettled()) return;
@@ -173,7 +173,7 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kTreeEnded:
       return TreeEnded(message.number);
     case Message::Kind::kWake:   // Serve() and its callers look at the page
-    case Message::Kind::kBegin:  // this and the rest are sent by zklock only
+    case Message::Kind::kBegin:  // only zklock sends this one and the rest
     case Message::Kind::kForward:
     case Message::Kind::kNestedRun:
       return;
@@ -188,8 +188,8 @@ void Supervisor::State::SeeContainment() {
 }
 
 void Supervisor::State::CommandEnded(int wait_status) {
-  // If the end was ordered meanwhile, or the lease ran out before this was read, the guard has to
-  // end what the command left behind, and reports again.
+  // If the end was ordered in the meantime, or the lease ran out before this was read, the guard
+  // must end the processes that the command left behind, and reports again.
   if (LeaseRanOut()) End(EndCause::kLeaseRanOut);
   auto& left_behind = std::get<Guarded>(phase).left_behind;
   if (ordered_at) return left_behind.clear();
@@ -205,7 +205,7 @@ void Supervisor::State::TreeEnded(int wait_status) {
                       .got_kill = had_to_end && page.sent_kill});
 }
 
-/// The guard has nothing left to do but to close the session, if this process dies.
+/// The guard has nothing left to do, except to close the session if this process dies.
 template <typename Result>
 void Supervisor::State::SettleByGuard(Result result) {
   guard.page().is_settled = true;
@@ -274,7 +274,7 @@ void Supervisor::State::Serve() {
   if (std::holds_alternative<TakenOver>(phase)) ContinueTakeOver();
 }
 
-// For the two moments without an event loop: the start, and the destructor.
+// For use without an event loop: at the start and in the destructor.
 void Supervisor::State::WaitOnce(TimePoint until) {
   pollfd polled{guard.socket(), POLLIN, 0};
   poll(&polled, 1, MillisecondsUntil(std::min(Wake(), until)));
@@ -308,7 +308,7 @@ bool Supervisor::IsIntact() const {
   const pid_t command = guard.page().command;
   if (guard.HasEnded()) return false;
   if (command == 0) return true;  // it is not forked yet
-  // The guard may have reaped the command, and its pid may be another process's.
+  // The guard may have reaped the command, and the pid may now belong to another process.
   const auto stat = ReadProcessStat(command);
   return stat && !stat->is_dead && stat->parent == guard.pid();
 }
@@ -329,12 +329,12 @@ void Supervisor::Await(TimePoint lease_end, Duration grace) {
 void Supervisor::Begin(const std::vector<std::string>& environment) {
   State& state = *state_;
   if (state.guard.SetEnvironment(environment)) {
-    // The guard counts from the execution, but may hang before it knows of that.
+    // The guard counts from the execution, but may hang before it notices that.
     GuardPage& page = state.guard.page();
     page.run_end.Set(After(BootClock::now(), state.max_run));
     page.guard_looks_at.Set(std::min(state.lease().StopTime(), page.run_end.Get()));
     state.guard.Send({.kind = Message::Kind::kBegin});
-    // It promises nothing yet, and may have been stopped.
+    // It has promised nothing yet, and may be stopped.
     if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
   } else {
     state.guard.Discard();
@@ -368,7 +368,8 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
   if (!state.lease().Set(lease_end, grace)) return;
   state.shortened_at = BootClock::now();
   state.guard.Send({.kind = Message::Kind::kWake});
-  // One that is stopped would look at the old time only. Later the pid may be 0, our process group.
+  // A stopped guard would not look before the old time. Later the pid may be 0, which is our own
+  // process group.
   if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
 }
 
@@ -394,7 +395,8 @@ std::optional<int> Supervisor::TakeSuspension() {
   if (number == 0 || !state.IsGuarded() || state.ordered_at || state.guard.page().is_ending) {
     return std::nullopt;
   }
-  // It may have been continued since, together with its group, which is also this process's.
+  // The command may have been continued since then, together with its process group, which is also
+  // this process's.
   const auto stat = ReadProcessStat(state.guard.page().command);
   if (stat && stat->state != 'T' && stat->state != 't') return std::nullopt;  // t: traced
   return number;
@@ -403,7 +405,7 @@ std::optional<int> Supervisor::TakeSuspension() {
 void Supervisor::SuspendWithCommand(const Signals& signals, int signal_number) {
   GuardPage& page = state_->guard.page();
   page.zklock_is_suspended = true;
-  // The command may be continued just now: the guard has to look again with the flag set.
+  // The command may be continued at this moment: the guard must look again with the flag set.
   state_->guard.Send({.kind = Message::Kind::kWake});
   signals.SuspendSelf(signal_number);
   page.zklock_is_suspended = false;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kPause = std::chrono::milliseconds(5);
 
-// Whether it is no longer a child of this process. Its pid cannot be reused before that.
+// Returns whether `pid` is no longer a child of this process. It cannot be reused before that.
 bool Reap(pid_t pid, int* status) {
   const pid_t result = waitpid(pid, status, WNOHANG | __WALL);
   return result == pid || (result < 0 && errno == ECHILD);
@@ -27,7 +27,7 @@ bool Reap(pid_t pid, int* status) {
 
 std::set<ProcessId> OwnChildren() {
   std::set<ProcessId> children;
-  // Usually there are none, and asking for that is ten times as fast as reading /proc.
+  // Usually there are none, and finding that out this way is ten times as fast as reading /proc.
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD) {
     return children;

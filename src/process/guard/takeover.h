@@ -12,7 +12,7 @@
 namespace zklock::process {
 
 /// Processes that are not part of the tree: the children that this process had before it forked the
-/// guard (`exec zklock` inherits such), and everything else that is older than the guard.
+/// guard (`exec zklock` inherits such children), and everything else that is older than the guard.
 struct Outsiders {
   std::set<ProcessId> children;
   unsigned long long tree_begins = 0;  ///< start time of the guard
@@ -23,10 +23,10 @@ struct Outsiders {
 /// The children of this process.
 [[nodiscard]] std::set<ProcessId> OwnChildren();
 
-/// zklock ends the tree in place of the guard, which died or hangs.
+/// Ends the tree in place of the guard, which has died or hangs.
 ///
-/// This process is a subreaper: what the guard kept is among its descendants, or will be. Only the
-/// guard and the command are reaped: somebody may be waiting for other children.
+/// This process is a subreaper: the guard's descendants are among its own, or will be. Only the
+/// guard and the command are reaped, since other code may be waiting for other children.
 class TakeOver {
  public:
   /// Kills the guard. `cgroup`: the command's; may be null.
@@ -34,12 +34,13 @@ class TakeOver {
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;
 
-  /// Sends KILL to every process of the tree, to guards of nested runs last. True once nothing is
-  /// alive but survivors(). To be called again at next_round() until then.
+  /// Sends KILL to every process of the tree, to guards of nested runs last. Returns true once
+  /// nothing is alive but survivors(). Until then, call it again at next_round().
   bool Round(TimePoint lease_end);
 
   [[nodiscard]] TimePoint next_round() const { return next_round_; }
-  /// As from waitpid; that of a KILL if the guard had reaped the command and died with its status.
+  /// As from waitpid; as after KILL if the guard had reaped the command and died before it reported
+  /// the status.
   [[nodiscard]] int command_status() const { return command_status_; }
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 

@@ -6,8 +6,8 @@
 
 namespace zklock::process {
 
-/// Wakes the loop when a descriptor is readable, or at a moment. The code that runs the loop then
-/// checks what to do.
+/// Wakes the loop when a descriptor is readable, or at a given moment. The code that runs the loop
+/// then checks what to do.
 class Alarm final : public EventSource {
  public:
   Alarm() = default;

@@ -15,9 +15,9 @@ class EventLoop {
   /// Throws std::system_error.
   EventLoop();
 
-  /// Sources outlive their registration, and are served in the order in which they were added. Both
-  /// may be called while sources are served: a removed source is not called again and may be
-  /// destroyed; an added one takes part from the next wait on.
+  /// A source must outlive its registration. Sources are served in the order in which they were
+  /// added. Both functions may be called while sources are being served: a removed source is not
+  /// called again and may be destroyed; an added one takes part from the next wait on.
   void Add(EventSource& source);
   void Remove(EventSource& source);
 

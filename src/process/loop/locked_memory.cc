@@ -18,7 +18,7 @@ namespace zklock::process {
 
 namespace {
 
-// Part of the limit that stays free: a locked stack that cannot grow ends its process.
+// The part of the limit that stays free: a process whose locked stack cannot grow is killed.
 constexpr std::uintptr_t kReserve = 512 * 1024;
 
 /// A mapping of this process.
@@ -28,7 +28,7 @@ struct Mapping {
   bool is_writable = false;  // it can be swapped out; the others can be read again from their file
 };
 
-/// From a line of /proc/self/maps: "BEGIN-END rwxp OFFSET ...". None if it cannot be locked.
+/// Parses a line of /proc/self/maps: "BEGIN-END rwxp OFFSET ...". None if it cannot be locked.
 std::optional<Mapping> ParseMapping(std::string_view line) {
   Mapping mapping;
   const char* const end = line.data() + line.size();
@@ -36,7 +36,7 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
   if (first.ptr == end) return std::nullopt;
   const auto second = std::from_chars(first.ptr + 1, end, mapping.end, 16);
   if (end - second.ptr < 3 || second.ptr[1] != 'r') return std::nullopt;
-  // [vvar] and [vdso] are the kernel's own: it never locks them, so that they cost nothing.
+  // The kernel never locks its own mappings, [vvar] and [vdso], so they do not use up the limit.
   if (line.find(" [v") != std::string_view::npos) return std::nullopt;
   mapping.is_writable = second.ptr[2] == 'w';
   return mapping;
@@ -64,7 +64,7 @@ void LockMemory() {
   }
   std::stable_partition(mappings.begin(), mappings.end(),
                         [](const Mapping& one) { return one.is_writable; });
-  Mapping run;  // neighbours, which one call can lock
+  Mapping run;  // adjacent mappings, which one call can lock
   for (const Mapping& one : mappings) {
     // The limit counts the whole mapping, although only the pages in use are locked.
     const std::uintptr_t size = one.end - one.begin;

@@ -2,8 +2,8 @@
 
 namespace zklock::process {
 
-/// Keeps in memory what this process has touched, and what it touches from now on (mlock2(2)): a
-/// guard must act in time on a host that swaps. Locks only as much as RLIMIT_MEMLOCK permits, and
+/// Keeps the pages that this process has touched, or will touch, in memory (mlock2(2)): a guard
+/// must act in time even if the host is swapping. Locks only as much as RLIMIT_MEMLOCK permits, and
 /// nothing on a kernel without mlock2. A process that is forked later has nothing locked.
 void LockMemory();
 

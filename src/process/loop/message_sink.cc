@@ -18,14 +18,14 @@ constexpr Duration kDrainPatience = std::chrono::seconds(5);
 void ReserveStandardStreams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // open() takes the lowest free number, which is this one: those below are in use by now.
+    // open() returns the lowest free descriptor, which is this one: those below are in use.
     const int access = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (open("/dev/null", access | O_CLOEXEC) < 0) return;
   }
 }
 
 void MessageSink::WriteLine(const std::string& line) {
-  // In one piece: the terminal's own output is then before it or after it.
+  // In one piece, so that the terminal's own output comes before it or after it.
   const bool erases = std::exchange(is_live_, false);
   if (!writer_.WriteLine(erases ? kErase + line : line)) dropped_ = true;
   ReportDropped();
@@ -34,7 +34,7 @@ void MessageSink::WriteLine(const std::string& line) {
 void MessageSink::DrawLive(const std::string& line) {
   if (writer_.waiting() > 0) return;
   is_live_ = true;
-  // Overwrite, then erase the rest of a longer line: this does not flicker.
+  // Overwriting the line and then erasing the rest of a longer one does not flicker.
   writer_.Write(kToLineStart + line + kEraseToEnd);
 }
 

@@ -9,31 +9,32 @@
 
 namespace zklock::process {
 
-/// Opens a placeholder, which can be neither read nor written, for each standard stream that is
-/// closed, so that no descriptor of zklock's own gets its number. The command finds the stream
-/// closed as before. To be called before anything else is opened.
+/// Opens a placeholder for each standard stream that is closed, so that none of zklock's own
+/// descriptors gets its number. Using the stream still fails, and the command finds it closed as
+/// before. Must be called before anything else is opened.
 void ReserveStandardStreams();
 
-/// zklock's messages, to standard error, without blocking (StreamWriter): lines that find no room
-/// are dropped, and a line says so later. On a terminal one line can be live: it is redrawn in
-/// place, and erased by any message that is written.
+/// Writes zklock's messages to standard error without blocking (StreamWriter). Lines for which
+/// there is no room are dropped, and a later line says so. On a terminal, one line can be live: it
+/// is redrawn in place, and the next message that is written erases it.
 class MessageSink final : public EventSource {
  public:
   /// `dropped`: the line written in place of dropped lines.
   explicit MessageSink(std::string dropped, int fd = STDERR_FILENO)
       : dropped_line_(std::move(dropped)), writer_(fd) {}
 
-  /// `line` without the newline.
+  /// `line` has no newline.
   void WriteLine(const std::string& line);
-  /// `line` fits the terminal. Not drawn while earlier output still waits for the terminal.
+  /// `line` must fit the terminal. It is not drawn while earlier output still waits for the
+  /// terminal.
   void DrawLive(const std::string& line);
   void EraseLive();
-  /// Empties the live line, which stays live: the next message erases what the terminal itself
-  /// writes there until then, such as the ^C of a key press.
+  /// Empties the live line, which stays live: the next message then also erases what the terminal
+  /// itself has written there, such as the ^C of a key press.
   void ClearLive();
   /// Drops all messages from now on: the stream belongs to others again.
   void Close();
-  /// At the end, when nothing is held any more: waits for the reader, but not forever.
+  /// For the end, when no lock is held any more: waits for the reader, but not forever.
   void Drain();
 
   Interest GetInterest() override { return writer_.GetInterest(); }

@@ -17,13 +17,14 @@ std::optional<ServiceManager> ServiceManager::FromEnvironment() {
   if (named == nullptr) return std::nullopt;
   const std::string_view name = named;
   sockaddr_un address{};
-  // A path, or with @ a name in the abstract namespace. Others, such as vsock, are not for us.
+  // A path, or a name in the abstract namespace if it begins with @. Other kinds, such as vsock,
+  // are not supported.
   if (!name.starts_with('/') && !name.starts_with('@')) return std::nullopt;
   if (name.size() < 2 || name.size() >= sizeof address.sun_path) return std::nullopt;
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path, name.size());
   if (name.front() == '@') address.sun_path[0] = '\0';
-  // An abstract name ends with the address, a path with a null.
+  // An abstract name ends where the address ends, a path with a null.
   const std::size_t size =
       offsetof(sockaddr_un, sun_path) + name.size() + (name.front() == '/' ? 1 : 0);
   UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

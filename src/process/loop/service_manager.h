@@ -9,15 +9,16 @@
 
 namespace zklock::process {
 
-/// The service manager that started this process as (part of) a service, reached by the protocol of
-/// sd_notify(3). $NOTIFY_SOCKET stays in the environment: it is the command that is ready.
+/// The service manager that started this process as (part of) a service, reached through the
+/// protocol of sd_notify(3). $NOTIFY_SOCKET stays in the environment: the command has to report
+/// when it is ready.
 class ServiceManager {
  public:
-  /// None if the environment names no socket, or not one that can be used.
+  /// None if the environment names no usable socket.
   [[nodiscard]] static std::optional<ServiceManager> FromEnvironment();
 
-  /// Sets the status text of the service, one line, and asks for this much more time before its
-  /// start is considered failed. Never blocks; a message that the manager has no room for is lost.
+  /// Sets the service's status text, one line, and asks for this much more time before its start is
+  /// considered failed. Never blocks; a message that the manager has no room for is lost.
   void Notify(const std::string& status, Duration start_time) const;
 
  private:
@@ -25,7 +26,7 @@ class ServiceManager {
       : socket_(std::move(socket)), address_(std::move(address)) {}
 
   UniqueFd socket_;
-  std::string address_;  // a sockaddr_un, or the part of it that counts
+  std::string address_;  // the used part of a sockaddr_un
 };
 
 }  // namespace zklock::process

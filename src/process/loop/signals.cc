@@ -22,7 +22,8 @@ namespace {
 constexpr int kNotHandled[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGURG, SIGWINCH};
 constexpr int kStops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-// Those that the kernel sends for the terminal. It sends others for timers and limits.
+// The signals that the kernel sends on behalf of the terminal. It sends others for timers and
+// limits.
 constexpr int kFromTerminal[] = {SIGINT,  SIGQUIT,  SIGHUP,  SIGCONT,
                                  SIGTSTP, SIGWINCH, SIGTTIN, SIGTTOU};
 
@@ -40,7 +41,8 @@ bool IsHandled(int number, sighandler_t handler) {
   return !IsIn(kFaults, number) || handler == SIG_DFL;
 }
 
-// Caused by this process's own write: to a pipe without a reader, or beyond the limit of file size.
+// Whether this process's own write caused it: to a pipe without a reader, or beyond the file size
+// limit.
 bool IsForOwnWrite(const signalfd_siginfo& info) {
   return (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ) && info.ssi_code == SI_USER &&
          static_cast<pid_t>(info.ssi_pid) == getpid();
@@ -62,7 +64,7 @@ bool EndsByDefault(int signal_number) {
 
 Signals::Signals() : leads_session_(getsid(0) == getpid()) {
   sigemptyset(&handled_);
-  // /proc/self/status names all that are ignored, but to read it takes as long as the 64 calls.
+  // /proc/self/status lists all ignored signals, but reading it takes as long as these 64 calls.
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction inherited {};
     if (sigaction(number, nullptr, &inherited) != 0) continue;
@@ -77,7 +79,7 @@ Signals::Signals() : leads_session_(getsid(0) == getpid()) {
     errno = error;
     ThrowErrno("signalfd");
   }
-  // Ignored, the kernel would reap the guard before zklock could wait for it.
+  // If CHLD were ignored, the kernel would reap the guard before zklock could wait for it.
   if (IsIgnored(SIGCHLD)) SetDisposition(SIGCHLD, SIG_DFL);
 }
 
@@ -112,7 +114,7 @@ std::optional<SignalEvent> Signals::Next() {
   } while (IsForOwnWrite(info));
   const int number = static_cast<int>(info.ssi_signo);
   bool from_terminal = info.ssi_code == SI_KERNEL && IsIn(kFromTerminal, number);
-  // When its terminal hangs up the kernel sends HUP and CONT to the session's leader alone
+  // When the terminal hangs up, the kernel sends HUP and CONT to the session leader alone
   // (tty_signal_session_leader); the foreground group gets them only when the leader has ended.
   if (leads_session_ && (number == SIGHUP || number == SIGCONT)) from_terminal = false;
   if (number == SIGINT || number == SIGQUIT) terminal_signal_ = from_terminal ? number : 0;
@@ -131,7 +133,7 @@ void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullp
 void Signals::SuspendSelf(int signal_number) const {
   if (signal_number == SIGSTOP) signal_number = SIGTSTP;
   // The kernel drops a pending CONT when a stop signal arrives. A CONT that arrived after the stop
-  // signal that was taken would be lost, and nobody would send it again.
+  // signal was taken would be lost, and nobody would send it again.
   sigset_t pending;
   if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1) return;
 

@@ -24,8 +24,9 @@ StreamWriter::StreamWriter(int fd, Writers writers) : fd_(fd), writers_(writers)
     return;
   }
   is_socket_ = S_ISSOCK(status.st_mode);
-  // The inherited description is not made non-blocking: that would affect every process that has
-  // it. Not for a regular file: a new description would write from its beginning.
+  // The inherited description is not made non-blocking, which would affect every process that
+  // shares it; a new one is opened. Not for a regular file: a new description would write from its
+  // beginning.
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     own_.Reset(open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
                     O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -60,8 +61,8 @@ void StreamWriter::Append(const std::string& text) {
   text_ += text;
 }
 
-// As much as a pipe takes in one piece, up to the end of a line, so that nothing that other
-// processes write to it gets in between. Also as much as a ready descriptor takes without blocking.
+// As much as a pipe takes in one piece, up to the end of a line, so that the output of other
+// processes cannot get in between. A descriptor that is ready takes this much without blocking.
 std::size_t StreamWriter::NextPiece() const {
   if (waiting() <= PIPE_BUF || (writers_ == Writers::kOne && !may_block_)) return waiting();
   const std::size_t newline = text_.rfind('\n', written_ + PIPE_BUF - 1);
@@ -75,7 +76,8 @@ void StreamWriter::Flush() {
       size = send(fd_, text_.data() + written_, NextPiece(), MSG_DONTWAIT | MSG_NOSIGNAL);
     } else {
       if (may_block_) {
-        // The inherited description may block once it is full. If it is ready, it takes a piece.
+        // The inherited description may block once it is full. If it is ready, it has room for a
+        // piece.
         pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
         if (poll(&ready, 1, 0) == 0) return;
       }

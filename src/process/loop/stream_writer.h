@@ -10,36 +10,36 @@ namespace zklock::process {
 
 /// Writes text to a descriptor that may be shared with other processes, without ever blocking: a
 /// reader that has stopped reading (a stalled pipe, Ctrl-S) must not delay a heartbeat. Text that
-/// cannot be written yet waits here. If the reader is gone (PIPE is blocked in zklock), or a write
-/// fails otherwise, error() is set and text is dropped from then on.
+/// cannot be written yet is buffered. If the reader is gone (PIPE is blocked in zklock), or a write
+/// fails for another reason, error() is set and text is dropped from then on.
 class StreamWriter final : public EventSource {
  public:
   enum class Writers {
-    kSeveral,  ///< others may write there too: a line of up to 4 KiB is written in one piece
+    kSeveral,  ///< others may write there, too: a line of up to 4 KiB is written in one piece
     kOne,      ///< writes as much at once as fits
   };
   /// `fd` belongs to the caller, outlives this object, and keeps its mode, which is shared with
   /// others. If it is closed or not open for writing, error() is EBADF.
   explicit StreamWriter(int fd, Writers writers = Writers::kSeveral);
 
-  /// Writes `text`, or lets it wait. False: more than 64 KiB would be waiting, and it was dropped
-  /// whole.
+  /// Writes or buffers `text`. Returns false if more than 64 KiB would then be buffered; in this
+  /// case, `text` was dropped as a whole.
   bool Write(const std::string& text);
-  /// As Write, with a newline added.
+  /// Like Write(), with a newline added.
   bool WriteLine(const std::string& line) { return Write(line + '\n'); }
-  /// Queues `text`, without a limit, until OnReady().
+  /// Buffers `text`, without limit, until OnReady().
   void Append(const std::string& text);
 
-  /// How many bytes wait.
+  /// How many bytes are buffered.
   [[nodiscard]] std::size_t waiting() const { return text_.size() - written_; }
-  /// errno's value; 0 as long as writing is possible.
+  /// An errno; 0 as long as writing is possible.
   [[nodiscard]] int error() const { return error_; }
 
-  /// Drops what waits.
+  /// Drops the buffered text.
   void Discard();
-  /// Drops what waits and everything from now on, and leaves nothing open.
+  /// Drops the buffered text and all later text, and leaves nothing open.
   void Close();
-  /// Waits until all is written, as long as the reader takes something every `patience`.
+  /// Waits until all text is written, as long as the reader takes some of it every `patience`.
   void Drain(Duration patience);
 
   Interest GetInterest() override;
@@ -49,7 +49,7 @@ class StreamWriter final : public EventSource {
   void Flush();
   [[nodiscard]] std::size_t NextPiece() const;
 
-  /// A file description of its own, which does not block, if `fd` is a pipe or a terminal.
+  /// A separate, non-blocking file description, if `fd` is a pipe or a terminal.
   UniqueFd own_;
   int fd_;
   const Writers writers_;

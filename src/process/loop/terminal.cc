@@ -23,7 +23,7 @@ bool CanErase(int fd) {
 
 std::size_t TerminalWidth(int fd) {
   winsize size{};
-  // A terminal of unknown size reports 0 too.
+  // A terminal of unknown size also reports 0.
   if (ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
 }
@@ -37,7 +37,7 @@ SizeChanges::SizeChanges() {
   sigset_t size;
   sigemptyset(&size);
   sigaddset(&size, SIGWINCH);
-  // Blocked, it stays pending for the descriptor although its default is to be ignored.
+  // While blocked, WINCH stays pending for the descriptor, although it is ignored by default.
   Check(sigprocmask(SIG_BLOCK, &size, &saved_mask_), "sigprocmask");
   fd_.Reset(signalfd(-1, &size, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) {

@@ -13,18 +13,18 @@ namespace zklock::process {
 
 [[nodiscard]] bool IsTerminal(int fd);
 
-/// Whether `fd` is a terminal that can erase and redraw its text, by $TERM: neither unset nor
-/// `dumb`.
+/// Whether `fd` is a terminal that can erase and redraw its text: one whose $TERM is neither unset
+/// nor `dumb`.
 [[nodiscard]] bool CanErase(int fd);
 
-/// In columns; 0 if `fd` is not a terminal, or one of unknown size.
+/// The width in columns; 0 if `fd` is not a terminal, or one of unknown size.
 [[nodiscard]] std::size_t TerminalWidth(int fd);
 
 /// False if `fd` is this process's terminal and another job is in its foreground: drawing would
 /// overwrite that job's output.
 [[nodiscard]] bool IsInForeground(int fd);
 
-/// Reports changes of the terminal's size (SIGWINCH) while it exists.
+/// While it exists, reports changes of the terminal's size (SIGWINCH).
 class SizeChanges final : public EventSource {
  public:
   SizeChanges();
@@ -32,7 +32,7 @@ class SizeChanges final : public EventSource {
   SizeChanges(const SizeChanges&) = delete;
   SizeChanges& operator=(const SizeChanges&) = delete;
 
-  /// Whether there was a change since the last call.
+  /// Whether the size has changed since the last call.
   [[nodiscard]] bool Take();
 
   Interest GetInterest() override;
@@ -44,8 +44,8 @@ class SizeChanges final : public EventSource {
   bool changed_ = false;
 };
 
-/// Turns off the echo of the terminal `fd` while it exists, and then discards what was typed. Does
-/// nothing in the background, and if `fd` is not a terminal.
+/// While it exists, turns off the echo of the terminal `fd`; then discards what was typed. Does
+/// nothing in the background, or if `fd` is not a terminal.
 class EchoOff {
  public:
   explicit EchoOff(int fd);

@@ -13,7 +13,8 @@
 namespace zklock::process {
 namespace {
 
-// Zero would disarm a timer and less would be refused; such moments are before the boot.
+// Zero would disarm a timer, and a negative time would be refused; such moments are before the
+// boot.
 timespec WhenArmed(TimePoint moment) {
   const Duration since_boot = std::max(moment.time_since_epoch(), Duration(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
@@ -34,7 +35,7 @@ void SetTimer(int timer, TimePoint moment) {
   Check(timerfd_settime(timer, TFD_TIMER_ABSTIME, &setting, nullptr), "timerfd_settime");
 }
 
-// By system calls: before glibc 2.34 these functions are in a library of their own.
+// Uses system calls, because before glibc 2.34 these functions are in a separate library.
 static_assert(sizeof(time_t) == sizeof(long), "SYS_timer_settime has the kernel's timespec");
 
 ContinueTimer::ContinueTimer() {

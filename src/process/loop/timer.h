@@ -11,26 +11,27 @@ namespace zklock::process {
 /// Makes the descriptor readable from `moment` on: at once if it has passed, never if it is kNever.
 void SetTimer(int timer, TimePoint moment);
 
-/// How much later than its timer a guard sets its ContinueTimer: one that is not stopped sets both
-/// again before that.
+/// How much later than its timer a guard sets its ContinueTimer: a guard that is not stopped sets
+/// both again before the latter fires.
 inline constexpr Duration kContinueDelay = std::chrono::milliseconds(20);
 
-/// A timer on CLOCK_BOOTTIME that sends CONT to this process, which should have it blocked. The
-/// kernel continues a process that is stopped then (timer_create(2)). Where the system denies the
-/// timer, as beyond RLIMIT_SIGPENDING, it does nothing. Not inherited by fork().
+/// A timer on CLOCK_BOOTTIME that sends CONT to this process, which should have it blocked. If the
+/// process is stopped at that moment, the kernel continues it (timer_create(2)). If the system
+/// denies the timer, for example beyond RLIMIT_SIGPENDING, this class does nothing. Not inherited
+/// by fork().
 class ContinueTimer {
  public:
-  /// Not armed.
+  /// Creates the timer, not armed.
   ContinueTimer();
   ~ContinueTimer();
   ContinueTimer(const ContinueTimer&) = delete;
   ContinueTimer& operator=(const ContinueTimer&) = delete;
 
-  /// Once, at `moment`: at once if it has passed, never if it is kNever.
+  /// Sends CONT once, at `moment`: at once if it has passed, never if it is kNever.
   void Set(TimePoint moment) const;
 
  private:
-  int id_ = -1;  // the kernel's
+  int id_ = -1;  // the kernel's ID of the timer
 };
 
 }  // namespace zklock::process

@@ -12,7 +12,7 @@
 namespace zklock::process {
 namespace {
 
-/// The effective user of a process that is alive.
+/// The effective user of a process; none if it is not alive.
 std::optional<uid_t> UserOf(const ProcessId& process) {
   struct stat directory {};
   if (stat(("/proc/" + std::to_string(process.pid)).c_str(), &directory) != 0) return std::nullopt;
@@ -40,7 +40,7 @@ std::unique_ptr<NestingLink> NestingLink::Open(const std::string& name, const Pr
 }
 
 void NestingLink::NameCommand(const ProcessId& command) const {
-  // If it fails, the holder is gone, and the run ends.
+  // If this fails, the holder is gone, and the run ends.
   SendText(socket_.get(), FormatNesting(protocol::NestingCommand{command.pid, command.start_time}));
 }
 

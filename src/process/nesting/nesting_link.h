@@ -20,28 +20,29 @@ class NestingLink final : public EventSource {
  public:
   enum class State {
     kAsking,     ///< no answer yet
-    kHeld,       ///< this process runs under its lock, until lease().end at most
-    kReleasing,  ///< it releases, as requested; see release()
-    kRefused,    ///< it does not let nested runs begin (any more)
-    kEnded,      ///< it is gone, or nested runs have to end now
+    kHeld,       ///< this process runs under the holder's lock, until lease().end at most
+    kReleasing,  ///< the holder releases, as requested; see release()
+    kRefused,    ///< the holder lets no nested runs begin (any more)
+    kEnded,      ///< the holder is gone, or nested runs must end now
   };
 
   /// Asks the process `holder`, which listens at `name`. `owner`: the owner of --hold, or the
-  /// holder itself. None, with errno, if it does not listen there, runs as another user than root,
-  /// this process or `owner`, or has too many connections (EAGAIN). Throws std::system_error.
+  /// holder itself. Returns null and sets errno if the holder does not listen there, has too many
+  /// connections (EAGAIN), or runs as a user other than root, this process's or the owner's. Throws
+  /// std::system_error.
   [[nodiscard]] static std::unique_ptr<NestingLink> Open(const std::string& name,
                                                          const ProcessId& holder,
                                                          const ProcessId& owner,
                                                          const protocol::NestingRequest& request);
 
   [[nodiscard]] State state() const { return state_; }
-  /// In kHeld, and after it.
+  /// Valid in kHeld and after it.
   [[nodiscard]] const protocol::NestingLease& lease() const { return lease_; }
   [[nodiscard]] const protocol::NestingRelease& release() const { return release_; }
-  /// In kHeld, once: if every process that has the link open is killed, the holder waits for the
-  /// end of this one before it releases.
+  /// Must be called once, in kHeld: if every process that has the link open is killed, the holder
+  /// waits for `command` to end before it releases.
   void NameCommand(const ProcessId& command) const;
-  /// As long as any process has it open, the holder does not release.
+  /// As long as any process has this descriptor open, the holder does not release.
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   Interest GetInterest() override;

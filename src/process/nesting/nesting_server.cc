@@ -22,12 +22,13 @@ using protocol::NestingRequest;
 // How long to wait before accepting again when the system had no descriptors left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
-// A flood of connections takes little processor time: after this many, or fewer if no more are
-// there, the next are accepted only after the pause. A full queue of 4096 is still served in less
-// than two seconds.
+// Limits the processor time that a flood of connections takes: after this many refused ones, or
+// fewer if no more have arrived, the next are accepted only after the pause. A full queue of 4096
+// is still served in less than two seconds.
 constexpr int kMostAtOnce = 64;
 constexpr Duration kStrangerPause = std::chrono::milliseconds(20);
-// How long another user's connections are closed without a look at /proc after one was refused.
+// After a connection was refused, for how long the same user's connections are closed without a
+// look at /proc.
 constexpr Duration kStrangerTime = std::chrono::seconds(1);
 
 bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {
@@ -56,7 +57,8 @@ void NestingServer::SetLease(const protocol::NestingLease& lease) {
   if (lease == lease_ || state_ == State::kEnded) return;
   lease_ = lease;
   for (const auto& connection : connections_) {
-    // A stopped run may not read it. Its guard ends its tree by the lease that it knows.
+    // A stopped run may not read it. Its guard then ends the tree by the lease that the guard
+    // knows.
     if (connection->runs) SendText(connection->link.socket(), FormatNesting(lease_));
   }
 }
@@ -67,7 +69,8 @@ void NestingServer::Drain() {
 
 void NestingServer::End() {
   if (std::exchange(state_, State::kEnded) == State::kEnded) return;
-  // The nested run sees the end of the stream, and closes its own end once nothing of it is left.
+  // The nested run sees the end of the stream, and closes its own end once none of its processes is
+  // left.
   for (const auto& connection : connections_) connection->link.End();
 }
 
@@ -125,11 +128,11 @@ void NestingServer::Accept() {
 }
 
 void NestingServer::PauseAccepting(Duration pause) {
-  Unwatch(listener_.get());  // it would stay ready
+  Unwatch(listener_.get());  // otherwise it would stay ready
   accept_again_ = BootClock::now() + pause;
 }
 
-/// False if it is a stranger's.
+/// Returns false if it is a stranger's.
 bool NestingServer::Admit(UniqueFd socket) {
   const TimePoint now = BootClock::now();
   if (now >= strangers_end_) strangers_.clear();
@@ -137,14 +140,14 @@ bool NestingServer::Admit(UniqueFd socket) {
   if (!peer || strangers_.count(peer->uid) > 0) return false;
   const auto stat = peer->pid > 0 ? ReadProcessStat(peer->pid) : std::nullopt;
   const bool is_below = stat && Contains(Lineage(peer->pid), root_);
-  // What /proc shows is another process's if the peer has ended and its pid was used again.
+  // If the peer has ended and its pid was reused, /proc shows another process.
   if (is_below && EffectiveUserOf(peer->pid) == std::optional(peer->uid) && IsThere(*peer)) {
     Watch(socket.get());
     connections_.push_back(
         std::make_unique<Connection>(Connection{RunConnection(std::move(socket)), stat->id}));
     return true;
   }
-  // Root and our own user could do worse than connect again and again.
+  // Root and our own user could do more harm than that anyway.
   if (peer->uid != 0 && peer->uid != geteuid()) {
     if (strangers_.empty()) strangers_end_ = now + kStrangerTime;
     strangers_.insert(peer->uid);
@@ -160,8 +163,8 @@ void NestingServer::Serve(Connection& connection) {
   const auto request = received.text ? protocol::ParseNestingRequest(*received.text) : std::nullopt;
   connection.runs = request && Answer(connection, *request);
   connection.is_over = !connection.runs;
-  // What a run sends from now on is read after its close: see RunConnection. Of one that was not
-  // admitted, the guard may have a copy, with which the socket would stay ready.
+  // What a run sends from now on is read after it has closed its end: see RunConnection. The guard
+  // may have a copy of a connection that was not admitted, through which it would stay ready.
   if (connection.runs) {
     Watch(connection.link.socket(), POLLRDHUP, EPOLL_CTL_MOD);
   } else {
@@ -169,14 +172,14 @@ void NestingServer::Serve(Connection& connection) {
   }
 }
 
-/// Returns whether it runs.
+/// Returns whether the run was admitted.
 bool NestingServer::Answer(Connection& connection, const NestingRequest& request) {
   const int socket = connection.link.socket();
   if (request.kind == NestingRequest::Kind::kRun && MayRun(connection, request.node)) {
     if (before_run_) before_run_(socket);
     return SendText(socket, FormatNesting(lease_));
   }
-  // The answer names the runs that are left, and whoever is below one is refused.
+  // The answer names the runs that are left, and processes below one of them are refused.
   for (const auto& one : connections_) {
     if (one->runs) SeeEnd(*one);
   }
@@ -198,8 +201,8 @@ bool NestingServer::Answer(Connection& connection, const NestingRequest& request
 void NestingServer::SeeEnd(Connection& run) {
   Unwatch(run.link.ToPoll().fd);
   run.is_over = run.link.HasEnded();
-  // A command is forked by its zklock, and so is younger. Descendants of an older process would
-  // count as descendants of the run.
+  // A command is younger than its zklock, which forks it. If an older process could pass for it,
+  // descendants of that process would count as descendants of the run.
   const ProcessId left = run.link.command().value_or(run.peer);
   run.is_over = run.is_over || left.start_time < run.peer.start_time;
   run.runs = !run.is_over;
@@ -232,7 +235,7 @@ bool NestingServer::IsBelowRun(pid_t process) const {
 
 void NestingServer::Watch(int fd, short events, int operation) {
   epoll_event event{};
-  event.events = static_cast<std::uint32_t>(events);  // their values are those of poll(2)
+  event.events = static_cast<std::uint32_t>(events);  // epoll uses the values of poll(2)
   event.data.fd = fd;
   Check(epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
 }

@@ -20,12 +20,12 @@
 namespace zklock::process {
 
 /// Lets zklocks that descend from this process, or from the owner of --hold, run under the locks
-/// that are held here. Each such nested run keeps its connection open until nothing of it is left,
-/// so that the server knows when the locks may be released. Nested runs get the lease, and end
-/// their commands when the server says so or is gone.
+/// that are held here. Each such nested run keeps its connection open until none of its processes
+/// is left, so that the server knows when the locks may be released. Nested runs are told the
+/// lease, and end their commands when the server says so or is gone.
 ///
-/// Every process of the host can connect. Connections are therefore accepted at a limited rate once
-/// one was refused, and a client whose connection is closed without an answer may ask again.
+/// Every process on the host can connect. Therefore, connections are accepted at a limited rate
+/// once one was refused, and a client whose connection is closed without an answer may ask again.
 ///
 ///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
 class NestingServer final : public EventSource {
@@ -33,34 +33,36 @@ class NestingServer final : public EventSource {
   enum class State {
     kClosed,    ///< clients wait for an answer
     kOpen,      ///< every descendant of `root` may run
-    kDraining,  ///< only descendants of a nested run, which cannot end before they do
+    kDraining,  ///< only descendants of a nested run may, since it cannot end before they do
     kEnded,     ///< no new runs; running ones have been told to end
   };
 
-  /// `name`: of the socket. `root`: this process, or the owner of --hold. `before_run`, which may
-  /// be empty, is called with the connection of each nested run before that is admitted. Throws
-  /// std::system_error.
+  /// `name`: the socket's name. `root`: this process, or the owner of --hold. `before_run`, which
+  /// may be empty, is called with the connection of each nested run before the run is admitted.
+  /// Throws std::system_error.
   NestingServer(const std::string& name, ProcessId root, std::function<void(int)> before_run = {});
   ~NestingServer() override;
   NestingServer(const NestingServer&) = delete;
   NestingServer& operator=(const NestingServer&) = delete;
 
-  /// The locks are held under this lease by the contenders `nodes` (paths with the chroot).
+  /// Must be called when the locks are held, under this lease, by the contenders `nodes` (paths
+  /// with the chroot).
   void Open(std::vector<std::string> nodes, const protocol::NestingLease& lease);
   /// Sends a changed lease to the nested runs.
   void SetLease(const protocol::NestingLease& lease);
-  /// The locks will be released once the nested runs have ended.
+  /// Must be called when the locks will be released as soon as the nested runs have ended.
   void Drain();
-  /// The locks are lost or have to be released soon: ends the nested runs.
+  /// Ends the nested runs: the locks are lost, or must be released soon.
   void End();
 
   [[nodiscard]] State state() const { return state_; }
-  /// The pids of the nested zklocks, each once; of a command that has outlived its zklock and
-  /// guard, its own.
+  /// The pids of the nested zklocks, each once. For a command that has outlived its zklock and
+  /// guard, its own pid.
   [[nodiscard]] std::vector<pid_t> Runs() const;
   /// Whether a process is one of these, or a descendant of one.
   [[nodiscard]] bool IsBelowRun(pid_t process) const;
-  /// The owner of --hold, or a descendant of it, has asked for the release (zklock release).
+  /// Whether the owner of --hold, or one of its descendants, has asked for the release (zklock
+  /// release).
   [[nodiscard]] bool release_requested() const { return release_requested_; }
 
   Interest GetInterest() override;
@@ -88,8 +90,8 @@ class NestingServer final : public EventSource {
   const std::function<void(int)> before_run_;
   UniqueFd epoll_;
   UniqueFd listener_;
-  TimePoint accept_again_ = kNever;  // it has paused: see Accept()
-  std::set<uid_t> strangers_;        // users whose connections are closed unseen
+  TimePoint accept_again_ = kNever;  // set during a pause: see Accept()
+  std::set<uid_t> strangers_;        // users whose connections are closed unread
   TimePoint strangers_end_ = TimePoint::min();
   State state_ = State::kClosed;
   std::vector<std::string> nodes_;

@@ -16,10 +16,11 @@
 namespace zklock::process {
 namespace {
 
-// The servers limit a path's length only by the size of a request. Longer paths are refused here.
+// The servers limit the length of a path only through the size of a request. Longer paths are
+// refused here.
 constexpr std::size_t kMostText = 16384;
 
-// From Linux 6.5 on; this is its number in asm-generic/socket.h.
+// Exists since Linux 6.5; this is its number in asm-generic/socket.h.
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -68,7 +69,7 @@ UniqueFd ConnectTo(const std::string& name) {
     errno = ENOENT;
     return {};
   }
-  // Those who block are served in turn; who only tried again and again would have to be lucky.
+  // Clients that block are served in turn; a client that only kept trying would have to be lucky.
   UniqueFd socket(Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), "socket"));
   Check(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime),
         "setsockopt");
@@ -90,7 +91,7 @@ std::optional<SocketPeer> PeerOf(int socket) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &size) == 0) {
     peer.process = UniqueFd(process);  // close-on-exec
   } else if (errno != ENOPROTOOPT) {
-    return std::nullopt;  // nobody has this pid any more
+    return std::nullopt;  // no process has this pid any more
   }
   return peer;
 }
@@ -117,7 +118,8 @@ std::string PeekText(int socket) {
   for (;;) {
     const ssize_t size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_PEEK);
     if (size >= 0) return {buffer.data(), static_cast<std::size_t>(size)};
-    // ECONNRESET, once: the other end closed with texts of this end unread. Its own are still here.
+    // ECONNRESET is reported once, if the other end was closed before it had read all texts from
+    // this end. The texts that it sent can still be read.
     if (errno != EINTR && errno != ECONNRESET) return {};
   }
 }

@@ -24,16 +24,16 @@ struct SocketPeer {
 
 /// Throws std::system_error.
 [[nodiscard]] UniqueFd ListenAt(const std::string& name);
-/// None, with errno, if no process listens there, or if so many connect that the queue of
-/// connections is still full after a tenth of a second (EAGAIN).
+/// Returns none and sets errno if no process listens there, or if so many processes connect that
+/// the queue of connections is still full after a tenth of a second (EAGAIN).
 [[nodiscard]] UniqueFd ConnectTo(const std::string& name);
-/// None if the kernel refuses the information, or if it says that the process has ended.
+/// None if the kernel refuses the information, or reports that the process has ended.
 [[nodiscard]] std::optional<SocketPeer> PeerOf(int socket);
-/// False if the process has ended, and its pid may be another's. True as well if the kernel cannot
-/// tell.
+/// False if the process has ended, so that its pid may belong to another process. True if the
+/// kernel cannot tell.
 [[nodiscard]] bool IsThere(const SocketPeer& peer);
 
-/// Never blocks and never raises PIPE. False if it was not sent.
+/// Never blocks and never raises PIPE. Returns whether the text was sent.
 bool SendText(int socket, std::string_view text);
 
 /// What ReceiveText() found.
@@ -42,7 +42,7 @@ struct ReceivedText {
   bool is_closed = false;           ///< the other end is closed
 };
 [[nodiscard]] ReceivedText ReceiveText(int socket);
-/// The next text, which stays there; empty if there is none.
+/// Returns the next text without removing it; empty if there is none.
 [[nodiscard]] std::string PeekText(int socket);
 
 }  // namespace zklock::process

@@ -7,8 +7,8 @@
 namespace zklock::process {
 namespace {
 
-// Far more than the kernel takes to kill a command whose guard has died, unless that hangs in the
-// kernel, or has got other rights by its execve.
+// Far longer than the kernel takes to kill a command whose guard has died, unless the command hangs
+// in the kernel or has gained other rights through its execve.
 constexpr Duration kKillTime = std::chrono::seconds(2);
 
 }  // namespace
@@ -24,19 +24,19 @@ bool RunConnection::HasEnded() {
     pollfd polled{socket_.get(), POLLRDHUP, 0};
     if (poll(&polled, 1, 0) != 1) return false;
     const auto named = protocol::ParseNestingCommand(PeekText(socket_.get()));
-    socket_.Reset();  // first: then there is a descriptor for the process
+    socket_.Reset();  // first, to free a descriptor for the process
     if (named) FindCommand(*named);
   }
   return !process_ || process_->HasEnded() || BootClock::now() >= give_up_at_;
 }
 
-/// Whoever lies about it only makes the lock be held for longer, as it can by keeping its
-/// connection open.
+/// A run that lies about its command only makes the lock be held longer, which it could also do by
+/// keeping its connection open.
 void RunConnection::FindCommand(const protocol::NestingCommand& named) {
   const ProcessId id{static_cast<pid_t>(named.pid), named.start_time};
   auto process = PidFd::Open(id.pid);
   if (!process || process->fd() < 0) return;
-  // A process that /proc does not show is taken for the command: to wait for a stranger is safe.
+  // A process that /proc does not show is taken for the command: waiting for a stranger is safe.
   const auto stat = ReadProcessStat(id.pid);
   if (stat && stat->id != id) return;
   process_ = std::move(process);

@@ -13,28 +13,29 @@
 
 namespace zklock::process {
 
-/// The connection of a nested run, in the process that holds its lock or in that one's guard. The
-/// zklock and the guard of the run keep their end open until nothing of it is left. If both are
-/// killed at once, the kernel closes it a little before it kills the command: hence the run has
-/// named its command (protocol::NestingCommand), and that is waited for as well.
+/// The connection of a nested run, in the process that holds its lock or in that process's guard.
+/// The run's zklock and guard keep their end open until none of the run's processes is left. If
+/// both are killed at once, the kernel closes that end a little before it kills the command.
+/// Therefore the run has named its command (protocol::NestingCommand), and this class waits for the
+/// command as well.
 ///
-/// Nobody takes that message from the socket, so that it is still there for each process that has a
-/// copy of this end.
+/// That message is never removed from the socket, so that every process with a copy of this end can
+/// read it.
 class RunConnection {
  public:
   explicit RunConnection(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// Tells the run to end. Nobody can tell that to a command that has outlived its zklock and
-  /// guard: it is waited for no longer than the kernel takes to kill it.
+  /// Tells the run to end. A command that has outlived its zklock and guard cannot be told: it is
+  /// waited for no longer than the kernel takes to kill it.
   void End();
-  /// Whether the run is over. Before Linux 5.3, no such command is waited for.
+  /// Whether the run is over. Before Linux 5.3, does not wait for such a command.
   [[nodiscard]] bool HasEnded();
-  /// What to poll now for the end of the run, and until when.
+  /// What to poll now to see the run end, and until when.
   [[nodiscard]] pollfd ToPoll() const;
   [[nodiscard]] TimePoint wake() const { return give_up_at_; }
   /// -1 once the other end is closed.
   [[nodiscard]] int socket() const { return socket_.get(); }
-  /// The command that has outlived its zklock and guard.
+  /// The command, once it has outlived its zklock and guard.
   [[nodiscard]] const std::optional<ProcessId>& command() const { return command_; }
 
  private:

@@ -12,10 +12,11 @@
 namespace zklock::process {
 namespace {
 
-// Of one line; the rest of a longer one is dropped.
+// How many bytes of one line are kept; the rest is dropped.
 constexpr std::size_t kMostBytes = 300;
 
-// Of 4 KiB: as much as a pipe holds. A process may write without pause.
+// How many pieces of 4 KiB are read at once, as much as a pipe holds: a process may write without
+// pause.
 constexpr int kMostPieces = 16;
 
 }  // namespace

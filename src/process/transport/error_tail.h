@@ -6,14 +6,14 @@
 
 namespace zklock::process {
 
-/// The end of what a process writes to a pipe: its last two lines, as one text. ssh names the cause
-/// in the last line but one. A form feed on a line of its own discards what precedes it.
+/// The tail of what a process writes to a pipe: its last two lines, as one text. ssh names the
+/// cause in the last line but one. A form feed on a line of its own discards what precedes it.
 class ErrorTail {
  public:
-  /// `pipe`: its reading end.
+  /// `pipe`: the reading end.
   explicit ErrorTail(UniqueFd pipe);
 
-  /// Reads what has arrived, without waiting.
+  /// Reads what has arrived, without waiting, and returns the tail.
   const std::string& Read();
   void Forget();
 

@@ -27,7 +27,7 @@ struct AddressListDeleter {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-/// getaddrinfo's error, or 0 and the addresses in the client library's format.
+/// Returns getaddrinfo's error, or 0 and appends the addresses in the client library's format.
 int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>& addresses) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -48,8 +48,8 @@ int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>
   return 0;
 }
 
-/// The address in the client library's format if the host is a plain IPv4 or IPv6 address.
-/// getaddrinfo would ask the kernel for all of the host's addresses even for these.
+/// The address in the client library's format if the host is a plain IPv4 or IPv6 address. Even for
+/// these, getaddrinfo would ask the kernel for all addresses of this host.
 std::optional<std::string> PlainAddress(const zookeeper::Server& server) {
   std::array<unsigned char, sizeof(in6_addr)> address{};
   std::array<char, INET6_ADDRSTRLEN> text{};
@@ -67,7 +67,7 @@ void Write(int to, const std::string& line) {
   }
 }
 
-/// In the helper: one line for each address or failure, "INDEX ADDRESS" or "INDEX !ERROR".
+/// In the helper: writes one line for each address or failure, "INDEX ADDRESS" or "INDEX !ERROR".
 void Answer(const zookeeper::Server& server, std::size_t index, int to) {
   std::vector<std::string> addresses;
   const int error = Resolve(server, AI_ADDRCONFIG, addresses);

@@ -16,7 +16,7 @@ namespace zklock::process {
 /// A server whose name could not be resolved.
 struct LookupFailure {
   zookeeper::Server server;
-  std::optional<int> error;  ///< of getaddrinfo; none: the helper ended without an answer
+  std::optional<int> error;  ///< from getaddrinfo; none: the helper ended without an answer
   bool permanent = false;    ///< the name does not exist: trying again is pointless
 };
 
@@ -25,9 +25,9 @@ struct LookupResult {
   std::vector<LookupFailure> failures;
 };
 
-/// Resolves the servers' names to numeric addresses in a helper process, since a resolver may block
-/// for a long time; all names in parallel, so that none delays the others. Without names, no helper
-/// is started.
+/// Resolves the servers' names to numeric addresses, in a helper process since a resolver may block
+/// for a long time, and all in parallel so that none delays the others. Without names, no helper is
+/// started.
 class NameLookup final : public EventSource {
  public:
   /// Throws std::system_error if the helper cannot be started.
@@ -36,7 +36,7 @@ class NameLookup final : public EventSource {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  /// The addresses found so far: numeric ones at once, others as they are resolved.
+  /// The addresses found so far: numeric ones at once, those of names as they are resolved.
   [[nodiscard]] const std::vector<zookeeper::Endpoint>& found() const { return found_.endpoints; }
   /// Set once all names have been looked up.
   [[nodiscard]] const std::optional<LookupResult>& result() const { return result_; }

@@ -29,15 +29,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The names that ps(1) shows; of zklock-transport, as much as the kernel keeps.
+// The names that ps(1) shows; zklock-transport's is as long as the kernel allows.
 constexpr char kMonitorName[] = "zklock-proxy";
 constexpr char kProgramName[] = "zklock-transpor";
 
-// From HUP to KILL, for a command whose connection is over.
+// The time from HUP to KILL, for a proxy command whose connection is over.
 constexpr Duration kHangUpTime = 200ms;
 // How long the monitor of a proxy command may take for that when zklock ends. It needs more than
 // kHangUpTime only if it gets no processor time, or if the command runs processes that it may not
-// kill. If the monitor were killed, what the command has left in the background would live on.
+// kill. If the monitor were killed, background processes of the command would live on.
 constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.
@@ -46,7 +46,7 @@ std::set<pid_t>& Helpers() {
   return helpers;
 }
 
-/// In a helper: the signals, and the connection as standard input and output.
+/// In a helper: resets the signals, and makes the connection its standard input and output.
 void EnterHelper(int socket, int words) {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
@@ -65,8 +65,8 @@ void EnterHelper(int socket, int words) {
   _exit(127);
 }
 
-/// The status of a command that has ended, as in a shell. It is not reaped: as long as it is a
-/// zombie its process group's number is not used again.
+/// The status of a command that has ended, as in a shell. Does not reap it: as long as it is a
+/// zombie, the number of its process group is not reused.
 std::optional<int> ZombieStatus(pid_t command) {
   siginfo_t ended{};
   const int options = WEXITED | WNOHANG | WNOWAIT;
@@ -77,14 +77,14 @@ std::optional<int> ZombieStatus(pid_t command) {
 
 bool IsZombie(pid_t command) { return ZombieStatus(command).has_value(); }
 
-/// Until the command has ended, `parent` is gone, or TERM.
+/// Waits until the command has ended, `parent` is gone, or TERM arrives.
 void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
   while (getppid() == parent && !IsZombie(command)) {
     if (sigwaitinfo(&watched, nullptr) == SIGTERM) return;
   }
 }
 
-/// Until the command has ended, after HUP.
+/// Waits, after HUP, until the command has ended or kHangUpTime has passed.
 void AwaitHangUp(pid_t command) {
   sigset_t child;
   sigemptyset(&child);
@@ -97,14 +97,14 @@ void AwaitHangUp(pid_t command) {
   }
 }
 
-/// In the monitor: all signals are blocked. Its exit status is that of a command that has ended by
-/// itself, otherwise 0.
+/// Runs the monitor, with all signals blocked. Its exit status is that of a command that has ended
+/// by itself, otherwise 0.
 [[noreturn]] void MonitorProxy(const char* line, pid_t parent, int socket, int words) {
   prctl(PR_SET_NAME, kMonitorName);
   setsid();
   LeaveWorkingDirectory();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  // A shell may end before what it runs: that is waited for too.
+  // A shell may end before the processes that it runs: the monitor waits for them, too.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t self = getpid();
   const pid_t command = fork();
@@ -115,7 +115,7 @@ void AwaitHangUp(pid_t command) {
     if (getppid() != self) _exit(1);
     ExecuteShell(line, socket, words);
   }
-  setpgid(command, command);  // whichever of the two is first
+  setpgid(command, command);  // in both processes, whichever is first
   Silence({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
   closefrom(STDERR_FILENO + 1);
 
@@ -134,7 +134,7 @@ void AwaitHangUp(pid_t command) {
   _exit(status);
 }
 
-/// Forks with all signals blocked, which stay so in the child.
+/// Forks with all signals blocked; they stay blocked in the child.
 pid_t ForkBlocked() {
   sigset_t all;
   sigset_t before;
@@ -148,10 +148,11 @@ pid_t ForkBlocked() {
   return Check(child, "fork for the connection to a server");
 }
 
-// Higher than each descriptor that zklock-transport gets.
+// Higher than any descriptor that zklock-transport gets.
 constexpr int kAboveAll = 10;
 
-/// In the child: all is laid out before the fork. `others`: for kServer and kSecret, or -1.
+/// In the child; everything is prepared before the fork. `others`: the descriptors for kServer and
+/// kSecret, or -1.
 [[noreturn]] void ExecuteProgram(char* const* arguments, pid_t parent, int socket, int words,
                                  const std::array<int, 2>& others) {
   setsid();
@@ -176,22 +177,23 @@ constexpr int kAboveAll = 10;
   _exit(127);
 }
 
-/// The reading and the writing end.
+/// Returns the reading and the writing end.
 std::pair<UniqueFd, UniqueFd> MakePipe() {
   std::array<int, 2> ends{};
   Check(pipe2(ends.data(), O_CLOEXEC), "pipe");
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// The reading end of a pipe that contains `text`: kLongestSecret bytes at most, so that the write
-/// is complete and does not block.
+/// Returns the reading end of a pipe that contains `text`, which has at most kLongestSecret bytes,
+/// so that the write is complete and does not block.
 UniqueFd PipeWith(std::string_view text) {
   auto [from, to] = MakePipe();
   Check(write(to.get(), text.data(), text.size()), "write to a pipe");
   return std::move(from);
 }
 
-/// Whether it has ended, and is reaped. Sets `failure` if its exit status was not 0.
+/// Reaps the child if it has ended; returns whether it has. Sets `failure` if its exit status was
+/// not 0.
 bool HasEnded(pid_t child, int& failure) {
   int status = 0;
   const pid_t result = waitpid(child, &status, WNOHANG);
@@ -207,7 +209,7 @@ HelperProcesses::~HelperProcesses() {
   const TimePoint deadline = BootClock::now() + kEndTime;
   for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
   for (const pid_t helper : ended_) {
-    // It was stopped, or has no processor time. A proxy command dies with its monitor.
+    // It was stopped, or gets no processor time. A proxy command dies with its monitor.
     kill(helper, SIGKILL);
     Helpers().erase(helper);
   }

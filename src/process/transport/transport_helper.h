@@ -15,21 +15,21 @@
 namespace zklock::process {
 
 /// Child processes that pass bytes between a connection and a server. They are reaped some time
-/// after they were told to end: nobody can wait for one while a lease runs.
+/// after they were told to end: while a lease runs, there is no time to wait for one.
 class HelperProcesses {
  public:
   HelperProcesses() = default;
-  /// Waits a moment until all that were told to end have ended.
+  /// Waits up to five seconds for the processes that were told to end, and kills the rest.
   ~HelperProcesses();
   HelperProcesses(const HelperProcesses&) = delete;
   HelperProcesses& operator=(const HelperProcesses&) = delete;
 
   void Add(pid_t helper);
-  /// Sends a signal that ends it.
+  /// Sends a signal that ends the helper.
   void End(pid_t helper, int signal_number);
-  /// Reaps those that have ended.
+  /// Reaps the helpers that have ended.
   void Reap();
-  /// The exit status of the last that was reaped and whose status was not 0; else 0.
+  /// The exit status of the last reaped helper whose status was not 0; 0 if there was none.
   [[nodiscard]] int last_failure() const { return last_failure_; }
 
  private:
@@ -39,11 +39,11 @@ class HelperProcesses {
 
 /// Runs a proxy command for each connection.
 ///
-/// A command gets a session of its own, without the terminal: Ctrl-C must not cut the connection of
-/// a lock before the command under the lock has ended. A process between it and zklock, the
-/// monitor, ends its process group when the connection is over or zklock is gone, first with HUP,
-/// as ssh does, then with KILL. The working directory is "/" from the start, since zklock leaves
-/// its own.
+/// A proxy command gets a session of its own, without the terminal: Ctrl-C must not cut the
+/// connection of a lock before the command under the lock has ended. The monitor, a process between
+/// the proxy command and zklock, ends the proxy command's process group when the connection is over
+/// or zklock is gone: first with HUP, as ssh does, then with KILL. The working directory is "/"
+/// from the start, since zklock leaves its own as well.
 class ProxyTransport final : public zookeeper::Transport {
  public:
   /// `command`: see TransportSpec.
@@ -59,8 +59,8 @@ class ProxyTransport final : public zookeeper::Transport {
   HelperProcesses monitors_;
 };
 
-/// Runs zklock-transport for each connection, which ends when its standard input does. With a proxy
-/// command it uses the connection of that.
+/// Runs zklock-transport for each connection. It ends when its standard input does. With a proxy
+/// command, it uses that command's connection.
 class ProgramTransport final : public zookeeper::Transport {
  public:
   explicit ProgramTransport(TransportSpec spec);
@@ -80,8 +80,8 @@ class ProgramTransport final : public zookeeper::Transport {
 /// Null if zklock connects to the servers itself.
 [[nodiscard]] std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec);
 
-/// Whether a process connects a zklock, perhaps another, to its servers. It ends by itself when
-/// that zklock does. A program of another build is not recognised.
+/// Whether a process connects a zklock, perhaps another one, to its servers. Such a process ends by
+/// itself when that zklock does. A program from another build is not recognised.
 [[nodiscard]] bool IsTransportHelper(const ProcessStat& process);
 
 /// Whether `pid` is a child of this process that belongs to its connection to the servers.

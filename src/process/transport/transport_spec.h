@@ -8,7 +8,7 @@ namespace zklock::process {
 /// How to reach the servers.
 struct TransportSpec {
   /// A line for /bin/sh in which %h and %p are a server's host and port, and %% is a percent sign.
-  /// Its standard input and output are the connection. Empty: none.
+  /// The standard input and output of the command are the connection. Empty: none.
   std::string proxy_command;
 
   bool tls = false;
@@ -26,12 +26,12 @@ struct TransportSpec {
   [[nodiscard]] bool NeedsProgram() const { return tls || !sasl.empty(); }
 };
 
-/// The zklock-transport that belongs to this zklock: beside it, or where it was installed. None if
-/// there is none.
+/// The path of the zklock-transport that belongs to this zklock: beside it, or where it was
+/// installed. None if it does not exist.
 [[nodiscard]] std::optional<std::string> FindTransportProgram();
 
-/// The line with the placeholders replaced. False if it has a placeholder that is not known, or
-/// ends in a percent sign.
+/// Sets `expanded` to `line` with the placeholders replaced. Returns false if it has an unknown
+/// placeholder or ends in a percent sign.
 [[nodiscard]] bool ExpandProxyCommand(const std::string& line, const std::string& host,
                                       const std::string& port, std::string& expanded);
 

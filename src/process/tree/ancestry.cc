@@ -10,7 +10,7 @@ std::vector<ProcessId> Lineage(pid_t pid, const ReadStat& read) {
   while (process && !process->is_dead) {
     lineage.push_back(process->id);
     auto parent = read(process->parent);
-    // A parent that has ended since its child was read has left the child to an ancestor.
+    // If a parent has ended since its child was read, an ancestor has adopted the child.
     while (!parent || parent->is_dead) {
       const auto now = read(process->id.pid);
       if (!now || now->id != process->id || now->parent == process->parent) return lineage;
@@ -28,7 +28,7 @@ bool HasJobControl() {
   pid_t childs_group = 0;
   for (const ProcessId& process : Lineage(getpid())) {
     const pid_t group = getpgid(process.pid);
-    // The guard of an ancestor zklock is an ancestor too, but in a session of its own.
+    // The guard of an ancestor zklock is an ancestor, too, but in a session of its own.
     if (childs_group == own_group && group != own_group && getsid(process.pid) == own_session) {
       return true;
     }

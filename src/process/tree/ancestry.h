@@ -12,14 +12,14 @@ namespace zklock::process {
 
 using ReadStat = std::function<std::optional<ProcessStat>(pid_t)>;
 
-/// The process `pid` and its ancestors, nearest first, as far as they are alive and /proc shows
-/// them. Pids are local to a PID namespace: processes of others are not shown. `read`: replaced in
-/// tests.
+/// The process `pid` and its ancestors, nearest first, up to the first one that is dead or that
+/// /proc does not show. /proc shows no ancestors in an outer PID namespace. Tests replace `read`.
 [[nodiscard]] std::vector<ProcessId> Lineage(pid_t pid, const ReadStat& read = ReadProcessStat);
 
-/// Whether there is a process that would continue this process's group, so that the kernel lets the
-/// terminal's signals stop it (setpgid(2), orphaned process groups): an ancestor in its session,
-/// but in another group. False may be wrong if the members of the group have different parents.
+/// Whether the terminal's stop signals can stop this process. The kernel ignores them in an
+/// orphaned process group (setpgid(2)), one that nobody would continue. Looks for an ancestor in
+/// the same session but in another group; may wrongly return false if the members of the group have
+/// different parents.
 [[nodiscard]] bool HasJobControl();
 
 }  // namespace zklock::process

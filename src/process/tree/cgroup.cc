@@ -35,20 +35,21 @@ namespace {
 constexpr std::string_view kPrefix = "zklock-";
 constexpr std::string_view kScope = ".scope";
 constexpr std::size_t kUuidSize = 36;
-// Whoever can open the directory can lock it, and so make it look as if it were in use.
+// For the owner only: anyone who can open the directory can lock it, and so make it look in use.
 constexpr mode_t kMode = 0700;
 
 // Marks a cgroup whose processes may stay alive; see MarkAsLeft().
 constexpr char kLeftMark[] = "user.zklock.left";
 
-// An orphan may be taken for another zklock's new cgroup in the instant before it is locked.
+// Another zklock may take a new cgroup for an orphan, in the instant before it is locked, and
+// remove it.
 constexpr int kAttempts = 3;
-// How long EndOrphans() waits for the end of what it has killed.
+// How long EndOrphans() waits for killed processes to end.
 constexpr Duration kOrphanTime = std::chrono::milliseconds(1000);
-// Moving processes is repeated while new ones are forked meanwhile.
+// New processes may be forked while others are moved, so moving is repeated up to this many times.
 constexpr int kMoveRounds = 100;
-// Guards of nested runs are not looked for among more processes than this. To kill a fork bomb at
-// once is worth more than to close a nested session early.
+// If there are more processes than this, they are not searched for guards of nested runs: killing a
+// fork bomb at once matters more than closing a nested session early.
 constexpr std::size_t kMostChecked = 1000;
 
 std::string_view TakeUntil(std::string_view& text, char end) {
@@ -57,7 +58,7 @@ std::string_view TakeUntil(std::string_view& text, char end) {
   return taken;
 }
 
-/// /proc/PID/mountinfo writes spaces and some others as \040.
+/// /proc/PID/mountinfo escapes spaces and some other characters in octal: a space is \040.
 std::string Unescaped(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -80,7 +81,7 @@ struct Mount {
   bool is_read_only = false;
 };
 
-/// None if the line of mountinfo is not about a hierarchy of version 2.
+/// None if this line of mountinfo does not describe a cgroup v2 hierarchy.
 std::optional<Mount> ParseMount(std::string_view line) {
   std::array<std::string_view, 6> fields;  // id, parent, device, root, mount point, options
   for (std::string_view& field : fields) field = TakeUntil(line, ' ');
@@ -92,7 +93,8 @@ std::optional<Mount> ParseMount(std::string_view line) {
   return Mount{Unescaped(fields[3]), Unescaped(fields[4]), is_read_only};
 }
 
-/// `path` without its beginning `root`, if it is that or below it.
+/// Returns `path` with `root` removed from its beginning; none if it is neither `root` nor below
+/// it.
 std::optional<std::string> Below(const std::string& root, const std::string& path) {
   if (root == "/") return path == "/" ? "" : path;
   if (!path.starts_with(root)) return std::nullopt;
@@ -110,14 +112,14 @@ bool IsUnitName(std::string_view path) {
   return path.ends_with(".service") || path.ends_with(kScope) || path.ends_with(".slice");
 }
 
-/// As sd_booted(3).
+/// Like sd_booted(3).
 bool HasSystemd() {
   struct stat found {};
   return lstat("/run/systemd/system", &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-/// systemd marks what it delegates. Below that, a unit belongs to a manager again, that of a user
-/// for example, and has to be marked itself.
+/// systemd marks the cgroups that it delegates. A unit below one of them again belongs to a
+/// manager, such as a user's, and must have a mark of its own.
 bool IsDelegated(std::string directory, const std::string& mount_point) {
   for (;;) {
     if (HasMark(directory, "user.delegate") || HasMark(directory, "trusted.delegate")) return true;
@@ -170,7 +172,7 @@ bool WriteTo(int file, std::string_view text) {
   return write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// How /proc/locks names a file.
+/// Returns the name of a file in /proc/locks.
 std::string NameInLocks(const struct stat& file) {
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "%02x:%02x:%ju", major(file.st_dev), minor(file.st_dev),
@@ -178,8 +180,8 @@ std::string NameInLocks(const struct stat& file) {
   return name.data();
 }
 
-/// The files that processes of this PID namespace have locked by flock(2), as of NameInLocks().
-/// Empty if /proc does not show them.
+/// Returns the files that processes of this PID namespace have locked with flock(2), named as by
+/// NameInLocks(). Empty if /proc does not show them.
 std::set<std::string> LockedFiles() {
   const std::string text = ReadFile("/proc/locks").value_or("");
   std::set<std::string> files;
@@ -197,18 +199,17 @@ std::set<std::string> LockedFiles() {
   return files;
 }
 
-/// Only what does not seem to be locked is worth an attempt to lock it: of the cgroups of many
-/// runs, most are.
+/// A quick check before trying to lock a cgroup: when many runs exist, most of their cgroups are
+/// locked.
 bool SeemsLocked(const std::string& path) {
-  // Read once for all, when the first cgroup is found. A run looks for orphans once.
+  // Read only once, when the first cgroup is found: a run looks for orphans once.
   static const std::set<std::string> kLocked = LockedFiles();
   struct stat file {};
   return stat(path.c_str(), &file) == 0 && kLocked.count(NameInLocks(file)) > 0;
 }
 
-/// Calls `visit` with the path of `path` and of each cgroup below it, except those of other runs
-/// whose zklock or guard is alive: these are used, even if no process is in them yet. Those below
-/// first.
+/// Calls `visit` with `path` and the path of each cgroup below it, lower ones first. Skips those of
+/// other runs whose zklock or guard is alive: these are in use, even if no process is in them yet.
 template <typename Visit>
 void VisitSubtree(const std::string& path, const Visit& visit) {
   for (const std::string& below : SubdirectoriesOf(path)) {
@@ -234,7 +235,7 @@ std::vector<pid_t> ProcessesIn(const std::string& path) {
   return processes;
 }
 
-/// In the whole subtree.
+/// Returns the processes in the whole subtree.
 std::vector<pid_t> AllProcessesIn(const std::string& path) {
   std::vector<pid_t> processes = ProcessesIn(path);
   for (const std::string& below : SubdirectoriesOf(path)) {
@@ -243,7 +244,7 @@ std::vector<pid_t> AllProcessesIn(const std::string& path) {
   return processes;
 }
 
-/// Removes the cgroups that are empty. True if `path` is gone.
+/// Removes the empty cgroups of the subtree. Returns whether `path` is gone.
 bool RemoveSubtree(const std::string& path) {
   bool is_gone = rmdir(path.c_str()) == 0 || errno == ENOENT;
   if (is_gone) return true;
@@ -265,8 +266,8 @@ void MoveOut(const std::string& path) {
   }
 }
 
-/// A nested run that outlives the run around it is below the cgroup of the latter, which could not
-/// remove it.
+/// Removes the cgroups of outer runs that have ended: an outer run cannot remove its cgroup as long
+/// as that of a nested run is below it.
 void RemoveLeftParents(const std::string& path) {
   const std::string parent = ParentOf(path);
   if (!IsCgroupName(parent.substr(parent.rfind('/') + 1))) return;
@@ -292,7 +293,7 @@ std::string CgroupDirectory(std::string_view mounts, std::string_view cgroups,
     const std::string_view line = TakeUntil(cgroups, '\n');
     if (line.starts_with("0::")) own = line.substr(3);
   }
-  // "/../a" is outside of this process's cgroup namespace, "/a (deleted)" was removed.
+  // "/../a" is outside this process's cgroup namespace, "/a (deleted)" was removed.
   if (own.empty() || own.starts_with("/..") || own.ends_with(" (deleted)")) return "";
   std::string found;
   bool is_read_only = true;
@@ -322,7 +323,7 @@ std::optional<NoCgroup> FindObstacle(const std::string& parent) {
   const auto may_write = [](const std::string& path) {
     return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
   };
-  // The root of the hierarchy has neither a type nor cgroup.kill.
+  // The root of the hierarchy has neither cgroup.type nor cgroup.kill.
   const std::string type = ReadFile(parent + "/cgroup.type").value_or("");
   if (!type.empty()) {
     if (type != "domain\n") return NoCgroup{Why::kThreaded, parent, EOPNOTSUPP};
@@ -331,7 +332,7 @@ std::optional<NoCgroup> FindObstacle(const std::string& parent) {
     }
   }
   if (!may_write(parent)) return NoCgroup{Why::kNotCreated, parent, errno};
-  // The kernel asks for this right when a process is moved or created below.
+  // The kernel requires this permission to move a process below `parent` or to create one there.
   if (!may_write(parent + "/cgroup.procs")) return NoCgroup{Why::kNotEntered, parent, errno};
   return std::nullopt;
 }
@@ -345,12 +346,12 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
     UniqueFd directory = OpenDirectory(path);
     if (!directory) {
       const int error = errno;
-      if (error == ENOENT) continue;  // removed as an orphan, as below
+      if (error == ENOENT) continue;  // removed as an orphan, see below
       rmdir(path.c_str());
       return NoCgroup{Why::kNotCreated, parent, error};
     }
-    // Shared: zklock and guard hold it, and only EndOrphans() wants it alone. Before it is locked
-    // the cgroup looks like an orphan, and may be removed as one.
+    // Shared, because zklock and the guard hold the lock; only whoever removes orphans wants an
+    // exclusive one. Until the cgroup is locked, it looks like an orphan and may be removed as one.
     if (flock(directory.get(), LOCK_SH | LOCK_NB) != 0) {
       last_error = errno;
       rmdir(path.c_str());
@@ -385,7 +386,8 @@ std::optional<NoCgroup> Cgroup::Probe(const std::string& parent) {
 }
 
 NoCgroup Cgroup::NotEntered(int error) const {
-  // Without controllers a domain refuses processes only if it is invalid: below a threaded cgroup.
+  // A domain without controllers refuses processes only if it is invalid, that is, below a threaded
+  // cgroup.
   const bool is_threaded = error == EOPNOTSUPP;
   return {is_threaded ? NoCgroup::Why::kThreaded : NoCgroup::Why::kNotEntered, ParentOf(path_),
           error};
@@ -456,11 +458,11 @@ std::vector<EndedOrphan> EndOrphans(const std::string& parent) {
     } else if (ReadPopulated(events.get())) {
       const UniqueFd kill = OpenIn(directory, "cgroup.kill", O_WRONLY);
       if (!kill) continue;  // another user's
-      // A threaded cgroup refuses.
+      // A threaded cgroup refuses the write.
       if (WriteTo(kill.get(), "1")) AwaitEmpty(events.get(), BootClock::now() + kOrphanTime);
       ended.push_back({path, !ReadPopulated(events.get())});
     }
-    // Also what is below: no run in it can be alive that has not been killed.
+    // This also removes the cgroups below it, except those of runs that are still alive.
     RemoveSubtree(path);
   }
   return ended;

@@ -19,19 +19,19 @@ namespace zklock::process {
 /// Why a command gets no cgroup of its own.
 struct NoCgroup {
   enum class Why {
-    kNotMounted,    ///< no mounted hierarchy of version 2 shows this process's cgroup
+    kNotMounted,    ///< no mounted cgroup v2 hierarchy shows this process's cgroup
     kNotDelegated,  ///< systemd owns `path`, the cgroup of this process
-    kOldKernel,     ///< without cgroup.kill, which is in Linux 5.14
+    kOldKernel,     ///< no cgroup.kill, which exists since Linux 5.14
     kThreaded,      ///< `path`, the cgroup of this process, is threaded
-    kNotCreated,    ///< below `path`: `error`
-    kNotEntered,    ///< a process cannot be started in a cgroup below `path`: `error`
+    kNotCreated,    ///< creating a cgroup below `path` failed with `error`
+    kNotEntered,    ///< starting a process in a cgroup below `path` failed with `error`
   };
   Why why{};
   std::string path{};
   int error = 0;  ///< an errno
 };
 
-/// A command that must have a cgroup has none.
+/// A command that requires a cgroup could not get one.
 class CgroupUnavailable : public std::system_error {
  public:
   explicit CgroupUnavailable(NoCgroup reason)
@@ -42,65 +42,69 @@ class CgroupUnavailable : public std::system_error {
   NoCgroup reason_;
 };
 
-/// The directory of a process's cgroup, by the texts of /proc/PID/mountinfo and /proc/PID/cgroup.
-/// Empty if no mounted hierarchy of version 2 shows it. `mount_point`, if not null, gets that of
-/// the hierarchy.
+/// Returns the directory of a process's cgroup, given the contents of /proc/PID/mountinfo and
+/// /proc/PID/cgroup; empty if no mounted cgroup v2 hierarchy shows it. If `mount_point` is not
+/// null, it is set to the hierarchy's mount point.
 [[nodiscard]] std::string CgroupDirectory(std::string_view mounts, std::string_view cgroups,
                                           std::string* mount_point = nullptr);
 
 /// The cgroup of this process.
 struct OwnCgroup {
   std::string directory;
-  /// Cgroups may be made below it: it is part of a delegated subtree, or the host has no systemd.
+  /// Whether cgroups may be created below it: it is part of a delegated subtree, or the host has no
+  /// systemd.
   bool is_delegated = false;
 };
 [[nodiscard]] std::variant<OwnCgroup, NoCgroup> FindOwnCgroup();
 
-/// Why no command can have a cgroup below the directory `parent`, as far as that can be seen
-/// without making one: a limit on the number of cgroups, for example, cannot.
+/// Returns why no command can have a cgroup below the directory `parent`; none if no reason is
+/// found. Creates no cgroup, so it misses, for example, a limit on the number of cgroups.
 [[nodiscard]] std::optional<NoCgroup> FindObstacle(const std::string& parent);
 
-/// The cgroup (version 2) of one command: all its descendants are in it, unless they move
-/// elsewhere, and the kernel kills it as a whole. No controller is enabled in it, so that limits
-/// and accounting remain those of the parent. Its name is "zklock-" and a UUID.
+/// The cgroup (version 2) of one command. It contains all descendants of the command, unless they
+/// move elsewhere, and the kernel can kill it as a whole. No controller is enabled in it, so limits
+/// and accounting remain those of the parent. Its name is "zklock-" followed by a UUID.
 ///
 /// zklock and its guard, which inherits the descriptors across fork, hold an flock(2) on the
 /// directory. A cgroup without that lock is an orphan: both were killed. The next zklock that looks
 /// below the same parent removes it.
 ///
-/// A command can make its cgroup threaded; it can then no longer be killed as a whole, and counts
-/// as not populated.
+/// A command can make its cgroup threaded. The cgroup then can no longer be killed as a whole and
+/// counts as not populated.
 class Cgroup {
  public:
-  /// Makes one below the directory `parent`.
+  /// Creates a cgroup below the directory `parent`.
   [[nodiscard]] static std::variant<std::unique_ptr<Cgroup>, NoCgroup> Make(
       const std::string& parent);
-  /// Makes one, starts a process in it, and removes it. None if that works.
+  /// Creates a cgroup, starts a process in it, and removes the cgroup. Returns none if that works.
   [[nodiscard]] static std::optional<NoCgroup> Probe(const std::string& parent);
-  /// As Remove(), which is a matter of the process that made it: the guard ends by _exit(2).
+  /// Calls Remove(). Only the process that created the cgroup gets here: the guard ends with
+  /// _exit(2).
   ~Cgroup() { Remove(); }
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Of the directory, for CLONE_INTO_CGROUP.
+  /// The directory's descriptor, for CLONE_INTO_CGROUP.
   [[nodiscard]] int directory() const { return directory_.get(); }
-  /// All that a process needs that keeps this object across fork.
+  /// All descriptors that a process must keep open to use this object after a fork.
   [[nodiscard]] std::vector<int> descriptors() const;
-  /// What it means that ForkIntoCgroup() failed with `error`.
+  /// The reason to report if ForkIntoCgroup() failed with `error`.
   [[nodiscard]] NoCgroup NotEntered(int error) const;
 
-  /// Whether a process is alive in it, or in a cgroup below it.
+  /// Whether a process is alive in this cgroup or in one below it.
   [[nodiscard]] bool IsPopulated() const;
-  /// Kills all of them at once; but if guards of nested runs are among them, only once
-  /// `guards_until` has passed.
+  /// Kills all these processes at once. If guards of nested runs are among them, does nothing until
+  /// `guards_until`.
   void Kill(TimePoint guards_until);
 
-  /// The command has ended by itself: what is left may stay alive, and EndOrphans() spares it.
+  /// Records that the command has ended by itself: the remaining processes may stay alive, and
+  /// EndOrphans() spares them.
   void MarkAsLeft() const;
-  /// Removes the cgroup and the empty cgroups below it. What is populated remains.
+  /// Removes the cgroup and those below it, except populated ones.
   void Remove();
-  /// Moves its processes to the parent, then removes it. Nested runs keep their own cgroups.
+  /// Moves the cgroup's processes to its parent, then removes it. Nested runs keep their own
+  /// cgroups.
   void MoveOutAndRemove();
 
  private:
@@ -116,22 +120,23 @@ class Cgroup {
   bool is_removed_ = false;
 };
 
-/// As fork(2), but the child begins in the cgroup with this directory. Only async-signal-safe calls
-/// are allowed in the child. -1 with errno if the kernel refuses.
+/// Like fork(2), but the child starts in the cgroup with this directory. The child may make only
+/// async-signal-safe calls. Returns -1 and sets errno if the kernel refuses.
 [[nodiscard]] pid_t ForkIntoCgroup(int directory);
 
-/// An orphan that was found, and what was done about it.
+/// An orphan that EndOrphans() found, and the outcome.
 struct EndedOrphan {
   std::string path;
-  bool is_gone = true;  ///< false: some of its processes have not ended after KILL
+  bool is_gone = true;  ///< false: some of its processes did not end after KILL
 };
-/// The directories in which earlier runs can have left orphans, for a run in `parent`: `parent`
-/// itself, and if it is a scope of systemd, the scopes next to it, since each run may have its own.
+/// For a run in `parent`, returns the directories in which earlier runs may have left orphans:
+/// `parent` itself and, if it is a systemd scope, its sibling scopes, since each run may have its
+/// own.
 [[nodiscard]] std::vector<std::string> OrphanParents(const std::string& parent);
 
-/// Ends what zklocks that were killed together with their guards have left below `parent`: kills
-/// their commands' processes, waits for their end, but not for long, and removes the cgroups.
-/// Returns those that had processes to kill. Does not touch those of other users.
+/// Cleans up below `parent` after zklocks that were killed together with their guards: kills their
+/// commands' processes, waits briefly for them to end, and removes the cgroups. Returns the cgroups
+/// that had processes to kill. Leaves other users' cgroups alone.
 std::vector<EndedOrphan> EndOrphans(const std::string& parent);
 
 }  // namespace zklock::process

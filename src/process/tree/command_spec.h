@@ -10,29 +10,29 @@ namespace zklock::process {
 
 /// What happens to processes that outlive the command.
 enum class Descendants {
-  kLeave,  ///< left alone, and named in Ended
-  kWait,   ///< the end is reported once they have ended too
-  kKill,   ///< ended like the whole tree before the end is reported
+  kLeave,  ///< left alone, and listed in Ended
+  kWait,   ///< the command's end is reported only once they have ended, too
+  kKill,   ///< sent the stop signal, then KILL, before the command's end is reported
 };
 
-/// What to run, and how to end it.
+/// What to run and how to end it.
 struct CommandSpec {
   std::string executable;              ///< from FindExecutable
   std::vector<std::string> arguments;  ///< argv; the first is the name as the user typed it
-  int stop_signal = 15;                ///< what the tree gets first when it must end
-  Duration kill_after{};               ///< between the stop signal and KILL, until SetLease()
-  Duration max_run = Duration::max();  ///< from its execution until the tree has to end
+  int stop_signal = 15;                ///< the first signal sent to a tree that must end
+  Duration kill_after{};               ///< the grace before KILL, until SetLease() sets another
+  Duration max_run = Duration::max();  ///< the tree must end this long after the execution
   Descendants descendants = Descendants::kLeave;
-  bool outlives_lease = false;  ///< once executed, the command is not ended with the lease
-  /// The directory of the cgroup below which the command gets its own; empty: it gets none.
+  bool outlives_lease = false;  ///< the end of the lease does not end an executed command
+  /// The cgroup directory below which the command gets its own cgroup; empty: it gets none.
   std::string cgroup_parent{};
-  bool requires_cgroup = false;  ///< it is not started without one
-  /// Stay open in the guard until the tree has ended, even if zklock dies.
+  bool requires_cgroup = false;  ///< the command is not started without one
+  /// Descriptors that stay open in the guard until the tree has ended, even if zklock dies.
   std::vector<int> kept_open{};
-  /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
-  /// Not run if a process survived because it could not be signalled: the lock must not be released
-  /// early. All signals are blocked, 0 to 2 are /dev/null, other descriptors are closed. Must not
-  /// throw.
+  /// Called in the guard once zklock has died unexpectedly and the tree has ended, to close the
+  /// session. Not called if a process survived because it could not be signalled: the lock must not
+  /// be released early. All signals are blocked, descriptors 0 to 2 are /dev/null, and the others
+  /// are closed. Must not throw.
   std::function<void()> when_orphaned;
 };
 

@@ -13,16 +13,16 @@ namespace zklock::process {
 
 namespace {
 
-// 0, or the errno that execve would give for this file, but EISDIR for a directory.
+// Returns 0 or the errno that execve would set for this file, except that a directory gives EISDIR.
 int WhyNotExecutable(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return errno;
   if (S_ISDIR(status.st_mode)) return EISDIR;
   if (!S_ISREG(status.st_mode)) return EACCES;
-  // With the effective ids, as in execve. This also detects a file system mounted noexec.
+  // Checks with the effective ids, as execve does. Also detects a file system mounted noexec.
   if (faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0) return 0;
-  // X_OK itself never gives EPERM: a container's filter that is older than faccessat2(2) refuses
-  // it. access(2) uses the real ids, which are the same in zklock.
+  // X_OK itself never gives EPERM; it comes from a container's filter that is older than
+  // faccessat2(2). access(2) uses the real ids, which are the same in zklock.
   if (errno == EPERM && access(file.c_str(), X_OK) == 0) return 0;
   return errno;
 }
@@ -36,7 +36,7 @@ std::string DefaultPath() {
   return path;
 }
 
-// An empty element is the current directory.
+// An empty element of PATH is the current directory.
 std::string FileIn(std::string_view directory, std::string_view name) {
   std::string file(directory.empty() ? "." : directory);
   file += '/';

@@ -20,7 +20,7 @@ constexpr char kGuardName[] = "lock-guard";
 
 void TakeName(const char* name) {
   prctl(PR_SET_NAME, name);
-  char* const word = program_invocation_name;  // argv[0], this process's copy of it
+  char* const word = program_invocation_name;  // the memory of argv[0]
   std::strncpy(word, "guard", std::strlen(word));
 }
 
@@ -33,7 +33,7 @@ void TakeCommandName() { TakeName("lock-command"); }
 bool HasGuardName(pid_t pid) {
   const UniqueFd file(
       open(("/proc/" + std::to_string(pid) + "/comm").c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, sizeof kGuardName> name{};  // a newline in place of the null
+  std::array<char, sizeof kGuardName> name{};  // with a newline in place of the null
   const ssize_t size = file ? read(file.get(), name.data(), name.size()) : 0;
   return size == sizeof kGuardName &&
          std::string_view(name.data(), sizeof kGuardName - 1) == kGuardName;

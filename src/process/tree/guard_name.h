@@ -5,11 +5,12 @@
 namespace zklock::process {
 
 /// Renames this forked process, so that `pkill zklock` and `kill -9 $(pidof zklock)` spare it: the
-/// former matches the process's name, the latter the first word of its command line. From then on
-/// others take it for a guard (IsGuard()).
+/// former matches the process's name, the latter the first word of its command line. From then on,
+/// IsGuard() recognises it in other processes.
 void TakeGuardName();
 
-/// Likewise, before a fork: the child must not pass for a guard.
+/// Gives this process the command's name before a fork, so that the child does not look like a
+/// guard.
 void TakeCommandName();
 
 /// Whether a process has a guard's name: a quick check before IsGuard().

@@ -40,7 +40,7 @@ std::optional<PasswdEntry> ParsePasswdLine(std::string_view line) {
   return entry;
 }
 
-/// Removes the first line of `text` and returns it without its end.
+/// Removes the first line from `text` and returns it without its newline.
 std::string_view TakeLine(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -59,7 +59,7 @@ std::string UserName(uid_t uid) {
     const std::optional<PasswdEntry> entry = ParsePasswdLine(line);
     if (!entry) continue;
     if (entry->uid == uid) return std::string(entry->name);
-    // The environment is left over from before the user was changed.
+    // The environment still names a previous user.
     if (entry->name == claimed) claimed.clear();
   }
   return claimed.empty() ? std::to_string(uid) : claimed;

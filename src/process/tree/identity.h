@@ -7,23 +7,24 @@
 
 namespace zklock::process {
 
-/// What identifies this process to people and to other hosts.
+/// Identifies this process to people and to other hosts.
 struct Identity {
-  std::string host;  ///< as from gethostname(2), unabridged
-  std::string user;  ///< the effective user's name, or its number if no name is known
+  std::string host;  ///< from gethostname(2), in full
+  std::string user;  ///< the effective user's name, or the uid if no name is known
   pid_t pid = 0;
-  std::string boot_id;           ///< from the kernel, new with each boot; empty without /proc
+  std::string boot_id;           ///< the kernel's, new for each boot; empty without /proc
   std::uint64_t start_time = 0;  ///< clock ticks since boot; 0 without /proc
-  /// The PID namespace's number: containers may share host name and boot id. 0 without /proc.
+  /// The inode number of the PID namespace, since containers may share the host name and boot ID; 0
+  /// without /proc.
   std::uint64_t pid_namespace = 0;
 };
 
-/// Never asks a name service, which might block: the user's name is from /etc/passwd, else from
-/// $USER or $LOGNAME, unless that name has another uid in /etc/passwd.
+/// Never queries a name service, which might block: the user's name comes from /etc/passwd or,
+/// failing that, from $USER or $LOGNAME, unless /etc/passwd lists that name with another uid.
 [[nodiscard]] Identity ThisProcess();
 
-/// A random UUID (version 4), lower case: "6fa459ea-ee8a-4ca4-894e-db77e160355e". Throws
-/// std::system_error if the kernel gives no random bytes.
+/// Returns a random UUID (version 4) in lower case: "6fa459ea-ee8a-4ca4-894e-db77e160355e". Throws
+/// std::system_error if the kernel provides no random bytes.
 [[nodiscard]] std::string MakeUuid();
 
 }  // namespace zklock::process

@@ -17,7 +17,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
     ThrowErrno("watching another process (pidfd_open)");
   }
   auto stat = ReadProcessStat(pid);
-  // It is alive after the look at /proc, so that the look was at this process.
+  // `stat` belongs to this process only if the process is still alive now.
   if (!stat || stat->is_dead || process->HasEnded()) return std::nullopt;
   return Owner(std::move(*process), std::move(*stat));
 }
@@ -25,7 +25,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
 std::optional<Owner> Owner::Parent() {
   const pid_t parent = getppid();
   std::optional<Owner> owner = Open(parent);
-  // It still is the parent, so that the pid was not reused in between.
+  // If it is still the parent, the pid was not reused in between.
   return getppid() == parent ? std::move(owner) : std::nullopt;
 }
 

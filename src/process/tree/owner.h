@@ -10,13 +10,13 @@
 
 namespace zklock::process {
 
-/// The process that a keeper holds a lock for; never another process that gets its pid later.
+/// The process that a keeper holds a lock for. Never refers to a later process with the same pid.
 class Owner {
  public:
   /// None if there is no such process, or it has ended. Throws std::system_error if the system
-  /// cannot report a process's end (pidfd_open(2)).
+  /// cannot report when another process ends (pidfd_open(2)).
   [[nodiscard]] static std::optional<Owner> Open(pid_t pid);
-  /// The parent of this process; none if that has ended meanwhile.
+  /// The parent of this process; none if it has just ended.
   [[nodiscard]] static std::optional<Owner> Parent();
 
   [[nodiscard]] const ProcessId& id() const { return id_; }

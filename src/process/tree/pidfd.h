@@ -8,20 +8,20 @@
 
 namespace zklock::process {
 
-/// A reference to a process that stays valid when its pid is reused (pidfd_open(2)).
+/// Refers to one process, and to no other one even if its pid is reused (pidfd_open(2)).
 ///
-/// If the kernel is too old, or a container's filter forbids the call, it is the pid alone.
+/// If the kernel is too old, or a container's filter forbids the call, it holds only the pid.
 class PidFd {
  public:
   /// None if there is no such process.
   [[nodiscard]] static std::optional<PidFd> Open(pid_t pid);
 
-  /// False as well if the system has no such descriptors.
+  /// Always false if the system has no pidfds.
   [[nodiscard]] bool HasEnded() const;
-  /// Readable once the process has ended; -1 if the system has no such descriptors.
+  /// Readable once the process has ended; -1 if the system has no pidfds.
   [[nodiscard]] int fd() const { return fd_.get(); }
 
-  /// Returns 0 or errno: ESRCH once the process has been reaped, EPERM.
+  /// Returns 0 or an errno, such as EPERM, or ESRCH once the process has been reaped.
   [[nodiscard]] int Signal(int signal_number) const;
 
  private:

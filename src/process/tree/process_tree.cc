@@ -27,8 +27,8 @@ namespace {
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-// The system lacks something, so that a living process may have been missed. (ENOENT and ESRCH: the
-// process is gone, or hidden.)
+// The system lacks descriptors or memory, so a living process may have been missed. (ENOENT and
+// ESRCH mean that the process is gone or hidden.)
 bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }
@@ -39,15 +39,15 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
     if (error == std::errc()) pids.push_back(pid);
     const size_t read = static_cast<size_t>(end - text.data());
-    text.remove_prefix(std::min(text.size(), read + 1));  // and the space after it
+    text.remove_prefix(std::min(text.size(), read + 1));  // including the space after it
   }
 }
 
-// Fields of /proc/PID/stat after the name, as numbered in proc(5).
+// The fields of /proc/PID/stat after the name, as numbered in proc(5).
 constexpr size_t kFirstField = 3;
 constexpr size_t kFieldsRead = 22 - kFirstField + 1;
 
-/// Removes the first word of `text` and returns it; empty if there is none.
+/// Removes the first word from `text` and returns it; empty if there is none.
 std::string_view TakeWord(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::string_view word = text.substr(0, text.find(' '));
@@ -58,7 +58,7 @@ std::string_view TakeWord(std::string_view& text) {
 }  // namespace
 
 std::optional<uid_t> EffectiveUserOf(pid_t pid) {
-  // The owner of /proc/PID is root if the process may not be dumped.
+  // The owner of /proc/PID would not do: it is root for a process that is not dumpable.
   const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/status");
   const std::size_t line = text ? text->find("\nUid:\t") : std::string::npos;
   const std::size_t effective =
@@ -74,8 +74,9 @@ std::optional<uid_t> EffectiveUserOf(pid_t pid) {
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/stat");
-  if (!text) return std::nullopt;  // it has ended, perhaps while it was read (ESRCH)
-  // pid (name) state ppid ...: the name may hold anything, parentheses and spaces too.
+  if (!text) return std::nullopt;  // it has ended, perhaps during the read (ESRCH)
+  // The text is "pid (name) state ppid ...". The name may contain anything, even parentheses and
+  // spaces.
   const size_t open = text->find('(');
   const size_t close = text->rfind(')');
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
@@ -127,7 +128,7 @@ namespace {
 
 bool IsThere(pid_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
 
-/// The children of a process that /proc hides (hidepid), found by looking at every process that it
+/// Finds the children of a process that /proc hides (hidepid), by reading every process that it
 /// shows.
 std::vector<pid_t> VisibleChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
@@ -152,7 +153,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   const Directory directory(opendir(tasks.c_str()), closedir);
   if (!directory) {
     if (IsShortage(errno)) ThrowErrno("listing children");
-    if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, hidden
+    if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, which /proc hides
     return children;
   }
   while (const dirent* entry = readdir(directory.get())) {
@@ -172,7 +173,7 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
     pid_t parent;
   };
   std::vector<Found> to_visit;
-  std::set<pid_t> seen;  // a process that is reparented meanwhile may be listed twice
+  std::set<pid_t> seen;  // a process reparented during the walk may be listed twice
   bool is_complete = true;
   const auto add_children = [&](pid_t parent) {
     try {
@@ -180,7 +181,7 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
         if (seen.insert(child).second) to_visit.push_back({child, parent});
       }
     } catch (const std::system_error&) {
-      is_complete = false;  // the others are visited all the same
+      is_complete = false;  // the other processes are still visited
     }
   };
   add_children(root);
@@ -188,8 +189,8 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
     const Found next = to_visit.back();
     to_visit.pop_back();
     Descendant process{next.pid, next.parent, ReadProcessStat(next.pid)};
-    // If its parent has ended since it was listed, it is by now the child of another ancestor,
-    // which the walk has met.
+    // If its parent has ended since it was listed, it is now the child of another ancestor, which
+    // the walk has already found.
     if (process.stat && (process.stat->parent == root || seen.count(process.stat->parent) > 0)) {
       process.parent = process.stat->parent;
     }
@@ -201,10 +202,10 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
 SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   const std::optional<PidFd> target = PidFd::Open(process.pid);
   if (!target) return SignalResult::kGone;
-  // The descriptor refers to the process that has the pid now. If that is still the one that the
-  // walk met, whoever its parent is by now, it can be signalled. A process that /proc hides
-  // (hidepid) cannot be checked: pids are assigned in a circle, so no other process can have got
-  // this one since the walk listed it.
+  // The descriptor refers to the process that has the pid now. It can be signalled if it is still
+  // the one that the walk found, even if its parent has changed. A process that /proc hides
+  // (hidepid) cannot be checked, but pids are handed out in ascending order and wrap around: no
+  // other process can have been given this one since the walk listed it.
   if (process.stat) {
     const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
     if (process.is_other() || !stat || stat->id != process.stat->id) return SignalResult::kGone;
@@ -221,8 +222,8 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number) {
 
 namespace {
 
-/// Whether /proc hides a child of this process that has ended. Until it is reaped it can be
-/// signalled, and looks alive.
+/// Whether this is a child of this process that has ended and that /proc hides. Until it is reaped,
+/// it can be signalled and looks alive.
 bool IsHiddenZombie(const Descendant& process) {
   if (process.stat || process.parent != getpid()) return false;
   siginfo_t info{};
@@ -237,9 +238,10 @@ TreeKiller::TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> t
     : root_(root), treatment_(std::move(treatment)) {}
 
 bool TreeKiller::Round() {
-  // A process that ended during this walk may have left children to `root` after those were listed,
-  // and one that could not be signalled may have ended right after. So only a round that found no
-  // process alive, none newly dead, and the same survivors as the round before is final.
+  // A process that ended during this walk may have left children to `root` after the children of
+  // `root` were listed, and one that could not be signalled may have ended right afterwards. So a
+  // round is final only if it found no process to end, no newly dead process, and the same
+  // survivors as the round before.
   bool is_settled = true;
   std::vector<Survivor> survivors;
   is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {

@@ -14,14 +14,14 @@
 
 namespace zklock::process {
 
-/// Identifies a process: a pid alone may have been reused.
+/// Identifies a process. A pid alone would not, since it may be reused.
 struct ProcessId {
   pid_t pid = 0;
   unsigned long long start_time = 0;  ///< clock ticks since boot; 0 if /proc does not show it
   friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
 };
 
-/// What /proc/PID/stat says about a process.
+/// Data about a process from /proc/PID/stat.
 struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
@@ -42,20 +42,21 @@ struct ProcessStat {
 /// Whether a process executes `file`.
 [[nodiscard]] bool Executes(pid_t pid, const std::string& file);
 
-/// /proc is not mounted, or does not show what is needed.
+/// /proc is not mounted or does not show the necessary data.
 class NoProcessTree : public std::system_error {
  public:
   using std::system_error::system_error;
 };
 
-/// Throws NoProcessTree unless /proc shows this process its own children: without them no tree
-/// could be ended reliably.
+/// Throws NoProcessTree unless /proc shows this process its own children: without that, zklock
+/// could not end a tree reliably.
 void RequireProcessTree();
 
-/// The children of all threads of a process, including unreaped ones; none if the process does not
-/// exist. Children that are forked or reparented during the call may be missed: call again. For a
-/// process that /proc hides (hidepid), those children that /proc shows. Throws std::system_error if
-/// /proc cannot be read for lack of descriptors or memory: that must not look like "no children".
+/// Returns the children of all threads of a process, including unreaped ones; none if the process
+/// does not exist. Children that are forked or reparented during the call may be missed: call
+/// again. For a process that /proc hides (hidepid), returns those of its children that /proc shows.
+/// Throws std::system_error if /proc cannot be read for lack of descriptors or memory: that must
+/// not look like "no children".
 [[nodiscard]] std::vector<pid_t> ChildrenOf(pid_t pid);
 
 /// A process found by a walk.
@@ -65,14 +66,14 @@ struct Descendant {
   std::optional<ProcessStat> stat;  ///< none if /proc does not show it
   [[nodiscard]] ProcessId id() const { return stat ? stat->id : ProcessId{pid, 0}; }
   [[nodiscard]] bool is_dead() const { return stat && stat->is_dead; }
-  /// The descendant has ended since it was listed, and a process elsewhere has got its pid.
+  /// The descendant has ended since it was listed, and its pid now belongs to an unrelated process.
   [[nodiscard]] bool is_other() const { return stat && stat->parent != parent; }
 };
 
-/// Visits the descendants of `root`, each before its children are listed: a process that `visit`
-/// has killed cannot fork children that the walk misses, and orphans are found as children of the
-/// subreaper by the next walk. `visit` returns whether to walk its children. Returns false if some
-/// children could not be listed for lack of descriptors or memory.
+/// Visits the descendants of `root`, each before its children are listed: so a process that `visit`
+/// has killed cannot fork children that the walk misses. Orphans become children of the subreaper,
+/// where the next walk finds them. `visit` returns whether to visit the process's children. Returns
+/// false if some children could not be listed for lack of descriptors or memory.
 bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
 
 enum class SignalResult {
@@ -81,13 +82,13 @@ enum class SignalResult {
   kRefused,  ///< it runs as another user
 };
 
-/// Signals a process found by a walk, and never another that got its pid meanwhile.
+/// Signals a process found by a walk, but never another one that has since been given its pid.
 SignalResult SignalDescendant(const Descendant& process, int signal_number);
 
-/// Kills the descendants of `root`, this process, round after round.
+/// Kills the descendants of `root`, which is this process, in repeated rounds.
 class TreeKiller {
  public:
-  /// What to do with a process that was found.
+  /// What to do with a process that a round finds.
   enum class Treatment {
     kKill,
     kAwait,      ///< it will end by itself; its descendants are killed
@@ -96,9 +97,9 @@ class TreeKiller {
   };
   TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment);
 
-  /// Sends KILL to every process with kKill. True once nothing is alive but the survivors and
-  /// those left alone. Until then it is to be called again some milliseconds later, or when a child
-  /// has ended.
+  /// Sends KILL to every process with kKill. Returns true once only the survivors and the processes
+  /// with kLeave are still alive. Until then, call it again after a few milliseconds, or when a
+  /// child has ended.
   bool Round();
 
   /// False if some children could not be listed in the last round, for lack of descriptors or
@@ -110,7 +111,7 @@ class TreeKiller {
  private:
   pid_t root_;
   std::function<Treatment(const Descendant&)> treatment_;
-  std::set<ProcessId> dead_;  // as seen in earlier rounds
+  std::set<ProcessId> dead_;  // found dead in earlier rounds
   std::vector<Survivor> survivors_;
   bool is_complete_ = true;
 };
