@@ -1,5 +1,5 @@
-# The programs that scripts/bench measures with and against. Built with everything else, so that
-# they keep building; run only by scripts/bench.
+# The programs that scripts/bench measures with, and those it compares with. They are built with
+# everything else, so that they keep building, but only scripts/bench runs them.
 
 foreach(tool IN ITEMS floor stamp stopwatch)
   add_executable(bench_${tool} tests/bench/${tool}.c)

@@ -9,7 +9,7 @@ endfunction()
 
 # zookeeper::client, the single-threaded C client.
 find_path(ZOOKEEPER_INCLUDE_DIR zookeeper/zookeeper.h)
-# Always linked statically, so that what it receives is checked first (--wrap=recv).
+# Always linked statically, so that the data it receives can be checked first (--wrap=recv).
 find_library(ZOOKEEPER_STATIC_LIBRARY libzookeeper_st.a)
 set(zookeeper_library ${ZOOKEEPER_STATIC_LIBRARY})
 if(NOT ZOOKEEPER_INCLUDE_DIR OR NOT zookeeper_library)
@@ -58,7 +58,7 @@ if(NOT nlohmann_json_FOUND)
   zklock_need("nlohmann/json" nlohmann-json3-dev)
 endif()
 
-# Debian's fmt is only a shared library. A binary that needs libc alone has src/cli/text/fmt.cc instead.
+# Debian has fmt only as a shared library. A binary that needs only libc has src/cli/text/fmt.cc instead.
 find_package(fmt QUIET)
 if(NOT fmt_FOUND)
   zklock_need(fmt libfmt-dev)

@@ -1,14 +1,14 @@
-# Runs after a test program is linked: writes one add_test() for each of its cases to OUTPUT. Cases with the
-# tag [slow], those that take 20 s and more, are started first.
-# Catch2's own catch_discover_tests() splits a name at each ';', and properties that are lists too.
+# Runs after a test program is linked: writes one add_test() for each of its cases to OUTPUT. Cases tagged [slow],
+# which take 20 s or more, are started first. Catch2's own catch_discover_tests() splits a name at each ';', and
+# properties that are lists too.
 #
 #   cmake -D PROGRAM=... -D SUITE=... -D PROPERTIES_FILE=... -D OUTPUT=...
 #         -D LIST_OPTIONS=... -D RUN_OPTIONS=... -D EMULATOR=... -D BY_FILE=... -P DiscoverTests.cmake
 #
 # The options differ between Catch2's versions. EMULATOR runs a program for another processor, or is empty.
-# BY_FILE: a test is all cases of a source file, for a program that takes longer to start than to run one. With an
-# emulator those with the tag [native] are left out: they trace a process, filter its system calls, lock memory, or
-# look at what belongs to the emulator itself: names, handlers and the numbers of signals.
+# BY_FILE: a test comprises all cases of a source file, for a program that takes longer to start than to run one case.
+# With an emulator, cases tagged [native] are left out: they trace a process, filter its system calls, lock memory, or
+# look at things that are those of the emulator itself: names, handlers and signal numbers.
 
 separate_arguments(list_options UNIX_COMMAND "${LIST_OPTIONS}")
 # The exit status is the number of tests, or 0.

@@ -1,5 +1,5 @@
-# What scripts/torture needs besides zklock: the command that its contenders run, and zklocks with a
-# promise broken on purpose, which it must find out. The driver is Python's standard library only.
+# The programs that scripts/torture needs besides zklock: the command that its contenders run, and zklocks that break
+# a promise on purpose, which it must detect. The driver needs only Python's standard library.
 
 add_executable(torture_recorder tests/faults/recorder.c)
 target_link_libraries(torture_recorder PRIVATE zklock_flags)
@@ -28,7 +28,7 @@ add_test(NAME faults:checker
 set_tests_properties(faults:checker PROPERTIES LABELS faults ENVIRONMENT
                      ZKLOCK_RECORDER=$<TARGET_FILE:torture_recorder>)
 
-# What scripts/compare needs besides zklock.
+# The program that scripts/compare needs besides zklock.
 add_executable(compare_job tests/compare/job.c)
 target_link_libraries(compare_job PRIVATE zklock_flags)
 add_test(NAME faults:compare

@@ -1,5 +1,5 @@
-# zklock_hardening: what the compiler and the C library do against errors in code that reads what others
-# send. Not with sanitizers, which find more, nor without optimisation, which FORTIFY needs.
+# zklock_hardening: protection by the compiler and the C library against errors in code that reads foreign input. Not
+# used with sanitizers, which find more, or without optimisation, which FORTIFY needs.
 
 add_library(zklock_hardening INTERFACE)
 set(hardens $<CONFIG:Release>)
@@ -7,7 +7,7 @@ if(ZKLOCK_SANITIZE)
   set(hardens 0)
 endif()
 include(CheckCXXCompilerFlag)
-# The last two are the same for different processors.
+# The last two do the same on different processors.
 foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fcf-protection
                       -mbranch-protection=standard)
   string(MAKE_C_IDENTIFIER "ZKLOCK_HAS${flag}" known)
@@ -16,7 +16,7 @@ foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fcf-pro
     target_compile_options(zklock_hardening INTERFACE $<${hardens}:${flag}>)
   endif()
 endforeach()
-# Options, not definitions, which would precede the -U for a value that the compiler may have built in.
+# Passed as options: definitions would precede the -U, which removes the compiler's built-in value, if any.
 target_compile_options(zklock_hardening INTERFACE $<${hardens}:-U_FORTIFY_SOURCE>
                                                  $<${hardens}:-D_FORTIFY_SOURCE=3>)
 target_compile_definitions(zklock_hardening INTERFACE $<${hardens}:_GLIBCXX_ASSERTIONS>)

@@ -1,5 +1,5 @@
-# zklock_older_glibc: what makes a static binary that is built on a recent Debian start on glibc 2.31 too; see
-# packaging/README.md. Nothing without -DZKLOCK_OLDER_GLIBC=ON.
+# zklock_older_glibc: lets a static binary that is built on a recent Debian start on glibc 2.31, too; see
+# packaging/README.md. Has no effect without -DZKLOCK_OLDER_GLIBC=ON.
 
 add_library(zklock_older_glibc INTERFACE)
 if(ZKLOCK_OLDER_GLIBC)
@@ -7,7 +7,7 @@ if(ZKLOCK_OLDER_GLIBC)
     message(FATAL_ERROR "ZKLOCK_OLDER_GLIBC needs ZKLOCK_STATIC and no ZKLOCK_SANITIZE: the shared libstdc++"
                         " of this host needs this host's glibc")
   endif()
-  # An object, not a library: it has to come before the C library, whatever refers to it.
+  # An object, not a library: it has to precede the C library, wherever the references to it are.
   add_library(older_glibc OBJECT packaging/older_glibc.c)
   target_compile_options(older_glibc PRIVATE -O2 -fPIE -ffunction-sections)
   target_link_libraries(older_glibc PRIVATE zklock_flags zklock_hardening)

@@ -1,8 +1,8 @@
 # Files installed besides the binaries: manual pages, completions, an example configuration, licence
-# and changelog. scripts/package builds and checks two packages: zklock, which needs libc only, and
-# zklock-transport, whose OpenSSL and Cyrus SASL not everybody wants on each host. zklock recommends
-# it: from a repository both are installed, a single file is enough without TLS and SASL, and
-# `apt install ./zklock_*.deb` does not fail for want of a package that apt cannot find.
+# and changelog. scripts/package builds and checks two packages: zklock, which needs only libc, and zklock-transport,
+# whose OpenSSL and Cyrus SASL not everyone wants on every host. zklock recommends it: from a repository, both are
+# installed; a single file is enough without TLS and SASL; and `apt install ./zklock_*.deb` does not fail because of a
+# package that apt cannot find.
 
 find_program(GZIP gzip REQUIRED)
 
@@ -47,7 +47,7 @@ install(FILES packaging/systemd/zklock-example.service
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT zklock)
 install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT zklock)
 install_compressed(${CMAKE_CURRENT_SOURCE_DIR}/CHANGELOG.md changelog ${CMAKE_INSTALL_DOCDIR})
-# Debian also requires its own changelog format. SOURCE_DATE_EPOCH, if set, gives the time.
+# Debian also requires its own changelog format. The time is SOURCE_DATE_EPOCH, if set.
 string(TIMESTAMP changed "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(packaging/changelog.Debian.in generated/changelog.Debian @ONLY)
 install_compressed(${CMAKE_CURRENT_BINARY_DIR}/generated/changelog.Debian changelog.Debian
@@ -113,8 +113,8 @@ it holds the lock, the command is dead before the servers can give the lock
 away.")
 set(CPACK_STRIP_FILES OFF) # the linker strips it
 
-# An .rpm of zklock alone: systems with rpm(8) have another version of Cyrus SASL's library, for which
-# zklock-transport has to be built there. Reproducible, as the .deb is by itself.
+# An .rpm of zklock alone: systems with rpm(8) have a different version of Cyrus SASL's library, so zklock-transport
+# has to be built there. The settings make the .rpm reproducible; the .deb is so by default.
 set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_ZKLOCK_PACKAGE_NAME zklock)

@@ -1,6 +1,6 @@
-# simulate: the client of src/, in virtual time (tests/simulation/README.md). Its client_library.cc
+# simulate: the client of src/, in virtual time (tests/simulation/README.md). client_library.cc
 # defines all functions of the client library that src/ calls, so that the linker takes none from
-# there.
+# the library.
 
 file(GLOB simulation_sources CONFIGURE_DEPENDS tests/simulation/*.cc)
 add_executable(simulate ${simulation_sources} tests/support/request_script.cc)
@@ -12,5 +12,5 @@ foreach(call IN ITEMS poll send socket fcntl dup3 setsockopt shutdown close)
 endforeach()
 target_link_options(simulate PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
 
-# They compare the simulated servers with real ones.
+# The server tests compare the simulated servers with real ones.
 add_dependencies(server_tests simulate)

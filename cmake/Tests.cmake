@@ -6,7 +6,7 @@ if(NOT Catch2_FOUND OR Catch2_VERSION VERSION_LESS 2.13)
   zklock_need("Catch2 2.13 or 3" catch2)
 endif()
 if(Catch2_VERSION VERSION_LESS 3)
-  # NoTests: a name that matches no case fails instead of passing without a test. In Catch2 3 it always does.
+  # NoTests: a name that matches no case fails instead of passing without a test. Catch2 3 always does this.
   set(catch_definitions -D LIST_OPTIONS=--list-test-names-only -D "RUN_OPTIONS=-w NoTests")
   set(catch_headers)
 else()
@@ -20,12 +20,11 @@ target_compile_options(test_flags INTERFACE -O0)
 target_include_directories(test_flags INTERFACE ${catch_headers})
 target_link_libraries(test_flags INTERFACE zklock_flags)
 if(ZKLOCK_SANITIZE)
-  # A few tests limit what the sanitizers' runtimes need in zklock, such as descriptors.
+  # A few tests limit resources that the sanitizers' runtimes need in zklock, such as descriptors.
   target_compile_definitions(test_flags INTERFACE ZKLOCK_SANITIZED)
 endif()
 
-# Code shared by the suites. main() is separate, because it takes long to compile and does not
-# change.
+# Code shared by the suites. main() is separate, because it takes a long time to compile and never changes.
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cc)
 list(REMOVE_ITEM support_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/main.cc)
 file(GLOB test_main CONFIGURE_DEPENDS tests/support/main.cc)
@@ -47,7 +46,7 @@ if(support_sources)
   target_link_libraries(support INTERFACE test_support)
 endif()
 
-# Libraries to be preloaded: a resolver, a skewed clock, fork() that fails, an fsync() that is interrupted.
+# Libraries for preloading: a resolver, a skewed clock, a fork() that fails, an fsync() that is interrupted.
 add_library(test_resolver MODULE tests/support/resolver.c)
 target_link_libraries(test_resolver PRIVATE ${CMAKE_DL_LIBS})
 add_library(test_clock MODULE tests/support/skewed_clock.c)
@@ -97,13 +96,13 @@ foreach(suite IN ITEMS unit server cli faults model)
   add_dependencies(${suite}_tests test_resolver test_clock test_fork test_fsync)
   if(suite STREQUAL cli)
     add_dependencies(cli_tests test_go_peer)
-    # They run zklock as a program. Instrumented, they would take three times as long to compile, and
-    # tell nothing about zklock.
+    # These tests run zklock as a program. Instrumenting them would triple their compile time, and tell nothing about
+    # zklock.
     if(ZKLOCK_SANITIZE)
       target_compile_options(cli_tests PRIVATE -fno-sanitize=all)
     endif()
   endif()
-  # Catch2's header and the standard library's cost two thirds of the time to compile a small test.
+  # Catch2's header and those of the standard library take two thirds of the time to compile a small test.
   target_precompile_headers(${suite}_tests PRIVATE <algorithm> <chrono> <functional> <memory>
                             <optional> <string> <utility> <variant> <vector> <catch2/catch.hpp>)
   target_link_libraries(${suite}_tests PRIVATE test_flags support)
@@ -118,7 +117,7 @@ foreach(suite IN ITEMS unit server cli faults model)
   set(skip "SKIP_REGULAR_EXPRESSION [==[skipped: needs ]==]")
   if(suite STREQUAL unit AND (ZKLOCK_SANITIZE OR CMAKE_CROSSCOMPILING_EMULATOR))
     set(by_file ON)
-    set(skip "")  # it would hide the failure of another case
+    set(skip "")  # skipping would hide the failure of another case
   endif()
   # Only a hanging test needs a timeout: Java can take minutes to start on a busy machine.
   file(GENERATE OUTPUT ${properties}

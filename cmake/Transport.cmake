@@ -1,5 +1,5 @@
-# zklock-transport, the helper through which zklock speaks TLS and SASL. It is a program of its own, so that
-# zklock needs libc only.
+# zklock-transport, the helper through which zklock speaks TLS and SASL. It is a separate program, so that zklock
+# needs only libc.
 
 find_path(SASL_INCLUDE_DIR sasl/sasl.h)
 find_library(SASL_LIBRARY sasl2)

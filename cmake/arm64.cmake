@@ -1,5 +1,5 @@
 # Cross-building for arm64 with Debian's crossbuild-essential-arm64 and the libraries' packages for arm64. The
-# programs of the build run under qemu-user.
+# programs that are built run under qemu-user.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

@@ -1,5 +1,5 @@
-// --dry-run: what it shows, that its status says whether the command could run, and that nothing is
-// created, asked or released.
+// --dry-run: what it shows, that its status tells whether the command could run, and that it
+// creates nothing, asks nobody to leave and releases nothing.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ std::string ResultOf(const Finished& finished) {
   return result == std::string::npos ? "" : finished.out.substr(result + 11);
 }
 
-/// Checks the status and the result, and that there is no message.
+/// Checks the status and the result, and that standard error is empty.
 void CheckResult(const Finished& finished, int status, const std::string& result) {
   CAPTURE(finished.out, finished.err);
   CHECK(finished.exit == Exited(status));
@@ -43,7 +43,7 @@ void CheckResult(const Finished& finished, int status, const std::string& result
 void CheckError(const Finished& finished, int status, const std::string& message) {
   CAPTURE(finished.out, finished.err);
   CHECK(finished.exit == Exited(status));
-  CHECK(finished.err.empty());  // it is said once
+  CHECK(finished.err.empty());  // the result is printed once
   CHECK_THAT(ResultOf(finished), Catch::StartsWith("would not run: ") && Catch::Contains(message) &&
                                      Catch::EndsWith(" (status " + std::to_string(status) + ")\n"));
 }
@@ -280,7 +280,7 @@ TEST_CASE("a dry run knows reservations, with their reason, and when they are it
                                            ", which is reserved for job: the freeze\n"));
   CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 0, "would run at once");
   CHECK(release({}).exit == Exited(0));
-  // One that has ended is in nobody's way, though nobody has deleted it yet.
+  // A reservation that has ended blocks no one, although it has not been deleted yet.
   reserve({"--for", "1ms"});
   CheckResult(DryRun({"exclusive"}, {lock}), 0, "would run at once");
   CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 75,

@@ -13,7 +13,7 @@
 
 namespace zklock::test {
 
-/// A proxy that holds back the first reply to a given request, and all that follows, until opened.
+/// A proxy that holds back the first reply to a given request, and all later replies, until opened.
 class Gate {
  public:
   explicit Gate(std::string request) {
@@ -43,16 +43,16 @@ class Gate {
       throw std::runtime_error("no such request");
     }
   }
-  /// Waits until a later request was answered.
+  /// Waits until a later request has been answered.
   void WaitUntilPassed() const {
     WaitUntil([&] { return passed_since_ > 0; }, "a later request");
   }
   void Open() {
     if (!std::exchange(is_open_, true)) open_.set_value();
   }
-  /// Nothing passes from now on.
+  /// From now on, nothing passes.
   void Freeze() { proxy_.Freeze(); }
-  /// Loses the reply and the connection instead of passing it.
+  /// Drops the reply and the connection instead of passing the reply on.
   void Break() {
     loses_ = true;
     Open();

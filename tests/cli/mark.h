@@ -12,7 +12,7 @@
 
 namespace zklock::test {
 
-/// Finds the processes that inherit a variable of its own from the zklock that they belong to.
+/// Sets a unique variable for a zklock, and finds the processes that inherit it.
 class Mark {
  public:
   Mark() : variable_("ZKLOCK_TEST_MARK=" + BaseName(NewLock("mark"))) {}
@@ -28,7 +28,7 @@ class Mark {
       const std::string number = entry.path().filename();
       if (number.find_first_not_of("0123456789") != std::string::npos) continue;
       if (!name.empty() && ReadFile(entry.path() / "comm") != name + "\n") continue;
-      // Empty if the process has ended meanwhile.
+      // Empty if the process has ended in the meantime.
       const std::string environment = '\0' + ReadFile(entry.path() / "environ").value_or("");
       if (environment.find('\0' + variable_ + '\0') != std::string::npos) {
         found.push_back(std::stoi(number));
@@ -41,7 +41,7 @@ class Mark {
     WaitUntil([&] { return !Processes(name).empty(); });
     return Processes(name).front();
   }
-  /// The processes end without any help.
+  /// Waits until all these processes have ended by themselves.
   void WaitForEnd() const {
     WaitUntil([&] { return Processes().empty(); });
   }

@@ -13,8 +13,7 @@
 
 namespace zklock::test {
 
-/// An address of the loopback network that no concurrent test uses. The tests combine it with the
-/// server's port.
+/// A loopback address that no concurrent test uses. The tests combine it with the server's port.
 inline std::string OwnAddress(int number) {
   const auto pid = static_cast<unsigned>(getpid());
   return "127." + std::to_string(64 * number + static_cast<int>(pid >> 16 & 63)) + "." +
@@ -25,7 +24,7 @@ inline std::string PortOf(const std::string& address) { return address.substr(ad
 /// The addresses that the preloaded resolver answers with.
 class Names {
  public:
-  /// From now on. A query that is already waiting is not answered.
+  /// Sets the answer for later queries. A query that is already waiting gets none.
   void Set(const std::string& name, const std::string& address) const {
     const std::string file = directory_.Write("new", address + "\n");
     Put(file, name);

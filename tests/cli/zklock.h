@@ -66,7 +66,7 @@ inline ChildOptions With(ChildOptions options, const Words& variables) {
   return options;
 }
 
-/// Runs a program to its end, and checks how it ends.
+/// Runs a program until it ends, and checks how it ends.
 inline Finished Run(ChildOptions options, const Exit& exit) {
   const Words words = options.argv;
   Finished finished = Run(std::move(options));
@@ -74,13 +74,13 @@ inline Finished Run(ChildOptions options, const Exit& exit) {
   CHECK(finished.exit == exit);
   return finished;
 }
-/// Runs `zklock ARGUMENTS` to its end.
+/// Runs `zklock ARGUMENTS` until it ends.
 inline Finished RunZklock(const Words& arguments) { return Run(Zklock(arguments)); }
 inline Finished RunZklock(const Words& arguments, const Exit& exit) {
   return Run(Zklock(arguments), exit);
 }
 
-/// Closes its standard input, and waits until it has ended.
+/// Closes the child's standard input, and waits until the child has ended.
 inline Exit Finish(Child& child) {
   child.CloseInput();
   return child.Wait();
@@ -94,7 +94,7 @@ inline ChildOptions HolderOptions(const Words& words, const std::string& lock) {
   options.keep_stdin = true;
   return options;
 }
-/// Returns once its command is running.
+/// Returns once the holder's command is running.
 inline Child StartHolder(const Words& words, const std::string& lock) {
   Child holder = Child::Start(HolderOptions(words, lock));
   const std::string line = holder.ReadLine();
@@ -103,7 +103,7 @@ inline Child StartHolder(const Words& words, const std::string& lock) {
 }
 inline Child StartHolder(const std::string& lock) { return StartHolder({"exclusive"}, lock); }
 
-/// `auto [lock, holder] = HoldNewLock("name");`: a path that no other test uses, and who holds it.
+/// `auto [lock, holder] = HoldNewLock("name");`: a path that no other test uses, and its holder.
 struct HeldLock {
   std::string lock;
   Child holder;
@@ -113,7 +113,7 @@ inline HeldLock HoldNewLock(std::string_view name, const Words& words = {"exclus
   return {lock, StartHolder(words, lock)};
 }
 
-/// Returns once it is waiting in the queue. `words` end with options of the subcommand.
+/// Returns once the waiter is in the queue. The last of `words` are options of the subcommand.
 inline Child StartWaiter(Words words, const std::string& lock) {
   words.insert(words.begin() + 1, "--verbose");
   Child waiter = Child::Start(HolderOptions(std::move(words), lock));

@@ -85,14 +85,15 @@ void TryForeign(std::string_view text) {
     reason = read.reservation->reason;
   }
   if (read.any.empty() && !expected.any.empty()) {
-    // Too long for the rest.
+    // There was no room left for these.
     expected.any.clear();
     expected.under.clear();
   }
   Require(read == expected, "all other fields are kept");
 }
 
-/// Repeats each part as often as the last byte says: few inputs would be long enough to be cut.
+/// Repeats each part as often as the last byte says, because few inputs would be long enough to be
+/// cut.
 std::vector<std::string> LongParts(std::string_view text) {
   auto parts = Split(text, '\n', 2);
   if (text.empty()) return parts;

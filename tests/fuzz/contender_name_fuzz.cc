@@ -1,4 +1,4 @@
-// The children of a LOCK, one a line: parses each name, then checks the decisions about the queue
+// The children of a LOCK, one per line: parses each name, then checks the decisions about the queue
 // that they form. The first line is also used as a host name.
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool HasKazooMark(const ContenderName& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
 }
 
-/// As the servers print it.
+/// A sequence number as the servers print it.
 std::string Numbered(std::int64_t number) {
   std::array<char, 24> digits{};
   std::snprintf(digits.data(), digits.size(), "%010lld", static_cast<long long>(number));
@@ -109,7 +109,7 @@ void TryName(const std::string& name) {
   }
 }
 
-/// Names as zklock makes them on a host with this name.
+/// Checks the names that zklock creates on a host with this name.
 void TryHost(const std::string& host) {
   for (const Mode mode : kModes) {
     for (const Dialect dialect : kDialects) {
@@ -152,7 +152,7 @@ const ContenderName* Find(const std::vector<ContenderName>& queue, std::string_v
   return found == queue.end() ? nullptr : &*found;
 }
 
-/// The decision about one contender, checked against all others in its list.
+/// Checks the decision about one contender against all others in the list.
 void TryDecision(const std::vector<ContenderName>& queue, const ContenderName& own,
                  const Decision& decision) {
   const bool usable = own.number >= 0 && own.number <= protocol::kLastUsableNumber;
@@ -254,7 +254,7 @@ void TryAllIncompatible(const Names& children, const std::vector<ContenderName>&
   }
 }
 
-/// The ranks used by --max-queue, --supersede and --permits.
+/// Checks the ranks used by --max-queue, --supersede and --permits.
 void TryRanks(const Names& children, const std::vector<ContenderName>& queue) {
   const auto waits_for = protocol::WaitsFor(queue);
   std::size_t waiting = 0;
@@ -287,7 +287,7 @@ void TryRanks(const Names& children, const std::vector<ContenderName>& queue) {
 void Try(std::string_view input) {
   Names children = Split(input, '\n', kMostChildren);
   TryHost(children.front());
-  // Names of siblings are unique.
+  // The names of siblings are unique.
   std::sort(children.begin(), children.end());
   children.erase(std::unique(children.begin(), children.end()), children.end());
 

@@ -7,8 +7,8 @@
 
 namespace zklock::fuzz {
 
-/// Runs one input through a target; each target defines its own. Must return for any input, and
-/// requires the target's properties.
+/// Runs one input through the target; each target defines its own. It must return for any input,
+/// and requires the target's properties.
 void Try(std::string_view input);
 
 /// If `holds` is false, prints `sentence` and aborts, which the fuzzer reports as a crash.

@@ -1,4 +1,4 @@
-// $ZKLOCK_HELD as found; and each line of the input as the znode of a lock to be exported.
+// $ZKLOCK_HELD as found; also, each line of the input as the znode of a lock to be exported.
 
 #include <algorithm>
 #include <string>
@@ -21,7 +21,7 @@ void TryHeld(const std::vector<HeldLock>& held) {
   Require(std::none_of(text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }),
           "a variable is one line");
   Require(protocol::ParseHeld(text) == held, "exported locks are read back");
-  // Entries of an older or newer zklock, or of none.
+  // Entries that an older or newer zklock, or another program, may have written.
   Require(protocol::ParseHeld("  x:1:1:1:1:s:/a " + text +
                               " read:0:1:1:1:s:/a read:1:1:1:1:s:a read:1:1:1:1:s:/%4 ") == held,
           "only unreadable entries are dropped");

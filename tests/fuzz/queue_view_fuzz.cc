@@ -57,8 +57,8 @@ lock::QueueEntry MakeEntry(std::string_view rest) {
   return entry;
 }
 
-/// A survey as lock::Survey leaves it: in queue order; non-contenders neither wait nor are waited
-/// for.
+/// A survey as lock::Survey leaves it: in queue order; a child that is not a contender neither
+/// waits nor is waited for.
 LockSurvey MakeSurvey(std::string path, std::string_view children) {
   std::map<std::string, lock::QueueEntry> entries;
   for (const std::string& line : Split(children, '\n', kMostChildren)) {
@@ -160,7 +160,7 @@ void Try(std::string_view input) {
   std::vector<LockSurvey> held;
   if (survey.IsHeld()) held = {survey, survey};
   for (LockSurvey& lock : held) lock.in_tree = true;
-  // Titles, a line for each lock, an empty one, and how many there are.
+  // The titles, a line for each lock, an empty line, and the number of locks.
   RequireLines(Render<cli::QueueText>(held, survey.path, style),
                held.empty() ? 1 : 3 + held.size());
 

@@ -1,4 +1,4 @@
-// A LOCK's data as found; and each line of the input as the names in a record to be written.
+// A LOCK's data as found; also, each line of the input as the names in a record to be written.
 
 #include <algorithm>
 #include <string>
@@ -35,7 +35,7 @@ void TryText(const std::string& text) {
 
 void Try(std::string_view input) {
   TryText(std::string(input));
-  // After the marker, which the fuzzer would hardly find.
+  // Adds the marker, which the fuzzer would hardly find.
   TryText("zklock/1" + std::string(input));
   TryText("zklock/1 x read " + std::string(input));
 

@@ -1,4 +1,4 @@
-// The data of last-run as found; written anew, and shown.
+// The data of last-run as found: parsed, written again, and shown.
 
 #include <algorithm>
 #include <string>
@@ -49,7 +49,7 @@ void TryData(const std::string& data) {
 
 void Try(std::string_view input) {
   TryData(std::string(input));
-  // After the first line, which the fuzzer would hardly find.
+  // Adds the first line, which the fuzzer would hardly find.
   TryData("zklock/1 5 h\n" + std::string(input));
   TryData("\n" + std::string(input));
 }

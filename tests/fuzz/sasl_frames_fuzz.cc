@@ -11,10 +11,10 @@
 namespace zklock::fuzz {
 namespace {
 
-/// A block of its own, so that an overread is detected.
+/// A separate heap block, so that an overread is detected.
 std::string Copy(std::string_view bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// Each frame in turn; returns how many bytes are in whole frames.
+/// Takes each frame in turn, and returns the number of bytes in whole frames.
 std::size_t TakeFrames(std::string_view stream) {
   std::size_t taken = 0;
   for (;;) {

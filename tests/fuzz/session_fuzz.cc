@@ -1,10 +1,11 @@
-// A server's side of a session: what it answers to one request of each kind. The client library
-// decodes what ReplyCheck lets through, so nothing may be reported that the server has not sent.
+// The server's side of a session: its replies to one request of each kind. The client library
+// decodes what ReplyCheck lets through, so nothing that the server has not sent may be reported.
 //
-// The input: a byte whose lowest bit asks for a sound greeting, then frames. A frame is a byte that
-// says how it is sent, a byte with its size, and its bytes. They are sent as a frame with the
-// length and, unless bit 3 is set, the header of the next reply: without an error or, with bit 1,
-// with one; with bit 2 the header is a watch event's. With bit 0 they are sent as they are.
+// The input is a byte whose lowest bit asks for a valid greeting, followed by frames. Each frame is
+// a byte of flags, a byte with its size, and its bytes. They are sent as a frame with the length
+// and, unless bit 3 is set, the header of the next reply: without an error or, if bit 1 is set,
+// with one; if bit 2 is set, the header is that of a watch event. If bit 0 is set, the bytes are
+// sent as they are.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -36,7 +37,7 @@ std::string Big(std::uint64_t number, int bytes) {
   return text;
 }
 
-/// The server at the other end of the connection, which is also the way to it.
+/// The server at the other end of the connection. It also serves as the transport to itself.
 class Server final : public zookeeper::Transport {
  public:
   explicit Server(std::string_view script) : script_(script) {
@@ -49,7 +50,7 @@ class Server final : public zookeeper::Transport {
     return std::make_unique<Wire>();
   }
 
-  /// Answers what has arrived. False if it sends nothing.
+  /// Answers the requests that have arrived. Returns false if it sends nothing.
   bool Serve() {
     std::array<char, 4096> buffer;
     ssize_t size = 0;
@@ -107,7 +108,7 @@ class Server final : public zookeeper::Transport {
   [[nodiscard]] bool HasRequest() const {
     return requests_.size() >= 4 && requests_.size() >= RequestSize();
   }
-  /// Returns its xid.
+  /// Removes the next request, and returns its xid.
   std::string TakeRequest() {
     std::string xid = requests_.substr(4, 4);
     requests_.erase(0, RequestSize());
@@ -115,12 +116,12 @@ class Server final : public zookeeper::Transport {
   }
 
   std::string_view script_;
-  bool is_friendly_ = false;  // and has not greeted yet
+  bool is_friendly_ = false;  // and has not sent its greeting yet
   UniqueFd socket_;
   std::string requests_;
 };
 
-/// Makes one request of each kind, and checks what is reported.
+/// Makes one request of each kind, and checks the reported results.
 class Client final : public zookeeper::StoreListener {
  public:
   Client(zookeeper::Store& store, std::string_view input) : store_(store), input_(input) {}
@@ -173,7 +174,7 @@ class Client final : public zookeeper::StoreListener {
   void Sent(const zookeeper::NodeStat& stat) const {
     Sent(Big(static_cast<std::uint64_t>(stat.created_zxid), 8));
     Sent(Big(static_cast<std::uint64_t>(stat.ephemeral_owner), 8));
-    // A time that no server can mean is limited, so that two of them have a difference.
+    // Times beyond any plausible one are clamped, so that the difference of two does not overflow.
     constexpr auto kLimit =
         std::chrono::duration_cast<std::chrono::milliseconds>(Duration::max()).count() / 2;
     const std::int64_t modified = stat.modified_ms;
@@ -199,7 +200,7 @@ void Try(std::string_view input) {
   for (bool is_idle = false; !client.is_lost() && session.failed_rounds() == 0 && !is_idle;) {
     const EventSource::Interest interest = session.GetInterest();
     pollfd ready{.fd = interest.fd, .events = interest.events, .revents = 0};
-    // What either side has sent is there at once.
+    // Whatever either side has sent has arrived already.
     is_idle = poll(&ready, 1, 0) == 0;
     session.OnReady(ready.revents);
     is_idle = !server.Serve() && is_idle;

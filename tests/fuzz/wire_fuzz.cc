@@ -16,7 +16,7 @@ namespace {
 using zookeeper::Greeting;
 using zookeeper::ReplyScanner;
 
-/// A big-endian number of four bytes at `position`.
+/// The big-endian number in the four bytes at `position`.
 std::int32_t Number(std::string_view bytes, std::size_t position) {
   std::uint32_t number = 0;
   for (const char byte : bytes.substr(position, 4)) {

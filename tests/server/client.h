@@ -18,7 +18,7 @@ inline std::vector<zookeeper::Endpoint> EndpointsOf(const std::vector<std::strin
   return endpoints;
 }
 
-/// A real session in its own loop, recording all events for its listener.
+/// A real session with its own loop. Records all events that its listener gets.
 class Client : public zookeeper::StoreListener {
  public:
   Client(const std::vector<std::string>& servers, Duration timeout, zookeeper::Access access = {})
@@ -71,7 +71,7 @@ class Client : public zookeeper::StoreListener {
   zookeeper::Session session_;
 };
 
-/// One that has a session.
+/// A Client that has connected.
 class ConnectedClient final : public Client {
  public:
   ConnectedClient(const std::vector<std::string>& servers, Duration timeout)

@@ -28,7 +28,7 @@ struct Start {
   Duration session_timeout = 10s;
 };
 
-/// One zklock without a command: its session, its contender, and its hold.
+/// A zklock without a command: its session, its contender, and its hold.
 class Contender : public lock::AcquireObserver, public lock::HoldObserver {
  public:
   Contender(process::EventLoop& loop, std::string lock, Start start = {})
@@ -64,7 +64,7 @@ class Contender : public lock::AcquireObserver, public lock::HoldObserver {
   [[nodiscard]] zookeeper::Session& session() { return session_; }
   [[nodiscard]] lock::Hold& hold() { return *hold_; }
 
-  /// Waits until it holds; from then on it sends heartbeats.
+  /// Waits until it holds the lock; from then on, it sends heartbeats.
   void Hold() {
     RunUntil(loop_, [&] { return is_decided(); });
     REQUIRE(has_acquired());
@@ -105,7 +105,7 @@ class Contender : public lock::AcquireObserver, public lock::HoldObserver {
   std::optional<lock::Hold> hold_;
 };
 
-/// One that holds.
+/// A contender that holds the lock.
 struct Holder final : Contender {
   Holder(process::EventLoop& loop, const std::string& lock, const Start& start = {})
       : Contender(loop, lock, start) {
@@ -113,7 +113,7 @@ struct Holder final : Contender {
   }
 };
 
-/// One that waits.
+/// A contender that waits for the lock.
 struct Waiter final : Contender {
   Waiter(process::EventLoop& loop, const std::string& lock, const Start& start = {})
       : Contender(loop, lock, start) {
@@ -309,7 +309,7 @@ TEST_CASE("a holder without servers gives up before the next contender can hold"
   REQUIRE(holder->hold().loss());
   CHECK(holder->hold().loss() == EndCause::kUnproven);
   const TimePoint lease_end = holder->lease_end;
-  // If this process was stalled at the lease's end, the first round after it may serve both.
+  // If this process was stalled at the lease's end, one round of the loop may serve both.
   CHECK((!next.is_decided() || last_undecided < lease_end));
   holder.reset();
   next.Hold();

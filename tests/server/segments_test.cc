@@ -1,4 +1,4 @@
-// The number of TCP segments sent to the servers: each one costs a wake-up on both hosts.
+// Tests of the number of TCP segments sent to the servers: each one costs a wake-up on both hosts.
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -24,10 +24,10 @@ using zookeeper::NodeKind;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
-// The longest that the servers grant: no ping is sent for a third of it.
+// The longest timeout that the servers grant: no ping is sent for a third of it.
 constexpr Duration kTimeout = 40s;
 
-/// The number of data segments that the session's connection has sent.
+/// The number of data segments sent over the session's connection.
 unsigned SegmentsOf(zookeeper::Session& session) {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -36,7 +36,7 @@ using zookeeper::Watch;
 using How = AttemptEnd::How;
 using Strings = std::vector<std::string>;
 
-/// One request through a real session, and its answer.
+/// Sends one request through a real session, and returns the answer.
 template <typename R, typename Ask>
 R Answer(Client& client, Ask ask) {
   std::optional<R> answer;
@@ -274,10 +274,10 @@ TEST_CASE("a check, a create and a read prove the session by the rules of the le
   const Reply checked = Check(client, {lock});
   CHECK(client.session().lease().last_commit() == checked.sent);
   REQUIRE(client.session().lease().End());
-  // T minus the margin, counted from the connect request, which was before the check.
+  // T minus the margin, counted from the connect request, which preceded the check.
   CHECK(*client.session().lease().End() < checked.sent + 6s - 500ms);
 
-  // A refused check proves nothing more.
+  // A check that is refused does not extend the lease.
   const auto end = client.session().lease().End();
   CHECK(Check(client, {lock + "/gone"}).error == Error::kNoNode);
   CHECK(client.session().lease().last_commit() == checked.sent);
@@ -368,7 +368,7 @@ TEST_CASE("requests in flight at a connection loss are answered before it is rep
     CHECK(reply.error == Error::kConnectionLoss);
     client.events.push_back("check lost");
   });
-  // The create was done although its reply is lost.
+  // The create is executed although its reply is lost.
   tree.WaitForChildren(lock, 1);
   proxy.Cut();
   client.RunUntil([&] { return client.events.size() == 3; });
@@ -414,7 +414,7 @@ TEST_CASE("a server may be given up from within an answer") {
 
 TEST_CASE("an address that drops packets does not delay the attempt at the next one") {
   const BlackHole hole;
-  // The order is shuffled: with enough of them, it is tried first sooner or later.
+  // The addresses are shuffled: in some of these attempts, the one that drops packets is first.
   for (int i = 0; i < 8; ++i) {
     ConnectedClient client({hole.address(), TestServers()}, 4s);
     CHECK(client.session().connected_server() == TestServers());
@@ -422,7 +422,7 @@ TEST_CASE("an address that drops packets does not delay the attempt at the next 
 }
 
 TEST_CASE("servers that hang leave time for one that answers") {
-  // The addresses are shuffled: the sound one is not always first.
+  // The addresses are shuffled: the one that answers is not always tried first.
   for (int i = 0; i < 6; ++i) {
     const Peer one(Peer::Manner::kSaysNothing);
     const Peer other(Peer::Manner::kSaysNothing);
@@ -472,7 +472,7 @@ TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") 
     const auto failures = client.session().Failures();
     return !failures.empty() && failures.front().end == AttemptEnd{How::kNoSession};
   });
-  // The current attempt is still at the silent one, wherever the shuffle puts it.
+  // The session still tries the silent address, wherever the shuffle puts that.
   for (int i = 0; i < 20; ++i) {
     client.session().SetEndpoints(
         EndpointsOf({"127.0.0.1:1", "127.0.0.1:2", silent.address(), "127.0.0.1:3"}));
@@ -545,7 +545,7 @@ TEST_CASE("a session that has expired is noticed with the next connection") {
   ConnectedClient client({proxy.address()}, 4s);
   Create(client, lock + "/x");
   proxy.Freeze();
-  tree.WaitForChildren(lock, 0);  // meanwhile the client is not served, and sends no pings
+  tree.WaitForChildren(lock, 0);  // the client is not served in the meantime, and sends no pings
   proxy.Cut();
   proxy.Thaw();
   client.RunUntil([&] { return client.events.back() == "expired"; });
@@ -554,10 +554,10 @@ TEST_CASE("a session that has expired is noticed with the next connection") {
 
 TEST_CASE("an idle session stays alive") {
   auto [tree, lock] = MadeLock("idle");
-  // The answer to a ping may be 4 s late.
+  // With this timeout, the answer to a ping may be 4 s late.
   ConnectedClient client({TestServers()}, 12s);
   Create(client, lock + "/x");
-  client.RunFor(13s);  // longer than it lives without a ping, by two ticks
+  client.RunFor(13s);  // two ticks longer than it would live without a ping
   CHECK(client.events == Strings{"connected, fresh"});
   CHECK(tree.Exists(lock + "/x"));
 }
@@ -580,7 +580,7 @@ TEST_CASE("a close follows all earlier requests, sent or not") {
   auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
   ConnectedClient client({proxy.address()}, 40s);
-  // More than the kernel buffers while nobody reads: the close must not end up in the middle.
+  // This is more than the kernel buffers if nobody reads; the close must not end up in the middle.
   proxy.Freeze();
   const std::string data(1'000'000, 'x');
   for (const char* name : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}) {
@@ -591,7 +591,7 @@ TEST_CASE("a close follows all earlier requests, sent or not") {
   client.session().BeginClose();
   proxy.Thaw();
   client.RunUntil([&] { return client.session().IsClosed(); });
-  CHECK(BootClock::now() - before < 20s);  // and not because the session expired
+  CHECK(BootClock::now() - before < 20s);  // it did not just wait for the session to expire
   CHECK(tree.Children(lock).empty());
 }
 
@@ -642,11 +642,11 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
         EndpointsOf({silent.address(), hole.address(), used.address(), other.address()}));
     used.Freeze();
   }
-  // Of four addresses each is given three times as long as the handshake took.
+  // Each of the four addresses is given three times as long as the handshake took.
   const Duration took = client.session().connect_took();
   const TimePoint before = BootClock::now();
   client.Close();
-  // A third of the timeout for each would be longer.
+  // A third of the timeout for each address would take longer.
   CHECK(BootClock::now() - before < 8s + 12 * took);
   CHECK(tree.Children(lock).empty());
   CHECK(other.connections() > 0);
@@ -655,7 +655,7 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
 TEST_CASE("a session that has released everything does not wait for the close") {
   auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
-  // After such a handshake the close would wait for 3 s.
+  // After such a slow handshake, the close would wait for 3 s.
   proxy.Delay(500ms);
   ConnectedClient client({proxy.address()}, 30s);
   proxy.Delay(0ms);
@@ -706,8 +706,7 @@ TEST_CASE("a session that has not released everything waits for the close") {
   CHECK(tree.Children(lock).empty());
 }
 
-/// Keeps the process from its other work, once, until the session has an answer and `until` is
-/// over.
+/// Blocks the event loop, once, until the session can read an answer and `until` has passed.
 class Stall final : public EventSource {
  public:
   Stall(zookeeper::Session& session, TimePoint until) : session_(session), until_(until) {}

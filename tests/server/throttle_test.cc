@@ -94,7 +94,7 @@ TEST_CASE("a write done after a throttled request is not repeated, and reads are
   proxy.EditReplies([seen](const std::string& request, std::string reply) {
     const std::lock_guard lock(seen->mutex);
     seen->requests.push_back(request.substr(0, request.find(' ')));
-    // Only the first two.
+    // Throttle only the first two gets.
     if (request.starts_with("get") && seen->throttled++ < 2) return WithError(reply, kThrottled);
     return reply;
   });
@@ -149,7 +149,7 @@ TEST_CASE("a lost connection fails throttled requests, but not a write done afte
   client.session().Get(place, Watch::kNo, note);
   client.session().Create(place + "/x", "", NodeKind::kEphemeral, note);
   tree.WaitForChildren(place, 1);
-  // Its answer precedes that of the next request.
+  // The answer to the create arrives before the next request is answered.
   client.session().List(place, Watch::kNo, note);
   client.RunUntil([&] { return client.session().lease().last_commit().has_value(); });
   client.RunFor(300ms);

@@ -18,7 +18,7 @@ namespace {
 
 using protocol::Mode;
 
-// Servers' clocks differ by so much even if they do not jump.
+// Servers' clocks can differ by this much even if they do not jump.
 constexpr Time kClockDifference = 100 * kMillisecond;
 
 bool Reads(const lock::Ticket& ticket) { return ticket.mode == Mode::kRead; }
@@ -110,8 +110,8 @@ void Checks::CheckOverlap(const Command& command, const lock::Ticket& ticket) co
   }
 }
 
-/// The contender is there, and no other that excludes it is before it: what makes overlaps possible
-/// is found without waiting for one.
+/// Checks that the contender exists, and that no contender ahead of it excludes it. This finds the
+/// cause of an overlap without an actual overlap.
 void Checks::CheckQueue(const Command& command, const lock::Ticket& ticket) const {
   const Tree& tree = servers_.truth();
   for (const std::string& path : ticket.paths()) {
@@ -130,7 +130,7 @@ void Checks::CheckQueue(const Command& command, const lock::Ticket& ticket) cons
   }
 }
 
-/// The start is committed before the command is executed.
+/// Checks that the start is committed before the command is executed.
 void Checks::CheckStart(const Command& command, const lock::Ticket& ticket) const {
   const std::string path = protocol::ChildPath(ticket.lock.path, protocol::kLastStartChild);
   const Znode* const node = servers_.truth().Find(path);
@@ -188,11 +188,11 @@ void Checks::BeforeCommit(const Txn& txn) {
   }
 }
 
-/// All permits of a run are created in one transaction, and deleted in one, unless somebody else
-/// has deleted one of them by force.
+/// Checks that all permits of a run are created in one transaction, and deleted in one, unless
+/// another client has deleted one of them by force.
 void Checks::CheckPermits(const Txn& txn) const {
   std::map<std::string, std::pair<std::size_t, std::size_t>> created;  // how many, of how many
-  // By czxid too: what a lost create has left has the same UUID.
+  // By czxid too, because permits left by a lost create have the same UUID.
   std::map<std::pair<std::string, std::int64_t>, std::vector<std::string>> deleted;
   for (const Change& change : txn.changes) {
     const std::string parent = protocol::ParentOf(change.path);
@@ -229,13 +229,13 @@ void Checks::CheckPermits(const Txn& txn) const {
   }
 }
 
-/// A contender stays as long as its command runs. Needs no second contender, and finds most
-/// defects.
+/// Checks that a contender stays while its command runs. This check needs no second contender, and
+/// finds most defects.
 void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   const Znode* const node = servers_.truth().Find(path);
   if (node == nullptr) return;
   if (node->owner != 0) {
-    // A heartbeat finds out, or the lease ends.
+    // The run learns of it by a heartbeat, or its lease ends.
     const Time timeout = servers_.truth().sessions().at(node->owner) * kMillisecond;
     noticed_by_[{path, node->czxid}] = world->now() + timeout + kSecond;
     const bool expired = txn.kind == Txn::Kind::kCloseSession && txn.server < 0;
@@ -269,7 +269,8 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   if (reserved == reservations_.end()) return;
   const Reservation& reservation = reserved->second;
   const bool has_ended = reservation.until_ms && latest_ms_ >= *reservation.until_ms;
-  // All of a set or none: its maker releases the rest, perhaps in a new session.
+  // A set is reserved as a whole or not at all: its maker releases the rest, perhaps in a new
+  // session.
   const bool is_rest = broken_sets_.contains(reservation.session);
   if (!reservation.may_go && !has_ended && !is_rest && !excused_.contains(path)) {
     throw Violation(path + " is deleted by " + std::to_string(txn.session) +
@@ -281,7 +282,7 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   reservations_.erase(reserved);
 }
 
-/// A contender becomes a reservation, which holds from now on.
+/// A contender becomes a reservation, which holds from then on.
 void Checks::OnConverted(const Change& change, const Txn& txn) {
   const zookeeper::NodeStat stat{.created_zxid = txn.zxid, .created_ms = txn.ms};
   if (lock::FindReleaseRequest(servers_.truth().Find(change.path)->data)) {
@@ -315,7 +316,8 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
   world->Count("reservations made");
 }
 
-/// Somebody asks a contender to leave. Whoever preempts others is not asked by its like.
+/// Whether `change` asks a contender to leave. One run with --preempt must not ask another to
+/// leave.
 bool Checks::IsRequest(const Change& change) {
   const auto data = lock::ParseContenderData(change.data);
   if (!data || !data->release_request) return false;
@@ -329,7 +331,7 @@ bool Checks::IsRequest(const Change& change) {
   return true;
 }
 
-/// A reservation never becomes shorter.
+/// Checks that a reservation never becomes shorter.
 void Checks::OnRenewed(const Change& change) {
   Reservation& reservation = reservations_.at(change.path);
   const Znode& node = *servers_.truth().Find(change.path);  // before the change
@@ -349,7 +351,7 @@ void Checks::OnRenewed(const Change& change) {
   world->Count("reservations renewed");
 }
 
-/// A run that lives is not recorded as lost.
+/// Checks that a live run is not recorded as lost.
 void Checks::OnHistory(const Change& change) const {
   const auto history = lock::RunHistory::Parse(change.data);
   if (!history) return;
@@ -366,7 +368,7 @@ void Checks::OnHistory(const Change& change) const {
   }
 }
 
-/// No run with --once-per starts too soon after the one before.
+/// Checks that no run with --once-per starts too soon after the previous one.
 void Checks::OnStart(const Change& change, const Txn& txn) {
   const auto last = starts_.find(change.path);
   if (last != starts_.end() && !clocks_jump &&

@@ -21,45 +21,48 @@ inline constexpr std::chrono::milliseconds kOncePer{4'000};
 /// The number of every --permits.
 inline constexpr std::size_t kPermits = 4;
 
-/// A command that runs under locks: from its start to its own end or, at the latest, to the end of
-/// the lease that its zklock has announced last. The guard is assumed to use up all of that time.
+/// A command that runs under locks, from its start until it ends by itself or, at the latest, until
+/// the end of the lease that its zklock announced last. The guard is assumed to use up all of that
+/// time.
 struct Command {
   std::string name;
   std::vector<lock::Ticket> tickets;
   std::optional<std::size_t> permits;
   Time own_end;
   Time lease_end;
-  Process* process = nullptr;  ///< to be woken at the end
-  bool is_foreign = false;     ///< another program's, which has no lease
+  Process* process = nullptr;  ///< woken at the end
+  bool is_foreign = false;     ///< belongs to another program, which has no lease
   std::optional<Duration> min_interval{};
   bool once_per = false;
   bool is_over = false;
-  bool is_nested = false;  ///< under the lock of another one
+  bool is_nested = false;  ///< runs under another command's lock
   bool is_ending = false;  ///< its zklock lets nothing more run under the lock
   std::vector<std::shared_ptr<Command>> nested{};
-  /// Its contender was deleted by force. The next one may hold before this command has ended.
+  /// Its contender was deleted by force, so the next contender may hold before this command has
+  /// ended.
   bool is_excused = false;
 
-  /// Plans its end, or plans it anew after a change of the times.
+  /// Schedules its end; call it again when its times have changed.
   static void Watch(const std::shared_ptr<Command>& command);
-  /// The lease was renewed: it and those nested below it may run until `end`.
+  /// The lease was renewed: the command and those nested below it may run until `end`.
   static void Extend(const std::shared_ptr<Command>& command, Time end);
-  /// It and those nested below it end, at `end` at the latest. Returns when all have ended.
+  /// Makes the command and those nested below it end by `end`. Returns the time by which all have
+  /// ended.
   static Time EndBy(const std::shared_ptr<Command>& command, Time end);
   [[nodiscard]] bool IsOverWithNested() const;
 };
 
-/// The promises, checked whenever something is committed and whenever a command starts.
+/// zklock's promises, checked at every commit and whenever a command starts.
 class Checks {
  public:
   explicit Checks(Ensemble& servers);
 
-  /// A command starts, and ends by itself. Throws Violation.
+  /// Starts a command, which ends by itself. Throws Violation.
   std::shared_ptr<Command> Begin(Command its_values);
-  /// Somebody who may delete contenders does so, or only asks to leave.
+  /// A client with the permission deletes this contender by force, or only asks it to leave.
   void Excuse(const std::string& path, bool only_asked = false);
   [[nodiscard]] bool WasAsked(const std::string& path) const { return asked_.contains(path); }
-  /// A reservation may be released from now on.
+  /// This reservation may be released from now on.
   void Allow(const std::string& path);
   /// --min-interval: a run that began at `began` has succeeded, and this is recorded.
   void Record(const std::string& lock, Time began) { successes_[lock] = began; }
@@ -67,9 +70,9 @@ class Checks {
     std::string lock;
     std::string id;
     std::optional<std::int64_t> until_ms;
-    std::int64_t session;  ///< of its maker
+    std::int64_t session;  ///< its maker's
     bool may_go = false;
-    /// It was renewed after its end: by a run that had asked for the time before, and was slow.
+    /// It was renewed after its end, by a slow run that had read the time before the end.
     bool had_ended = false;
     std::shared_ptr<Command> held;
   };
@@ -78,7 +81,7 @@ class Checks {
     return reservations_;
   }
   [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
-  /// It has an end, which is over by all servers' clocks, or was once.
+  /// Whether its end has passed, or once had, by some server's clock.
   [[nodiscard]] bool MayHaveEnded(const std::string& path) const {
     const auto found = reservations_.find(path);
     return found == reservations_.end() || found->second.had_ended ||
@@ -112,14 +115,14 @@ class Checks {
   std::set<std::string> excused_;
   std::set<std::string> asked_;
   std::set<std::int64_t> robbed_;
-  // Of contenders that were deleted, by path and czxid: until when their runs may not know of it.
+  // For each deleted contender, by path and czxid: the time by which its run must have noticed.
   std::map<std::pair<std::string, std::int64_t>, Time> noticed_by_;
   std::map<std::string, Reservation> reservations_;
-  std::set<std::string> released_;      // reservations that were
-  std::set<std::int64_t> broken_sets_;  // the makers of these
+  std::set<std::string> released_;      // reservations that were released
+  std::set<std::int64_t> broken_sets_;  // their makers
   std::map<std::string, Time> successes_;
   std::map<std::string, std::int64_t> starts_;  // the newest in each last-start, in ms
-  std::int64_t latest_ms_ = 0;                  // that a server's clock has shown
+  std::int64_t latest_ms_ = 0;                  // the latest time on any server's clock
   struct Tokens {
     std::int64_t excluding = 0;
     std::int64_t all = 0;

@@ -19,13 +19,13 @@
 #include "simulation/process.h"
 
 // The 22 functions of the single-threaded client library that src/zookeeper calls, over simulated
-// servers. They are linked in place of the library's: if one were missing, the linker would find it
-// there, with all the others a second time.
+// servers. They are linked in place of the library's. If one were missing, the linker would take it
+// from the library and report duplicates of all the others.
 //
-// A connection has a socket, since src/zookeeper looks into it: at the first bytes of the
-// handshake, and, once it has taken the socket away to close the session, at the heads of the
-// replies. What arrives is one frame of 24 bytes, the head of a reply, and its content in `inbox`.
-// The descriptors of these sockets, and the system calls for them, are simulated too: the real ones
+// A connection has a socket, because src/zookeeper reads from it: the first bytes of the handshake
+// and, once it has taken the socket from the library to close the session, the heads of the
+// replies. Each message arrives as a frame of 24 bytes, the head of a reply, with its content in
+// `inbox`. The descriptors of these sockets and their system calls are simulated too: the real ones
 // took a third of the time.
 
 namespace zklock::simulation {
@@ -59,7 +59,7 @@ std::int32_t Get32(const char* from) {
   return static_cast<std::int32_t>(value);
 }
 
-/// A connection's socket. It outlives the library's handle while src/ still reads.
+/// A connection's socket. It outlives the library's handle while src/ still reads from it.
 class Socket final : public Client {
  public:
   explicit Socket(Process* owner) : owner_(owner) {}
@@ -80,7 +80,7 @@ class Socket final : public Client {
     Arrive(37, 0, 0, 0, Accepted{session, timeout_ms});
   }
   void OnReply(const Reply& reply) override {
-    // The failure of a multi is in its results.
+    // A failed multi reports its error in its results.
     const bool in_results = reply.is_multi && reply.error != ZTHROTTLEDOP;
     Arrive(kFrame - 4, reply.xid, in_results ? 0 : reply.error,
            in_results && reply.error != 0 ? -1 : 1, reply);
@@ -102,12 +102,13 @@ class Socket final : public Client {
 
   void HangUp() {
     if (connection == nullptr) return;
-    // What a socket holds when it is closed may arrive much later, or never.
+    // Data still in a socket when it is closed may arrive much later, or never.
     const bool is_cut = ensemble->network().IsCut(owner_->place(), connection->server);
     ensemble->HangUp(connection, is_cut && world->random.Chance(0.5));
     connection.reset();
   }
-  /// The socket was taken from the library. Sends the close of the session, if it was written.
+  /// Call this when src/ has taken the socket from the library. Sends the close of the session, if
+  /// src/ has written it.
   void TakeClose() {
     if (sent.size() == 12 && Get32(sent.data() + 8) == kCloseSession) {
       return Send({.kind = Request::Kind::kCloseSession, .xid = Get32(sent.data() + 4), .ops = {}});
@@ -251,7 +252,7 @@ struct _zhandle {
     if (watch == nullptr) return Send(std::move(request), std::move(done));
     watcher = watch;
     context = its_context;
-    // Whether or not it exists.
+    // Sets the watch whether or not the znode exists.
     if (kind == Request::Kind::kExists) data_watchers.insert(path);
     auto* const watchers = kind == Request::Kind::kGet    ? &data_watchers
                            : kind == Request::Kind::kList ? &child_watchers
@@ -430,7 +431,7 @@ int zookeeper_process(zhandle_t* zh, int events) {
   if ((events & ZOOKEEPER_READ) == 0) return ZNOTHING;
   sim::Socket& socket = *zh->socket;
   if (sim::descriptors.at(socket.near) != zh->socket) {
-    // The descriptor is that of another socket now: src/ has taken ours.
+    // src/ has taken our socket: the descriptor now belongs to another one.
     socket.TakeClose();
     sim::CloseDescriptor(socket.near);
     zh->socket.reset();
@@ -555,8 +556,8 @@ int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* r
 
 // ---- system calls ------------------------------------------------------------------------------
 //
-// The linker gives us every call of these, and src/zookeeper's check of what the library receives
-// every call of recv().
+// The linker redirects all calls of the wrapped functions to us. Calls of recv() arrive through
+// src/zookeeper's check of the data that the library receives.
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {
   const auto& socket = sim::descriptors.at(fd);

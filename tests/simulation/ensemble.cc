@@ -5,7 +5,7 @@
 
 #include "protocol/lock_path.h"
 
-// Servers and their clients.
+// Connections and requests between servers and their clients.
 
 namespace zklock::simulation {
 
@@ -32,7 +32,7 @@ std::shared_ptr<Connection> Ensemble::Connect(Place place, int server, Client* c
                                               .client = client,
                                               .to_server = network_.MakePipe(place, server),
                                               .to_client = network_.MakePipe(server, place)});
-  // The system answers, even while the server's process is stalled.
+  // The operating system accepts the connection, even while the server's process is stalled.
   if (network_.IsCut(place, server) || network_.IsCut(server, place)) return connection;
   const Time round_trip = network_.delay(place, server) + network_.delay(server, place);
   world->After(world->random.Around(round_trip), [this, connection] {
@@ -205,7 +205,7 @@ void Ensemble::Read(Server& server, const Server::Queued& queued) {
       }
       reply.stat = server.tree.StatOf(path);
     }
-    // Only exists leaves a watch on what is not there.
+    // Only exists leaves a watch on a znode that does not exist.
     if (request.watches && (node != nullptr || request.kind == Kind::kExists)) {
       auto& watches = request.kind == Kind::kList ? server.child_watches : server.data_watches;
       watches[path].insert(connection->number);

@@ -13,7 +13,7 @@
 #include "simulation/tree.h"
 #include "simulation/world.h"
 
-// What we believe about ZooKeeper 3.8: a whole ensemble in virtual time.
+// Our understanding of ZooKeeper 3.8: a whole ensemble in virtual time.
 //
 //   ensemble.cc  servers and their clients: connections, the order of requests, reads, watches
 //   quorum.cc    servers among themselves: elections, the log, commits, sessions
@@ -22,11 +22,11 @@
 namespace zklock::simulation {
 
 struct Request {
-  /// kOpenSession: among servers only.
+  /// kOpenSession is only used between servers.
   enum class Kind { kPing, kGet, kList, kExists, kSync, kWrite, kOpenSession, kCloseSession };
   Kind kind;
   std::int32_t xid;
-  std::vector<Op> ops;  ///< of a write; the path of a read is that of the first
+  std::vector<Op> ops;  ///< the operations of a write; for a read, the path of the first counts
   bool is_multi = false;
   bool watches = false;
 };
@@ -47,13 +47,14 @@ struct Reply {
   std::vector<Changed> changes{};
 };
 
-/// The client's end of a connection: what arrives there, in this order and once each.
+/// The client's end of a connection. Its functions are called for what arrives, once each and in
+/// order.
 class Client {
  public:
   virtual ~Client() = default;
   virtual void OnConnected() = 0;  ///< TCP's connect
   virtual void OnRefused() = 0;
-  /// `session` 0: it has expired.
+  /// `session` is 0 if the session has expired.
   virtual void OnAccepted(std::int64_t session, int timeout_ms) = 0;
   virtual void OnReply(const Reply& reply) = 0;
   virtual void OnWatch(int type, const std::string& path) = 0;
@@ -79,16 +80,16 @@ struct Server {
   // Settings.
   int least_timeout_ms = 0;
   int most_timeout_ms = 0;
-  Time fsync = kMillisecond;         ///< a typical one
-  std::int64_t clock_offset_ms = 0;  ///< of its wall clock
-  double throttles = 0;              ///< how many of its requests are answered ZTHROTTLEDOP
+  Time fsync = kMillisecond;         ///< typical duration
+  std::int64_t clock_offset_ms = 0;  ///< offset of its wall clock
+  double throttles = 0;              ///< share of its requests that are answered with ZTHROTTLEDOP
 
-  // On disk. A crash loses what the disk has not got.
+  // On disk. A crash loses what has not been written.
   std::int64_t accepted_epoch = 0;
   int accepted_from = -1;  ///< the leader of that epoch
   std::int64_t current_epoch = 0;
   std::vector<const Txn*> log{};
-  std::size_t on_disk = 0;  ///< how much of the log
+  std::size_t on_disk = 0;  ///< length of the log on disk
   bool disk_is_busy = false;
   std::uint64_t log_number = 0;  ///< changes when the log is cut
 
@@ -98,20 +99,20 @@ struct Server {
 
   enum class Role { kLooking, kFollowing, kLeading };
   Role role = Role::kLooking;
-  std::uint64_t term = 0;  ///< changes with the role: what was planned for another means nothing
+  std::uint64_t term = 0;  ///< changes with the role; events of older terms are ignored
   bool serves = false;     ///< clients
 
-  // Following.
+  // As a follower.
   int leader = -1;
   std::uint64_t leader_term = 0;
   std::shared_ptr<Pipe> to_leader{};
   bool is_synced = false;  ///< the log is the leader's
-  std::size_t synced = 0;  ///< how much of it came when it joined
+  std::size_t synced = 0;  ///< length of the log when it joined
   Time heard = 0;
   Time began = 0;                         ///< the term
   std::map<std::int64_t, int> touched{};  ///< sessions, for the answer to the leader's next ping
 
-  // Leading.
+  // As the leader.
   struct Peer {
     std::uint64_t term;  ///< the follower's
     std::shared_ptr<Pipe> pipe;
@@ -127,19 +128,19 @@ struct Server {
   struct Tracked {
     int timeout_ms;
     Time expires;
-    int owner = -1;  ///< the server that its last connect went to
+    int owner = -1;  ///< the server of its last connect
     bool is_closing = false;
   };
   std::map<std::int64_t, Tracked> tracked{};
   struct PendingSync {
-    std::size_t after;  ///< how much has to be committed
+    std::size_t after;  ///< length of the log that must be committed first
     int server;
     std::uint64_t request;
   };
   std::vector<PendingSync> syncs{};
 
-  // Clients. Requests of a session keep their order, whatever connection they came over: a read
-  // waits for the writes before it.
+  // Clients. The requests of a session keep their order, whatever connection they arrived over: a
+  // read waits for the writes before it.
   struct Queued {
     std::uint64_t number;
     std::shared_ptr<Connection> connection;
@@ -161,34 +162,34 @@ class Ensemble {
   [[nodiscard]] std::shared_ptr<Connection> Connect(Place place, int server, Client* client);
   void Greet(const std::shared_ptr<Connection>& connection, std::int64_t session, int timeout_ms);
   void Send(const std::shared_ptr<Connection>& connection, Request request);
-  /// What is under way still arrives, unless `loses_rest`.
+  /// Messages in transit still arrive, unless `loses_rest`.
   void HangUp(const std::shared_ptr<Connection>& connection, bool loses_rest);
 
   // Faults.
   void Crash(Server& server);
   void Restart(Server& server);
   void CloseConnections(Server& server, std::int64_t session = 0);
-  /// Writes as a client of a session that never ends. False: there is no leader.
+  /// Writes as a client whose session never ends. Returns false if there is no leader.
   bool Submit(const std::vector<Op>& ops);
 
   [[nodiscard]] std::vector<Server>& servers() { return servers_; }
   [[nodiscard]] int size() const { return static_cast<int>(servers_.size()); }
-  /// The one that serves with a majority; null if there is none.
+  /// The leader that serves with a majority; null if there is none.
   [[nodiscard]] Server* Leader();
-  /// What is committed, as if one server had it at once.
+  /// The committed state, as if one server applied every commit at once.
   [[nodiscard]] const Tree& truth() const { return truth_; }
   [[nodiscard]] const std::vector<const Txn*>& history() const { return history_; }
   [[nodiscard]] int tick_ms() const { return tick_ms_; }
   [[nodiscard]] Network& network() { return network_; }
 
-  /// Before and after an entry is committed, once for all servers.
+  /// Called before and after an entry is committed, once for all servers.
   std::function<void(const Txn&)> before_commit = [](const Txn&) {};
   std::function<void(const Txn&)> after_commit = [](const Txn&) {};
   std::function<void(std::int64_t session)> on_accept = [](std::int64_t) {};
   std::function<void(const Txn&)> on_propose = [](const Txn&) {};
   Time container_interval = 60 * kSecond;
-  /// By session: a timeout shorter than its client knows, until the client gets the answer. If
-  /// that is lost, the session expires too soon for its client (zklock(1), CAVEATS).
+  /// By session: a timeout shorter than the one its client knows, until the client gets the answer.
+  /// If the answer is lost, the session expires too soon for the client (zklock(1), CAVEATS).
   std::map<std::int64_t, int> unknown_grants;
 
  private:
@@ -246,7 +247,7 @@ class Ensemble {
   Network& network_;
   const int tick_ms_;
   std::vector<Server> servers_;
-  std::deque<Txn> txns_;  // all of them, in every server's log by address
+  std::deque<Txn> txns_;  // all transactions; the servers' logs point to them
   Tree truth_;
   std::vector<const Txn*> history_;
   std::uint64_t next_number_ = 1;

@@ -14,7 +14,7 @@ namespace {
 
 // No two arguments of one call draw from `random`: compilers differ in which they evaluate first.
 
-/// How long most faults last: some are over before anybody notices, some outlast every session.
+/// How long most faults last: some end before anyone notices, some outlast every session.
 Time Span(Random& random) {
   const Time typical = random.Pick(
       std::vector<Time>{200 * kMillisecond, 2 * kSecond, 6 * kSecond, 15 * kSecond, 40 * kSecond});
@@ -31,7 +31,8 @@ Run* AnyRun(Life& life) {
   return live.empty() ? nullptr : life.world.random.Pick(live);
 }
 
-/// Cuts both ways between the places of `inside` and all others, of the first `places`.
+/// Cuts both directions between the places in `inside` and all others among the first `places`
+/// places.
 void CutOff(Life& life, const std::vector<Place>& inside, Time span, Place places) {
   std::vector<std::pair<Place, Place>> ways;
   for (Place other = 0; other < places; ++other) {
@@ -48,7 +49,7 @@ void CutOff(Life& life, const std::vector<Place>& inside, Time span) {
   CutOff(life, inside, span, life.places());
 }
 
-/// Cuts of any shape: between two groups, in one direction or both, here and there or everywhere.
+/// Cuts of any shape: between two groups, in one or both directions, between some pairs or all.
 void Cut(Life& life) {
   Random& random = life.world.random;
   std::vector<std::pair<Place, Place>> ways;
@@ -80,7 +81,7 @@ void IsolateLeader(Life& life) {
   if (leader != nullptr) CutOff(life, {leader->id}, Span(life.world.random));
 }
 
-/// A server and the host of one of its clients lose the rest together.
+/// A server and the host of one of its clients lose their connection to all others together.
 void Rack(Life& life) {
   const Run* const run = AnyRun(life);
   if (run == nullptr) return;
@@ -124,7 +125,7 @@ void SlowLink(Life& life) {
   }
 }
 
-/// Commits become slower than a lease allows, or only slow.
+/// Commits become slow, perhaps slower than a lease allows.
 void SlowDisks(Life& life) {
   Random& random = life.world.random;
   const Time fsync = random.Pick(
@@ -148,7 +149,7 @@ void Throttle(Life& life) {
       [&server] { server.throttles = 0; });
 }
 
-/// Servers grant other timeouts from now on.
+/// From now on, servers grant different timeouts.
 void ChangeTimeouts(Life& life) {
   Random& random = life.world.random;
   Server& server = AnyServer(life);
@@ -180,7 +181,7 @@ void TellToEnd(Life& life) {
   }
 }
 
-/// A host without current: its processes are gone, and nobody hears of it.
+/// A host loses power: its processes are gone, and no one is told.
 void Vanish(Life& life) {
   Random& random = life.world.random;
   const Place place = life.PlaceOf(static_cast<int>(random.Below(life.profile.hosts)));
@@ -190,7 +191,7 @@ void Vanish(Life& life) {
   }
 }
 
-/// Somebody who may do so deletes a contender, which may be a holder's.
+/// A client with the permission deletes a contender, perhaps a holder's.
 void RemoveByForce(Life& life) {
   const auto contenders = life.Contenders();
   if (contenders.empty()) return;
@@ -199,7 +200,7 @@ void RemoveByForce(Life& life) {
   (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
 }
 
-/// As `zklock release` does: reads the contender, and writes to what it has read.
+/// Like `zklock release`: reads the contender, and then overwrites the version that it has read.
 void AskContender(Life& life, const std::string& path) {
   const Znode* const node = life.ensemble.truth().Find(path);
   life.checks.Excuse(path, /*only_asked=*/true);
@@ -216,7 +217,7 @@ void AskToLeave(Life& life) {
   if (!contenders.empty()) AskContender(life, life.world.random.Pick(contenders));
 }
 
-/// LOCK's data is that of another life: from a backup, say.
+/// LOCK's data is from another life, as if restored from a backup.
 void OldRecord(Life& life) {
   Random& random = life.world.random;
   const std::string lock = life.AnyLock();
@@ -235,11 +236,11 @@ void OldRecord(Life& life) {
 /// A client that may only create children makes one that looks like a reservation.
 void ForgeReservation(Life& life) {
   const std::string lock = life.AnyLock();
-  // With those that a leader without a majority may commit later, all at once.
+  // Includes the znodes that a leader without a majority may commit later, all at once.
   const Server* const leader = life.ensemble.Leader();
   const Znode* const node = leader == nullptr ? nullptr : leader->prepared.Find(lock);
   if (node == nullptr) return;
-  // Each costs whoever finds it some requests.
+  // Each forged reservation costs every contender that finds it some requests.
   if (std::count_if(node->children.begin(), node->children.end(), IsForged) >= 3) return;
   world->Count("forged reservations");
   (void)life.ensemble.Submit(
@@ -291,7 +292,7 @@ void IsolateHost(Life& life, Run& run) {
   CutOff(life, {run.process->place()}, Span(life.world.random));
 }
 void Kill(Life& life, Run& run) { life.KillRun(run, life.world.random.Chance(0.7)); }
-/// Longer than its session lives without it.
+/// Longer than the session survives without its run.
 Time LongSpan(Life& life, const Run& run) {
   return run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond;
 }
@@ -303,7 +304,7 @@ void ExpireSession(Life& life, Run& run) {
   IsolateLong(life, run);
 }
 void CrashTheLeader(Life& life, Run& /*run*/) { CrashLeader(life); }
-/// The server that it is connected to; null if there is none.
+/// The server that the run is connected to; null if there is none.
 const Server* ServerOf(Life& life, const Run& run) {
   for (const Server& server : life.ensemble.servers()) {
     for (const auto& [number, connection] : server.connections) {
@@ -312,7 +313,7 @@ const Server* ServerOf(Life& life, const Run& run) {
   }
   return nullptr;
 }
-/// Only from the other servers: it continues to answer reads for a while.
+/// Cuts the run's server off from the other servers only: it continues to answer reads for a while.
 void CutServerOff(Life& life, Run& run) {
   const Server* const server = ServerOf(life, run);
   if (server == nullptr) return;
@@ -320,9 +321,10 @@ void CutServerOff(Life& life, Run& run) {
   const Time span = random.Chance(0.5) ? Span(random) : LongSpan(life, run);
   CutOff(life, {server->id}, span, life.profile.servers);
 }
-/// With its server, once it has the answer to a heartbeat of which the leader does not know yet: a
-/// commit is no news of the session, until the leader has pinged that server. Only if it expires
-/// early, which depends on the leader's last ping and on its ticks.
+/// Cuts the run off together with its server, when the run has the answer to a heartbeat that the
+/// leader does not count yet: a commit does not touch the session until the leader has pinged that
+/// server. Done only if the session expires early, which depends on the leader's last ping and its
+/// ticks.
 void CutRackOff(Life& life, Run& run) {
   life.world.After(20 * kMillisecond, [&life, &run] {
     const Server* const server = ServerOf(life, run);
@@ -336,7 +338,7 @@ void CutRackOff(Life& life, Run& run) {
     CutOff(life, {run.process->place(), server->id}, LongSpan(life, run));
   });
 }
-/// Its server hears of the leader late, and then the leader hears nothing of it.
+/// The run's server receives the leader's messages late; then the leader receives nothing from it.
 void DelayPings(Life& life, Run& run) {
   const Server* const server = ServerOf(life, run);
   const Server* const leader = life.ensemble.Leader();
@@ -348,9 +350,9 @@ void DelayPings(Life& life, Run& run) {
                      if (!life.is_draining()) life.CutWays({{from, to}}, LongSpan(life, run));
                    });
 }
-/// Cuts it off with the leader, which continues to accept connects for some ticks. The other
-/// servers restart, so that they elect a new leader before the old one notices that it has lost
-/// them.
+/// Cuts the run off together with the leader, which continues to accept connects for some ticks.
+/// The other servers restart, so that they elect a new leader before the old one notices that it
+/// has lost them.
 void StrandWithLeader(Life& life, Run& run) {
   const Server* const leader = life.ensemble.Leader();
   if (leader == nullptr) return;
@@ -364,7 +366,7 @@ void Remove(Life& life, Run& run) {
     life.checks.Excuse(path);
     (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
   }
-  // One of those that it has just reserved.
+  // Deletes one of the reservations that the run has just made.
   for (const auto& [path, reservation] : life.checks.reservations()) {
     if (reservation.session != run.session_id()) continue;
     life.checks.Excuse(path);
@@ -409,7 +411,7 @@ std::vector<std::string> ProfileNames() {
 
 Profile DrawProfile(Random& random, std::string name) {
   const auto names = ProfileNames();
-  // Half of the lives are narrow ones, which find what is rare elsewhere.
+  // Half of the lives use a narrow profile, to find defects that are rare otherwise.
   if (name == "all" && random.Chance(0.5)) name = random.Pick(names);
   Profile profile;
   profile.servers = random.Pick(std::vector<int>{1, 3, 3, 3, 5});
@@ -439,8 +441,9 @@ Profile DrawProfile(Random& random, std::string name) {
     abilities = {"exclusive", "read", "write", "set"};
     density = 0.6;
   } else if (name == "lease") {
-    // The host, its server, or both are cut off just after a heartbeat, also the first over a new
-    // connection: the leader has heard of the session some time before, and then no more.
+    // The host, its server, or both are cut off just after a heartbeat, perhaps the first one over
+    // a new connection: the leader last heard of the session some time before that, and hears no
+    // more of it.
     profile.tick_ms = random.Pick(std::vector<int>{500, 2000, 4000});
     profile.timeouts_ms = {4000, 4000, 8000, 15'000};
     profile.commands = {12 * kSecond, 30 * kSecond};
@@ -540,7 +543,7 @@ void Life::InjectFault() {
   }
 }
 
-/// A little later: before the answer, with it, or just after it.
+/// Injects the fault a little later: before the answer, with it, or just after it.
 void Life::OnMoment(Moment moment, std::int64_t session) {
   if (is_draining_ || moment != profile.aim || session == 0) return;
   if (!world.random.Chance(profile.aim_chance)) return;

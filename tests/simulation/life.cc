@@ -12,21 +12,22 @@
 namespace zklock::simulation {
 namespace {
 
-// Within this time after the last fault every run has ended, and nothing is left.
+// Within this time after the last fault, every run must have ended, and nothing may be left.
 constexpr Time kDrainTime = 300 * kSecond;
 
-// Requests of one run: a wait costs one every T/4, a held lock one every T/8, and each connection
-// some more.
+// Limits of the requests of one run. A wait costs a request every T/4, a held lock one every T/8,
+// and each connection some more.
 constexpr std::int64_t kMostRequests = 200;
 constexpr std::int64_t kMostRequestsPerSecond = 30;
 
-// A server or a run that was stopped stays so for so long; other faults say when they end.
+// A stopped server or run stays stopped for up to this time; other faults record when they end.
 constexpr Time kLongestStop = 60 * kSecond;
-// After the last fault: every client has found a server, and what was killed has expired.
+// This long after the last fault, every client has found a server, and the sessions of killed runs
+// have expired.
 constexpr Time kTimeToRecover = 60 * kSecond;
-// Then no LOCK is free for longer while a pool waits for it.
+// After that, no LOCK stays free longer than this while a pool waits for it.
 constexpr Time kMostIdle = 5 * kSecond;
-// The fault "change-timeouts" makes servers grant at least so much.
+// The longest minimum timeout that the fault "change-timeouts" sets on servers.
 constexpr Time kLongestLeastTimeout = 12 * kSecond;
 
 bool IsConversion(const Txn& txn) {
@@ -40,7 +41,7 @@ Moment MomentOf(const Txn& txn) {
   if (txn.kind == Txn::Kind::kOpenSession) return Moment::kOpened;
   if (txn.changes.empty()) return Moment::kHeartbeat;
   if (IsConversion(txn)) return Moment::kConverted;
-  // A pool's contenders are created together with znodes that the same transaction deletes.
+  // The transaction that creates a pool's contenders also creates znodes and deletes them again.
   const auto created = std::count_if(txn.changes.begin(), txn.changes.end(),
                                      [](const Change& one) { return one.owner != 0; });
   const auto deleted = std::count_if(txn.changes.begin(), txn.changes.end(), [](const Change& one) {
@@ -137,8 +138,8 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
   const auto follow = [this, &run, at_end = std::move(at_end)](const auto& self) -> void {
     if (!run.process->is_over()) {
       const Time since = world.now() - run.began;
-      // One that wants to reserve lists the queue, and reads what may be a reservation, with each
-      // change of the queue.
+      // At each change of the queue, a run that is to reserve lists it and reads every znode that
+      // may be a reservation.
       const std::int64_t changes = run.options.request.reserve ? 5 : 1;
       const auto queues = static_cast<std::int64_t>(run.options.any ? run.options.locks.size() : 1);
       const std::int64_t most =
@@ -157,14 +158,14 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
   return run;
 }
 
-/// Nothing goes wrong, or nothing has for so long that nothing is left of it.
+/// Whether there are no faults, or the last one was so long ago that its effects are over.
 bool Life::IsCalm() const {
   if (profile.faults.empty() && profile.aim_chance == 0) return true;
   return is_draining_ && faults_under_way_ == 0 && world.now() > last_fault_end_ + kTimeToRecover;
 }
 
-/// A pool that waits has a contender in each of its LOCKs, or in none; and it takes one that is
-/// free.
+/// Checks that a waiting pool has a contender in each of its LOCKs, or in none, and that it takes a
+/// LOCK that is free.
 void Life::CheckPool(Run& run) {
   std::set<std::string> queues;
   bool is_first = false;
@@ -195,8 +196,8 @@ void Life::CheckPool(Run& run) {
   if (lasts(is_first && IsCalm() && !is_stopped, run.first_since, kMostIdle)) {
     throw Violation(run.name + " waits for a LOCK that is free");
   }
-  // Its session lives, so that it finds out, if only over another connection: unless no server
-  // serves.
+  // Its session is alive, so it learns of the request, perhaps over another connection, unless no
+  // server serves.
   const Time session = std::max(run.options.timeout.count(), kLongestLeastTimeout);
   if (lasts(is_asked && !is_stopped && ensemble.Leader() != nullptr, run.asked_since,
             2 * session)) {
@@ -204,7 +205,7 @@ void Life::CheckPool(Run& run) {
   }
 }
 
-/// One run after the other.
+/// Starts one run in this slot, and another when that has ended.
 void Life::StartRun(int slot) {
   if (is_draining_) return;
   Run*& run = slots_[static_cast<std::size_t>(slot)];
@@ -214,7 +215,7 @@ void Life::StartRun(int slot) {
   });
 }
 
-/// Somebody who finds what is overdue.
+/// Starts a run that finds and deletes overdue reservations.
 void Life::Visit(const std::string& lock) {
   if (!visited_.insert(lock).second) return;
   RunOptions options{.locks = {lock}, .timeout = std::chrono::seconds(10)};
@@ -254,7 +255,7 @@ Time Life::usual_delay(Place from, Place to) const {
 std::vector<std::string> Life::Contenders() const {
   std::vector<std::string> paths;
   for (const auto& [path, node] : ensemble.truth().nodes()) {
-    // Not of the simple dialect, whose names are used again.
+    // Not the contenders of the simple dialect, whose names are reused.
     if (protocol::ParseContenderName(protocol::BaseOf(path))) paths.push_back(path);
   }
   return paths;
@@ -281,11 +282,11 @@ void Life::KillRun(Run& run, bool with_guard) {
   const auto command = std::exchange(run.command, nullptr);
   const auto page = run.page;
   if (!with_guard) {
-    // What is nested has guards of its own.
+    // Nested runs have guards of their own.
     if (command) command->is_over = command->is_ending = true;
     return;
   }
-  // The guard ends the command, at the latest with the lease, and then closes the session.
+  // The guard ends the command, at the latest when the lease ends, and then closes the session.
   const Place place = run.process->place();
   Time end = world.now() + world.random.Around(5 * kMillisecond);
   if (command && !command->IsOverWithNested()) {
@@ -311,7 +312,7 @@ void Life::Go() {
   Drain();
 }
 
-/// Nothing goes wrong any more, and nobody new arrives.
+/// Ends the faults, and starts no more runs.
 void Life::Drain() {
   is_draining_ = true;
   last_fault_end_ = world.now() + kLongestStop;
@@ -331,19 +332,19 @@ void Life::Drain() {
   for (const Run* run : LiveRuns()) {
     throw Violation(run->name + " has not ended long after the faults");
   }
-  // The sessions of those that were killed expire, and containers are deleted, one of two levels
-  // after the other.
+  // The sessions of killed runs expire, and containers are deleted, one level after the other.
   const Time last = world.now() + 150 * kSecond + 2 * ensemble.container_interval;
   while (world.Step(last)) {
   }
   CheckIdle();
 }
 
-/// Again and again: those in the queue may make more. Those that have ended are deleted by the next
-/// zklock in the queue, wherever it is there.
+/// Releases all reservations. Called repeatedly, because runs in the queues may make more. A
+/// reservation that has ended is deleted by the next zklock in its queue, wherever in the queue
+/// that is.
 void Life::ReleaseAll() {
   for (const auto& [path, reservation] : checks.reservations()) {
-    // One of several permits may stay until there are no others left.
+    // One of several permits may stay until no others are left.
     if (checks.HasEnded(reservation) && !reservation.held->permits) {
       Visit(reservation.lock);
     } else {

@@ -19,34 +19,34 @@ namespace zklock::simulation {
 /// Moments at which faults are aimed.
 enum class Moment {
   kOpened,      ///< a new session is committed
-  kAccepted,    ///< a server accepts a session, a new one or again
-  kCreated,     ///< a contender is committed, and its creator not told
-  kDeleted,     ///< likewise, a release
-  kWritten,     ///< likewise, something else
+  kAccepted,    ///< a server accepts a new or existing session
+  kCreated,     ///< a contender is committed, but its creator not told yet
+  kDeleted,     ///< likewise for a release
+  kWritten,     ///< likewise for any other write
   kHeartbeat,   ///< likewise
-  kProven,      ///< likewise, the first one after a reconnect
-  kRefused,     ///< a request is refused, and its client not told
+  kProven,      ///< likewise for the first heartbeat after a reconnect
+  kRefused,     ///< a request is refused, but its client not told yet
   kConverting,  ///< the leader proposes to make a contender a reservation
-  kConverted,   ///< that is committed
+  kConverted,   ///< that conversion is committed
 };
 inline constexpr int kMoments = 10;
 
-/// What a run with --preempt calls itself.
+/// The name that a run with --preempt gives itself.
 inline constexpr char kPreemptor[] = "preemptor";
-/// How the IDs begin for which pools reserve one of all LOCKs.
+/// The prefix of the IDs for which pools reserve one of all LOCKs.
 inline constexpr char kPoolId[] = "pool";
 
-/// A znode that nobody locks, and a LOCK below it: those that lock this one make both.
+/// A znode that no run locks, and a LOCK below it: runs that lock the latter create both.
 inline constexpr char kParent[] = "/p";
 inline constexpr char kLockBelowParent[] = "/p/q";
 
 /// Whether the fault "forge-reservation" has made the znode.
 inline bool IsForged(const std::string& path) { return path.find("-f0f0-") != std::string::npos; }
 
-/// What one run of zklock was told.
+/// The options of one run.
 struct RunOptions {
   std::vector<std::string> locks{};
-  bool any = false;                ///< one of the locks: a pool
+  bool any = false;                ///< wants one of the locks: a pool
   bool is_foreign = false;         ///< no zklock, but a program with Curator's or kazoo's recipe
   lock::AcquireRequest request{};  ///< for each lock
   std::size_t history = 0;
@@ -56,16 +56,16 @@ struct RunOptions {
   int nests = 0;       ///< how many runs of zklock its command starts
   Duration timeout{};  ///< of the session
   Duration kill_after = std::chrono::seconds(10);
-  Time command = 0;  ///< how long it runs by itself
+  Time command = 0;  ///< how long the command runs if not ended
 };
 
-/// One run of zklock, and what its guard knows of it.
+/// One run of zklock, and the data that it shares with its guard.
 struct Run {
   std::string name;
   RunOptions options;
   std::unique_ptr<Process> process;
   std::shared_ptr<Command> command{};
-  std::optional<zookeeper::Credentials> page{};  ///< with which the guard closes the session
+  std::optional<zookeeper::Credentials> page{};  ///< the guard closes the session with these
   const zookeeper::Session* session = nullptr;   ///< while it has one
   [[nodiscard]] std::int64_t session_id() const {
     return session == nullptr ? 0 : session->session_id();
@@ -73,15 +73,15 @@ struct Run {
   bool is_told_to_end = false;
   // A pool, before it has taken a LOCK.
   bool waits = false;
-  bool has_left = false;  ///< a queue: it was asked to, or its contender deleted
-  // Since when, for all of its queues; 0: in none.
-  Time first_since = 0;   ///< the first in one
-  Time asked_since = 0;   ///< asked to leave one
+  bool has_left = false;  ///< a queue, on request or because its contender was deleted
+  // The times since when each is true, over all its queues; 0 if it is true in none.
+  Time first_since = 0;   ///< it is first in a queue
+  Time asked_since = 0;   ///< it has been asked to leave a queue
   std::string outcome{};  ///< once it is over
   Time began = 0;
 };
 
-/// How often things go wrong, and which things are tried. Drawn from the seed.
+/// Which faults happen and how often, and what the runs do. Drawn from the seed.
 struct Profile {
   int servers = 3;
   int tick_ms = 2000;
@@ -92,7 +92,7 @@ struct Profile {
   Time between_faults = 5 * kSecond;
   std::vector<std::string> faults{};  ///< kinds; repeated ones are more likely
   std::vector<std::string> abilities{};
-  double preempting = 0;  ///< how many runs preempt those before them
+  double preempting = 0;  ///< share of runs that preempt those ahead of them
   std::vector<std::int64_t> timeouts_ms = {4000, 6000, 10'000, 15'000, 30'000};  ///< of sessions
   std::vector<Time> commands = {5 * kMillisecond, 300 * kMillisecond, 3 * kSecond, 12 * kSecond};
   std::vector<Time> fsyncs = {200'000, 2 * kMillisecond, 15 * kMillisecond};
@@ -103,7 +103,7 @@ struct Profile {
 [[nodiscard]] Profile DrawProfile(Random& random, std::string name);
 [[nodiscard]] std::vector<std::string> ProfileNames();
 
-/// One life of the ensemble and all that use it.
+/// One life of the ensemble and of all its clients.
 class Life {
  public:
   Life(std::uint64_t seed, const std::string& profile, bool trace);
@@ -111,7 +111,7 @@ class Life {
   Life(const Life&) = delete;
   Life& operator=(const Life&) = delete;
 
-  /// To its end. Throws Violation.
+  /// Lives until the end. Throws Violation.
   void Go();
 
   World world;
@@ -119,18 +119,18 @@ class Life {
   Profile profile;
   Ensemble ensemble;
   Checks checks;
-  /// All of them, since sockets and planned events refer to their processes.
+  /// All runs, even ended ones: sockets and scheduled events refer to their processes.
   std::vector<std::unique_ptr<Run>> runs;
 
   [[nodiscard]] Place PlaceOf(int host) const { return profile.servers + host; }
   [[nodiscard]] std::vector<zookeeper::Endpoint> Endpoints() const;
-  /// Another process, which ends by itself.
+  /// Starts another process, which ends by itself.
   void Spawn(const std::string& name, Place place, std::function<void(Process&)> program);
   void KillRun(Run& run, bool with_guard);
   [[nodiscard]] std::vector<Run*> LiveRuns();
   [[nodiscard]] bool is_draining() const { return is_draining_; }
 
-  /// faults.cc: something goes wrong, for a while.
+  /// In faults.cc: injects a fault, which lasts for a while.
   void InjectFault();
   void OnMoment(Moment moment, std::int64_t session);
 
@@ -141,11 +141,11 @@ class Life {
   [[nodiscard]] int places() const { return profile.servers + profile.hosts; }
   [[nodiscard]] Time usual_delay(Place from, Place to) const;
   Time usual_fsync = 0;
-  /// Of all queues, with reservations.
+  /// The contenders of all queues, including reservations.
   [[nodiscard]] std::vector<std::string> Contenders() const;
   [[nodiscard]] std::string AnyLock();
 
-  /// Somebody releases a reservation.
+  /// Releases a reservation after `wait`.
   void ReleaseLater(const std::string& lock, const std::string& path, const std::string& id,
                     Time wait);
 
@@ -162,7 +162,7 @@ class Life {
   bool is_draining_ = false;
   Time last_fault_end_ = 0;
   std::set<std::int64_t> accepted_;    // sessions
-  std::set<std::int64_t> reconnects_;  // those without a heartbeat since
+  std::set<std::int64_t> reconnects_;  // sessions without a heartbeat since their reconnect
   std::set<std::string> visited_;      // by a run that has not ended
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<Run*> slots_;
@@ -178,9 +178,9 @@ void RunOtherProgram(Process& process, Life& life, Run& run);
 /// `zklock release` of a reservation.
 void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
                 const std::string& id);
-/// A run of zklock in the command of another one. It is told that this one holds the lock.
+/// A run of zklock inside the command of another one, which it knows as the holder of the lock.
 void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer);
-/// Closes the session of a run whose zklock is gone.
+/// Closes the session of a run whose zklock was killed.
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials);
 
 }  // namespace zklock::simulation

@@ -14,7 +14,7 @@
 #include "simulation/life.h"
 #include "support/request_script.h"
 
-// simulate: lives from seeds; see scripts/simulate.
+// simulate: runs one life for each seed; see scripts/simulate.
 
 namespace zklock::simulation {
 namespace {
@@ -31,7 +31,7 @@ struct Arguments {
   int servers = 1;      ///< for its answers
 };
 
-/// Where the sessions of a script live: all in one process.
+/// Runs the sessions of a script, all in one simulated process.
 class SimulatedHost final : public test::ScriptHost {
  public:
   SimulatedHost(Process& process, int servers) : process_(process), servers_(servers) {}
@@ -82,7 +82,7 @@ int Answer(const Arguments& arguments) {
   return 0;
 }
 
-// Between the lines that a long run prints, in case that it is interrupted.
+// The interval at which a long run prints its figures, in case it is interrupted.
 constexpr double kReportInterval = 300;  // s
 
 struct Figures {
@@ -97,7 +97,7 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// False: a promise was broken.
+/// Returns false if a promise was broken.
 bool Live(std::uint64_t seed, const Arguments& arguments, Figures& figures, std::uint64_t& hash) {
   std::string problem;
   try {

@@ -21,9 +21,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# The unit tests of what is mutated.
+# The unit tests of the folders that are mutated.
 UNITS = ("lock", "protocol", "zookeeper")
-TIMED_OUT = -14  # of run(): like a status of SIGALRM, which no program here gets
+TIMED_OUT = -14  # returned by run(); like death by SIGALRM, which no program here receives
 
 
 def read_table():
@@ -71,7 +71,7 @@ def mutated_texts(name, changes):
 
 
 def mutate(name, changes, build, programs, directory):
-    """Compiles the mutated sources; returns the objects, by that which each replaces."""
+    """Compiles the mutated sources; returns the new objects, keyed by the objects they replace."""
     texts = mutated_texts(name, changes)
     sources = {source for _, also, _, _ in changes for source in also}
     for file, text in texts.items():
@@ -96,7 +96,7 @@ def link(command, objects, program, build):
     words = [objects.get(word, word) for word in command]
     words[words.index("-o") + 1] = str(program)
     library = words.index("libzklock_core.a")
-    # Before the library's own; the objects of another program are not wanted.
+    # Before the library's own objects; the objects of another program are not used.
     words[library:library] = [new for old, new in objects.items() if "/zklock_core.dir/" in old]
     subprocess.run(words, cwd=build, check=True)
 
@@ -109,7 +109,7 @@ def tests_environment(build):
 
 
 def run(words, seconds, environment=None):
-    """Returns the seconds of processor time, the exit status and the output."""
+    """Runs `words`; returns the seconds of processor time, the exit status and the output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(

@@ -55,7 +55,7 @@ void Network::Heal(Place from, Place to) {
       still.push_back(weak);
       continue;
     }
-    // Retransmissions have become rare meanwhile.
+    // By then, retransmissions have become rare.
     const Time wait = world->random.Around(200 * kMillisecond);
     world->After(wait, [this, pipe] { Pump(pipe); });
   }

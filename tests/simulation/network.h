@@ -10,12 +10,13 @@
 
 namespace zklock::simulation {
 
-/// A host: of a server (its number), or of processes (the numbers after these).
+/// A host: that of a server (the number of the server), or one of processes (the numbers after
+/// those).
 using Place = int;
 inline constexpr int kMostPlaces = 16;
 
-/// One direction of a connection between two places: messages arrive in order, or, once the
-/// connection is broken, not at all. While the way is cut they wait, as TCP's do.
+/// One direction of a connection between two places: messages arrive in order or, once the
+/// connection is broken, not at all. While the path is cut, they wait, as in TCP.
 struct Pipe {
   Place from;
   Place to;
@@ -26,10 +27,10 @@ struct Pipe {
   std::deque<Message> messages{};
   Time last_due = 0;
   bool is_scheduled = false;
-  bool is_broken = false;  ///< what is under way is lost
+  bool is_broken = false;  ///< messages in transit are lost
 };
 
-/// The ways between places. Each direction can be cut by itself.
+/// The paths between places. Each direction can be cut by itself.
 class Network {
  public:
   [[nodiscard]] std::shared_ptr<Pipe> MakePipe(Place from, Place to);
@@ -40,10 +41,10 @@ class Network {
   /// Undoes one Cut().
   void Heal(Place from, Place to);
   [[nodiscard]] bool IsCut(Place from, Place to) const { return cuts_[Index(from)][Index(to)] > 0; }
-  /// Messages to a stalled place wait until then, in its system's buffers.
+  /// Messages to a stalled place wait in its system's buffers until then.
   void Stall(Place place, Time until);
   [[nodiscard]] Time stalled_until(Place place) const { return stalled_[Index(place)]; }
-  /// A typical delay, from now on.
+  /// Sets the typical delay from now on.
   void SetDelay(Place from, Place to, Time delay) { delay_[Index(from)][Index(to)] = delay; }
   [[nodiscard]] Time delay(Place from, Place to) const { return delay_[Index(from)][Index(to)]; }
 
@@ -57,7 +58,7 @@ class Network {
   Matrix<int> cuts_{};
   Matrix<Time> delay_{};
   std::array<Time, kMostPlaces> stalled_{};
-  std::vector<std::weak_ptr<Pipe>> waiting_;  // with messages that a cut holds up
+  std::vector<std::weak_ptr<Pipe>> waiting_;  // pipes with messages that a cut holds up
 };
 
 }  // namespace zklock::simulation

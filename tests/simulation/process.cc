@@ -7,7 +7,7 @@ namespace zklock::simulation {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;
-// With nothing but this in between, a loop that spins would make the world stand still.
+// Limits turns at the same virtual time: a loop that spins would stop the clock of the world.
 constexpr int kMostTurnsAtOnce = 100'000;
 
 Process* current = nullptr;
@@ -96,7 +96,7 @@ void Process::Stop(Time until) { stopped_until_ = std::max(stopped_until_, until
 void Process::Kill() {
   if (is_over_) return;
   is_killed_ = true;
-  // A program that kills its own process ends at its next wait.
+  // If a program kills its own process, it ends at its next wait.
   if (current != this) Resume();
 }
 

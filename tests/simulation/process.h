@@ -31,7 +31,7 @@ class Process {
   [[nodiscard]] Place place() const { return place_; }
   [[nodiscard]] bool is_over() const { return is_over_; }
   [[nodiscard]] bool is_killed() const { return is_killed_; }
-  /// The one whose program runs at the moment; null outside of all.
+  /// The process whose program is running; null if none is.
   [[nodiscard]] static Process* Current();
 
   // For its program.
@@ -39,17 +39,17 @@ class Process {
   void Remove(EventSource& source);
   /// Waits until a source is ready or `until`, and serves all that are ready.
   void RunOnce(TimePoint until = kNever);
-  /// Does nothing for so long.
+  /// Does nothing for this time.
   void Sleep(Time span);
 
   // From outside.
   void Wake();  ///< a descriptor or a condition of its program may have changed
   void Stop(Time until);
   [[nodiscard]] bool IsStopped() const { return stopped_until_ > world->now(); }
-  /// As by KILL: its program ends without another request.
+  /// As with KILL: its program ends without another request.
   void Kill();
 
-  std::int64_t requests = 0;  ///< that it has made
+  std::int64_t requests = 0;  ///< that its program has made
 
   /// How long a turn of the loop takes, typically.
   static constexpr Time kTurn = 30'000;
@@ -66,7 +66,7 @@ class Process {
   static void Enter(unsigned low, unsigned high);
   void Resume();
   void Yield();
-  /// Runs on at that time, or when woken.
+  /// Suspends the program until `time`, or until it is woken if `can_be_woken`.
   void WaitUntil(Time time, bool can_be_woken);
   [[nodiscard]] bool Ask(std::vector<Entry>& entries, TimePoint& wake);
 
@@ -74,7 +74,7 @@ class Process {
   const Place place_;
   std::function<void(Process&)> program_;
   std::unique_ptr<char[]> stack_;
-  // From one stack to the other by jumps, which cost no system calls, after the first time.
+  // Switches stacks by jumps, which need no system calls, except for the first time.
   ucontext_t context_{};
   std::jmp_buf inside_{};
   std::jmp_buf outside_{};
@@ -85,7 +85,7 @@ class Process {
   bool waits_ = false;
   bool can_be_woken_ = false;
   bool is_woken_ = false;
-  bool may_be_ready_ = true;  ///< a descriptor: it has to be polled
+  bool may_be_ready_ = true;  ///< a descriptor may be ready and must be polled
   Time stopped_until_ = 0;
   bool is_over_ = false;
   bool is_killed_ = false;
@@ -100,7 +100,7 @@ class Ensemble;
 extern Ensemble* ensemble;
 /// The address of a server, for the library and for a Session.
 [[nodiscard]] zookeeper::Endpoint EndpointOf(int server);
-/// As poll(2) does for one descriptor. Writable: once it is connected.
+/// As poll(2) for one descriptor, which is writable once it is connected.
 [[nodiscard]] short ReadyEvents(int fd, short asked);
 /// Forgets the sockets of a world that ends.
 void CloseAllSockets();

@@ -4,11 +4,11 @@
 
 #include "simulation/ensemble.h"
 
-// Servers among themselves.
+// The protocol between servers.
 //
-// An election is simpler than ZooKeeper's: a looking server sees at once how far the logs of those
-// that it reaches are. What it leads to is the same: the one with the newest log of a majority
-// leads, in a new epoch that this majority has accepted, and what its log has not is lost.
+// An election is simpler than ZooKeeper's: a looking server sees at once how far the logs of the
+// servers that it reaches are. The result is the same: the server with the newest log in a majority
+// leads, in a new epoch that this majority has accepted, and entries that its log lacks are lost.
 
 namespace zklock::simulation {
 namespace {
@@ -37,8 +37,8 @@ std::int64_t LastZxid(const Server& server) {
   return server.log.empty() ? 0 : server.log.back()->zxid;
 }
 
-/// Whether `server` may follow this leader: it has accepted no epoch that is newer, and this one
-/// from nobody else.
+/// Whether `server` may follow this leader: it has accepted no newer epoch, and this one from no
+/// other leader.
 bool CanAccept(const Server& server, const Server& leader) {
   return leader.accepted_epoch > server.accepted_epoch ||
          (leader.accepted_epoch == server.accepted_epoch && server.accepted_from == leader.id);
@@ -75,7 +75,7 @@ void Ensemble::BeginTerm(Server& server, Role role) {
 
 void Ensemble::Abandon(Server& server, const char* why) {
   world->Trace("server {} abandons: {}", server.id, why);
-  // The others see their connections close.
+  // Its followers see their connections close.
   for (const auto& [id, peer] : server.peers) {
     ToFollower(server, id, [this](Server& follower) { Abandon(follower, "its leader has gone"); });
   }
@@ -129,7 +129,7 @@ void Ensemble::Look(Server& server) {
   const auto look_again = [&] {
     InTerm(server, world->random.Around(200 * kMillisecond), [this](Server& one) { Look(one); });
   };
-  // What it votes with, and may lead with, is on its disk.
+  // The log that it votes with, and may lead with, must be on its disk.
   if (server.on_disk < server.log.size()) {
     WriteToDisk(server);
     return look_again();
@@ -167,8 +167,8 @@ void Ensemble::Lead(Server& server, std::int64_t epoch) {
 
 void Ensemble::Join(Server& server, Server& leader) {
   BeginTerm(server, Role::kFollowing);
-  // Before the leader counts on it: else it could still commit something in an older epoch, which
-  // the leader, already in its own, would not have.
+  // Accept the epoch before the leader counts on this server: otherwise, it could still commit an
+  // entry in an older epoch that the leader, already in its own epoch, would not have.
   server.accepted_epoch = leader.accepted_epoch;
   server.accepted_from = leader.id;
   server.leader = leader.id;
@@ -192,7 +192,8 @@ void Ensemble::OnJoin(Server& leader, Server& follower, std::uint64_t term) {
       .term = term, .pipe = network_.MakePipe(leader.id, follower.id), .heard = world->now()};
   if (has_majority) return SendLog(leader, follower.id);
   if (static_cast<int>(leader.peers.size()) + 1 < majority()) return;
-  // None of a majority is ahead: what was committed in any epoch before is in this log.
+  // No server of a majority is ahead: this log has everything that was committed in any earlier
+  // epoch.
   leader.current_epoch = leader.accepted_epoch;
   for (const auto& [id, peer] : leader.peers) SendLog(leader, id);
 }
@@ -311,7 +312,7 @@ void Ensemble::Propose(Server& leader, Txn txn) {
   WriteToDisk(leader);
 }
 
-/// Each write covers all that has come in during the last one.
+/// Each write covers all entries that arrived during the previous one.
 void Ensemble::WriteToDisk(Server& server) {
   if (std::exchange(server.disk_is_busy, true)) return;
   world->After(world->random.Around(server.fsync),
@@ -329,8 +330,8 @@ void Ensemble::WriteToDisk(Server& server) {
 void Ensemble::OnDisk(Server& server) {
   if (server.role == Role::kLeading) return OnAcknowledged(server);
   if (server.role != Role::kFollowing || !server.is_synced) return;
-  // Not before: after a crash it would be taken for newer than those that have what it lacks
-  // (ZOOKEEPER-4643).
+  // Not earlier: after a crash, this server would count as newer than servers that have entries it
+  // lacks (ZOOKEEPER-4643).
   if (server.on_disk >= server.synced) server.current_epoch = server.accepted_epoch;
   ToLeader(server, [this, id = server.id, entries = server.on_disk](Server& leader) {
     Server::Peer& peer = leader.peers.at(id);
@@ -355,7 +356,7 @@ void Ensemble::OnAcknowledged(Server& leader) {
   for (auto& [id, peer] : leader.peers) {
     if (peer.is_synced && !std::exchange(peer.serves, true)) SendCommit(leader, id);
   }
-  // One by one: a sync is answered after the last entry before it, and before the next.
+  // Commit one by one: a sync is answered after the entry before it and before the next one.
   AnswerSyncs(leader);
   while (leader.committed < safe) {
     CommitUpTo(leader, leader.committed + 1);
@@ -399,12 +400,12 @@ void Ensemble::OnForwarded(Server& leader, int from, std::int64_t session, std::
                            const Request& request) {
   if (!leader.serves) return;
   if (request.kind == Request::Kind::kCloseSession) {
-    // Whoever asks, over whatever connection.
+    // Any client may close the session, over any connection.
     return BeginClose(leader, session, from, number);
   }
   if (request.kind == Request::Kind::kSync) {
     leader.syncs.push_back({leader.log.size(), from, number});
-    // Without a proposal under way no majority is asked.
+    // If no proposal is pending, no majority is asked.
     return AnswerSyncs(leader);
   }
   Txn txn{.zxid = leader.next_zxid++,
@@ -447,8 +448,9 @@ void Ensemble::AnswerSyncs(Server& leader) {
   }
 }
 
-/// The leader hears of a session by requests of its own clients, by the answers to its pings, which
-/// list those that the follower has heard of, and by a reconnect. Not by forwarded requests.
+/// The leader hears of a session through requests of its own clients, through the answers to its
+/// pings, which list the sessions that the follower has heard of, and through a reconnect, but not
+/// through forwarded requests.
 bool Ensemble::Touch(Server& leader, std::int64_t session, int timeout_ms) {
   const auto found = leader.tracked.find(session);
   if (found == leader.tracked.end() || found->second.is_closing) return false;

@@ -24,7 +24,7 @@
 #include "simulation/life.h"
 #include "zookeeper/orphaned_session.h"
 
-// A run of zklock, in the order of src/commands: acquire_locks, queue_wait, locked_run,
+// A run of zklock, structured like src/commands: acquire_locks, queue_wait, locked_run,
 // session_driver.
 
 namespace zklock::simulation {
@@ -35,8 +35,8 @@ using namespace std::chrono_literals;
 constexpr Duration kCloseTimeout = 800ms;
 constexpr Duration kLongestHistoryWait = 5s;  // as in commands/run/recorded_runs.h
 
-// The first is that of the grant or the reconnect. The withdrawal follows it, and where one
-// contender is gone already, the deletes of the others follow the next.
+// The first proof is that of the grant or the reconnect. The withdrawal follows it and, if one
+// contender is already gone, the deletes of the others follow the next proof.
 constexpr int kProofsToWithdraw = 4;
 
 std::string MakeUuid() {
@@ -45,7 +45,7 @@ std::string MakeUuid() {
   return fmt::format("{:08x}-5eed-4000-8000-{:012x}", first, last);
 }
 
-/// Serves a session that is being closed, and nothing after that.
+/// Serves a session until it is closed, for at most `patience`.
 void AwaitClose(Process& process, zookeeper::Session& session, Duration patience) {
   const TimePoint deadline = VirtualClock().Now() + patience;
   while (!session.IsClosed() && !session.IsCloseRefused() && VirtualClock().Now() < deadline) {
@@ -214,8 +214,8 @@ class ZklockRun {
     return *failure;
   }
 
-  /// Leaves the queues that it was asked to leave. False: none remains to wait in, or it is the one
-  /// that was just taken.
+  /// Leaves the queues that the run was asked to leave. Returns false if no queue remains, or if
+  /// the LOCK in question was just taken.
   bool GiveUp(lock::Acquisition& acquire) {
     if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
     run_.has_left = true;
@@ -229,7 +229,7 @@ class ZklockRun {
     return true;
   }
 
-  /// A pool ends when it was sent out of all queues.
+  /// Checks that a pool gives up only when it was asked to leave all queues.
   void RequireAllLeft() const {
     if (!options_.any || request_.try_only || request_.wait || request_.max_queue) return;
     if (request_.reserve) return;  // it may have left a queue to an earlier one with its ID
@@ -240,7 +240,7 @@ class ZklockRun {
     }
   }
 
-  /// Beside the one that a pool has taken.
+  /// Checks that a pool has left all queues but that of the LOCK it has taken.
   void RequireOneContender() const {
     for (const std::string& path : life_.ensemble.truth().EphemeralsOf(session_.session_id())) {
       if (path == tickets_.front().path) continue;
@@ -248,7 +248,8 @@ class ZklockRun {
     }
   }
 
-  /// Empty if it is none. Throws Violation for an outcome that these options do not allow.
+  /// The reason if the outcome is a failure, otherwise empty. Throws Violation for an outcome that
+  /// these options do not allow.
   std::string FailureOf(const lock::AcquireOutcome& outcome) {
     if (std::holds_alternative<lock::Acquired>(outcome)) return "";
     if (std::holds_alternative<lock::ReservedLock>(outcome)) return "";
@@ -274,7 +275,7 @@ class ZklockRun {
   std::string FailureOf(const lock::Busy& busy) {
     using Why = lock::Busy::Why;
     const bool was_removed = WasRemoved();
-    // A try waits for a moment in a turnstile.
+    // A try waits briefly in the turnstile.
     const bool waits = request_.wait || (request_.try_only && request_.permits);
     const bool is_allowed = busy.why == Why::kTaken        ? request_.try_only
                             : busy.why == Why::kWaitOver   ? waits
@@ -293,12 +294,12 @@ class ZklockRun {
            std::any_of(observer_.paths.begin(), observer_.paths.end(),
                        [&](const auto& path) { return life_.checks.IsExcused(path); });
   }
-  /// It may be released before its maker knows that it is made.
+  /// A reservation may be released before its maker knows that it exists.
   [[nodiscard]] bool WasReleased() const {
     const auto was_released = [&](const std::string& path) {
       return life_.checks.WasReleased(path) || IsForged(path);
     };
-    // Or those of its ID that it has found in other LOCKs.
+    // Or the reservations with its ID that it has found on other LOCKs.
     return std::any_of(observer_.paths.begin(), observer_.paths.end(), was_released) ||
            std::any_of(reserved_.begin(), reserved_.end(),
                        [&](const auto& one) { return was_released(one.path); });
@@ -308,7 +309,7 @@ class ZklockRun {
                        [&](const auto& path) { return life_.checks.WasAsked(path); });
   }
 
-  /// The guard and zklock share a page with what a close needs.
+  /// The guard and zklock share a page with the credentials that a close needs.
   void LetGuardKnow() {
     if (session_.credentials()) run_.page = session_.credentials();
   }
@@ -348,7 +349,8 @@ class ZklockRun {
       recorder_->RecordSuccess(began, run);
       Serve(*recorder_, hold, [&] { return recorder_->IsDone(); });
       recorder_->GiveUpRest();
-      // After a removal by force the next run may have looked before this was recorded.
+      // After a removal by force, the next run may have read last-run before this success was
+      // recorded.
       const bool is_first = !life_.checks.IsExcused(tickets_.front().path);
       if (recorder_->HasRecordedSuccess() && !hold.loss() && is_first) {
         life_.checks.Record(options_.locks.front(), TimeOf(began));
@@ -366,8 +368,8 @@ class ZklockRun {
     return hold.Release(run);
   }
 
-  /// Before the session, so that the lease is checked before anything that the servers sent is
-  /// read.
+  /// Serves `source` before the session, so that the lease is checked before any data from the
+  /// servers is read.
   void ServeFirst(EventSource& source) {
     process_.Remove(session_);
     process_.Add(source);
@@ -433,7 +435,7 @@ class ZklockRun {
     return outcome;
   }
 
-  /// As commands/run/reserve. False if one of the reservations does not exist any more.
+  /// As commands/run/reserve. Returns false if one of the reservations no longer exists.
   bool Renew() {
     if (!request_.reserve->lasts || reserved_.empty()) return true;
     lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
@@ -518,7 +520,7 @@ class ZklockRun {
     });
   }
 
-  /// A forged reservation is one once nothing is before it any more.
+  /// Checks that a forged reservation counts as a reservation only once it is first in the queue.
   void RequireFirstIfForged(const lock::ReservedLock& one) const {
     if (!IsForged(one.path)) return;
     const Znode* const lock = life_.ensemble.truth().Find(one.lock.path);
@@ -565,12 +567,12 @@ class ZklockRun {
     return "";
   }
 
-  /// Short ones after the faults, so that all in the queue get their turn.
+  /// Short after the faults, so that all contenders in the queue get their turn.
   [[nodiscard]] Time CommandTime() const {
     return life_.is_draining() ? std::min(options_.command, kSecond) : options_.command;
   }
 
-  /// False: too late. Another process, the guard, looks at the time once more.
+  /// Returns false if it is too late. Another process, the guard, checks the time again.
   bool BeginCommand(const lock::Hold& hold) {
     process_.Sleep(life_.world.random.Around(500'000));
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
@@ -609,7 +611,7 @@ class ZklockRun {
       const bool ends = hold.loss() || observer_.is_asked_to_leave || run_.is_told_to_end;
       if (!ends || std::exchange(is_ending, true)) continue;
       CheckLoss(hold);
-      // What the guard ends may take all of the grace.
+      // A command that the guard ends may use up the whole grace period.
       Command::EndBy(run_.command, world->now() + world->random.Between(0, hold.grace().count()));
     }
     process_.Remove(*recorder_);
@@ -628,7 +630,7 @@ class ZklockRun {
 
   void Close(std::size_t releases) {
     session_.BeginClose(releases);
-    // Hold, if there is one, outlives this, but is no longer served.
+    // The Hold, if there is one, outlives the session, but is no longer served.
     AwaitClose(process_, session_, kCloseTimeout);
   }
 
@@ -647,8 +649,9 @@ class ZklockRun {
   std::optional<lock::RunRecorder> recorder_;
 };
 
-/// Curator's and kazoo's recipes: the first in the queue holds, the others watch the one before
-/// them. Nothing is proven. Returns what holds, or none if it gives up.
+/// Curator's and kazoo's recipes: the first contender in the queue holds, and each other one
+/// watches its predecessor. No lease is proven. Returns the ticket of the held lock, or none if it
+/// gives up.
 std::optional<lock::Ticket> QueueAsOther(lock::Calls& calls, const RunOptions& options) {
   const std::string& lock = options.locks.front();
   const bool is_kazoo = options.request.dialect == protocol::Dialect::kKazoo;
@@ -706,7 +709,7 @@ void RunOtherProgram(Process& process, Life& life, Run& run) {
   try {
     bool has_begun = false;
     ticket = session.calls.Repeat([&] {
-      // It gives up with its connection.
+      // It gives up when it loses its connection.
       return std::exchange(has_begun, true) ? std::nullopt
                                             : QueueAsOther(session.calls, run.options);
     });
@@ -746,8 +749,8 @@ void RunRelease(Process& process, Life& life, const std::string& lock, const std
   }
 }
 
-// Its own zklock and guard are as good as the outer ones: it runs until the end of the outer lease
-// at most. What it has been told may be old: its process may have outlived the lock.
+// Its own zklock and guard are as reliable as the outer ones: it runs until the outer lease ends,
+// at most. Its information may be outdated: its process may have outlived the lock.
 void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer) {
   const lock::Ticket ticket = life.world.random.Pick(outer->tickets);
   const auto is_there = [&] {
@@ -767,7 +770,7 @@ void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& out
     world->Count("nested: not checked");
   }
   session.Close();
-  // The outer one answers over a socket of its host.
+  // The outer zklock answers over a local socket.
   const bool is_accepted = is_held && !outer->is_over && !outer->is_ending &&
                            !outer->process->IsStopped() && world->now() < outer->lease_end;
   world->Count(is_accepted ? "nested: runs" : "nested: queues");
@@ -825,7 +828,7 @@ RunOptions DrawOptions(Life& life) {
       options.locks.push_back(fmt::format("/l{}", (first + i) % all));
     }
     if (ability == "reserve-any") {
-      // The same LOCKs for all.
+      // All these pools use the same LOCKs.
       request.reserve = {.id = fmt::format("{}{}", kPoolId, random.Below(2)),
                          .lasts = std::chrono::milliseconds(random.Between(500, 8'000))};
       for (std::int64_t i = count; i < all; ++i) {
@@ -843,7 +846,7 @@ RunOptions DrawOptions(Life& life) {
     request.preempt = {.holders = all, .request = {.by = kPreemptor, .only_waiting = !all}};
   }
   if (ability == "below") {
-    // A LOCK below another one, or below znodes that are made for it.
+    // A LOCK below another LOCK, or below znodes that are created for it.
     options.locks = {random.Pick(std::vector<std::string>{"/l0/b", "/l0/b/c", kLockBelowParent})};
   }
   if (ability == "nested") {

@@ -15,7 +15,7 @@ namespace zklock::simulation {
 
 enum class OpType { kCreate, kDelete, kSet, kCheck, kDeleteContainer };
 
-/// One write, as a client asks for it. `mode`: of a create, as the client library numbers them.
+/// One write, as a client requests it. `mode`: for a create, the client library's number for it.
 struct Op {
   OpType type;
   std::string path;
@@ -24,7 +24,7 @@ struct Op {
   std::int32_t version = -1;
 };
 
-/// What a transaction does to one znode, whatever the tree is like: the leader has checked that.
+/// What a transaction does to one znode, without further checks: the leader has made them.
 struct Change {
   enum class Kind { kCreate, kDelete, kSet };
   Kind kind;
@@ -35,7 +35,7 @@ struct Change {
   std::int32_t version = 0;  ///< kSet: the new one
 };
 
-/// An entry of the log. One that failed is an entry too, and as slow as the others.
+/// An entry of the log. A failed transaction is an entry too, and just as slow.
 struct Txn {
   enum class Kind { kOpenSession, kCloseSession, kWrite };
   Kind kind = Kind::kWrite;
@@ -72,13 +72,13 @@ class Tree {
   [[nodiscard]] const Znode* Find(const std::string& path) const;
   [[nodiscard]] Stat StatOf(const std::string& path) const;
   [[nodiscard]] const std::map<std::string, Znode>& nodes() const { return nodes_; }
-  /// With the timeout that each was opened with.
+  /// The sessions, each with the timeout that it was opened with.
   [[nodiscard]] const std::map<std::int64_t, int>& sessions() const { return sessions_; }
   [[nodiscard]] std::vector<std::string> EphemeralsOf(std::int64_t session) const;
 
-  /// At the leader: checks `ops`, all or none, and does them. Fills `txn`.
+  /// At the leader: checks `ops` and applies all of them or none. Fills `txn`.
   void Prepare(const std::vector<Op>& ops, Txn& txn);
-  /// At every server, once committed.
+  /// At every server, once `change` is committed.
   void Apply(const Change& change, const Txn& txn);
   void ApplySession(const Txn& txn);
 

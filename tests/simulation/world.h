@@ -47,11 +47,11 @@ struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Time, chance and the queue of events. One exists at a time: `world`.
+/// Time, random numbers and the event queue. Only one exists at a time: `world`.
 ///
-/// Events at the same time run in the order in which they were planned, so that the seed determines
-/// everything. Nothing here or above may depend on an address, the real time, or the order of an
-/// unordered container.
+/// Events at the same time run in the order in which they were scheduled, so that the seed
+/// determines everything. Nothing here or above may depend on an address, the real time, or the
+/// order of an unordered container.
 class World {
  public:
   World(std::uint64_t seed, bool trace);
@@ -62,7 +62,7 @@ class World {
   [[nodiscard]] Time now() const { return now_; }
   void At(Time time, std::function<void()> run);
   void After(Time delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
-  /// Runs the next event. False: there is none before `until`.
+  /// Runs the next event. Returns false if there is none before `until`.
   bool Step(Time until);
 
   /// Mixes a decision into the hash of this life.
@@ -75,7 +75,7 @@ class World {
     Note(static_cast<std::uint64_t>(now_));
     if (traces_) Print(fmt::format(format, std::forward<Arguments>(arguments)...));
   }
-  /// For the figures: something of this kind has happened.
+  /// Counts an event of this kind, for the figures.
   void Count(const std::string& kind) { ++counts[kind]; }
 
   Random random;
@@ -102,7 +102,7 @@ class World {
   std::vector<std::size_t> free_runs_;
 };
 
-/// The one that is being simulated. The client library's functions have no other way to find it.
+/// The world that is being simulated. The client library's functions have no other way to find it.
 extern World* world;
 
 /// Virtual time for src/.

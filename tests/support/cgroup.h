@@ -24,8 +24,8 @@
 namespace zklock::test {
 
 /// A cgroup for the programs of a test, marked as delegated, and removed in the end with everything
-/// in it. The hierarchy is mounted in a mount namespace of this process's own, so that hosts that
-/// use version 1 can have it too. works() is false without the right to mount.
+/// in it. The hierarchy is mounted in this process's own mount namespace, so that this works on
+/// hosts with cgroup version 1, too. works() is false if this process may not mount.
 class TestCgroup {
  public:
   TestCgroup() {
@@ -50,11 +50,11 @@ class TestCgroup {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& mount_point() const { return mount_point_.path(); }
 
-  /// To be called in a forked child (ChildOptions::prepare): it and its children are then in it.
+  /// Moves a forked child into the cgroup (call it in ChildOptions::prepare), and so its children.
   void Enter() const { Write("cgroup.procs", "0"); }
-  /// As what systemd has not delegated.
+  /// Makes it look like a cgroup that systemd has not delegated.
   void Undelegate() const { removexattr(path_.c_str(), "user.delegate"); }
-  /// Gives it to a user, as Delegate= does.
+  /// Makes `user` its owner, as Delegate= does.
   void GiveTo(uid_t user) const {
     for (const char* file : {"", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"}) {
       if (chown((path_ + file).c_str(), user, user) != 0) throw std::runtime_error("chown");
@@ -71,7 +71,7 @@ class TestCgroup {
   }
   /// The names of the cgroups in it.
   [[nodiscard]] std::vector<std::string> Below() const { return Subdirectories(path_); }
-  /// Waits until there are none. Their removal raises no event.
+  /// Waits until there are none; no event announces their removal.
   void WaitUntilEmpty() const {
     WaitUntil([&] { return Below().empty(); }, "the removal of all that is in " + path_);
   }

@@ -45,7 +45,7 @@ void SetNonblocking(const UniqueFd& fd) {
   Check(fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK), "fcntl");
 }
 
-// Returns no descriptor under valgrind, which does not support the call. The child is then polled.
+// Returns no descriptor under valgrind, which does not support the call; the child is polled then.
 UniqueFd OpenPidFd(pid_t pid) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -68,8 +68,8 @@ std::vector<std::string> EnvironmentFor(const ChildOptions& options) {
   return variables;
 }
 
-// A body is not executed, so close-on-exec has no effect. Without this it would keep other
-// children's pipes open.
+// A body runs without an exec, so close-on-exec has no effect. Without this function, it would keep
+// other children's pipes open.
 void CloseAsExecWould() {
   std::vector<int> to_close;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -96,7 +96,7 @@ ssize_t WriteQuietly(int fd, std::string_view text) {
   return size;
 }
 
-// As execve takes them. The words outlive the result.
+// Pointers to `words` in the form that execve takes. The words must outlive the result.
 std::vector<char*> PointersTo(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -105,8 +105,9 @@ std::vector<char*> PointersTo(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// What execve takes, complete before the fork: a thread of this process, such as a proxy's, may own
-// a lock of the sanitizers' allocator at that moment, and nobody would release it in the child.
+// The arguments of execve, prepared before the fork: at the moment of the fork, a thread of this
+// process, such as a proxy's, may hold a lock of the sanitizers' allocator, which nobody would
+// release in the child.
 struct Execution {
   explicit Execution(const ChildOptions& options)
       : environment(EnvironmentFor(options)),
@@ -140,8 +141,8 @@ struct Execution {
   _exit(99);
 }
 
-// A line for each process of the group `group` and each descendant of those: PID, program, state,
-// parent, and the kernel function in which it sleeps. It tells why a child hangs, and whether it
+// A line for each process of the group `group` and each descendant of these: PID, program, state,
+// parent, and the kernel function in which it sleeps. This shows why a child hangs, and whether it
 // has got as far as its own program.
 std::string DescribeTree(pid_t group) {
   struct Process {
@@ -221,8 +222,8 @@ Child Child::Start(ChildOptions options) {
     UseAsStandardStream(err.write.get(), STDERR_FILENO);
     BecomeChild(options, execution);
   }
-  // Also here, so that SignalGroup() works from now on. EACCES: the child has done it and has
-  // executed.
+  // The parent does this, too, so that SignalGroup() works from now on. It fails with EACCES if the
+  // child has already done it and called execve.
   if (options.own_process_group) setpgid(child.pid_, child.pid_);
   child.pidfd_ = OpenPidFd(child.pid_);
   child.out_.fd = std::move(out.read);
@@ -249,7 +250,7 @@ Child Child::StartOnTerminal(ChildOptions options) {
   Child child;
   child.name_ = options.argv.empty() ? "child" : options.argv.front();
   child.owns_group_ = true;
-  // The child reports when it is set up: a Ctrl-C typed before would reach no process.
+  // The child reports when it is set up: a Ctrl-C typed before that would reach no process.
   Pipe ready = MakePipe();
   child.pid_ = Check(fork(), "fork");
   if (child.pid_ == 0) {
@@ -344,8 +345,8 @@ bool Child::ReadMore(Deadline deadline) {
   return true;
 }
 
-// Does not reap it: its number, and its group's, must not become another test's before
-// KillAndReap() has used them.
+// Does not reap the child: its pid, which is also its group's, must not be reused by another test
+// before KillAndReap() has used it.
 bool Child::SeeIfEnded() {
   if (exit_) return true;
   siginfo_t info{};
@@ -354,7 +355,7 @@ bool Child::SeeIfEnded() {
     return false;
   }
   exit_ = info.si_code == CLD_EXITED ? Exited(info.si_status) : Killed(info.si_status);
-  // Everything it wrote before it ended can be read now.
+  // Everything that it wrote before it ended can be read now.
   ReadAvailable(out_);
   ReadAvailable(err_);
   return true;
@@ -444,7 +445,7 @@ bool Child::HasEnded() { return SeeIfEnded(); }
 void Child::WaitUntilStopped(std::chrono::milliseconds patience) {
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
   siginfo_t info{};
-  // A blocking wait would have no deadline, and a stop cannot be polled for.
+  // A blocking wait would have no deadline, and poll(2) does not report a stop.
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid == 0) {
     if (SeeIfEnded()) Fail("ended instead of stopping");

@@ -16,8 +16,8 @@
 
 namespace zklock::test {
 
-/// How long a test waits for an expected event. It is not a measurement: anything that takes so
-/// long has failed.
+/// How long a test waits for an expected event. This is no performance limit: anything that takes
+/// so long has failed.
 inline constexpr std::chrono::seconds kPatience{60};
 
 /// How a process ended.
@@ -33,20 +33,20 @@ std::ostream& operator<<(std::ostream& out, const Exit& exit);
 /// Converts a status returned by waitpid.
 [[nodiscard]] Exit ExitFrom(int wait_status);
 
-/// What a child runs, and how. Designated initializers read well:
+/// What a child runs, and how. Use designated initializers:
 /// `Child::Start({.argv = {"sh", "-c", "echo ready; exec sleep 1000"}})`.
 struct ChildOptions {
   std::vector<std::string> argv = {};  ///< searched in this process's PATH
   /// Instead of argv: a function run in the forked child, which exits with its result (99 if it
-  /// throws). It has the descriptors that an executed program would have. Not for a process with
-  /// threads, of which the child would have only one, and the locks of all.
+  /// throws). It has the descriptors that an executed program would have. Do not use it in a
+  /// process with threads: the child would have only one of them, but the locks of all.
   std::function<int()> body = {};
-  /// The whole environment as NAME=VALUE; this process's if not set.
+  /// The complete environment as NAME=VALUE; this process's if not set.
   std::optional<std::vector<std::string>> environment = {};
   /// NAME=VALUE, added to the environment or replacing a variable in it.
   std::vector<std::string> also_environment = {};
   std::string directory = {};  ///< this process's if empty
-  /// If not set: /dev/null, or with `keep_stdin` Write().
+  /// If not set, standard input is /dev/null, or comes from Write() if `keep_stdin` is set.
   std::optional<std::string> stdin_text = {};
   bool keep_stdin = false;        ///< standard input stays open for Write()
   std::vector<int> inherit = {};  ///< descriptors that the child gets under the same numbers

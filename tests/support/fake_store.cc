@@ -180,8 +180,8 @@ bool FakeStore::Step() {
   const std::string line = log_[number];
   if (const auto hook = before_.Take(number, line)) {
     (*hook)();
-    if (requests_.empty()) return true;   // the hook has ended the connection
-    if (!events_.empty()) return Step();  // as from a server: ahead of the answer to this request
+    if (requests_.empty()) return true;   // the hook ended the connection
+    if (!events_.empty()) return Step();  // as a server does: before the answer to this request
   }
   bool closes = false;
   if (const auto fault = faults_.Take(number, line)) {
@@ -197,7 +197,7 @@ bool FakeStore::Step() {
   } else {
     lease_.Answered(request.sent, clock_.Now());
   }
-  if (closes) connected_ = false;  // as Session: the loss is known when the answer is delivered
+  if (closes) connected_ = false;  // as in Session: the loss is known when the answer is delivered
   request.answer(error, request.sent);
   if (closes || (error == Error::kUnimplemented && connected_)) LoseConnection();
   return true;

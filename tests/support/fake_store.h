@@ -19,7 +19,7 @@ namespace zklock::test {
 
 class FakeStore;
 
-/// One ZooKeeper's tree of znodes in memory, for any number of FakeStores.
+/// The tree of znodes of one ensemble, in memory, for any number of FakeStores.
 class FakeServers {
  public:
   struct Node {
@@ -32,13 +32,13 @@ class FakeServers {
     std::int64_t modified_ms = 0;
     bool readable = true;
     bool writable = true;       ///< children may be created
-    bool full = false;          ///< a hard quota on it is used up: nothing may be created below it
+    bool full = false;          ///< its hard quota is used up: nothing may be created below it
     bool is_container = false;  ///< deleted by the servers when it is empty
   };
 
   FakeServers() { nodes["/"] = {}; }
 
-  /// Creates a znode without any client's doing; its path (with the number, if sequential).
+  /// Creates a znode without a client. Returns its path, including the number if it is sequential.
   std::string Put(const std::string& path, std::int64_t owner, bool sequential = false,
                   const std::string& data = "");
   void Remove(const std::string& path);
@@ -58,7 +58,7 @@ class FakeServers {
   std::int64_t zxid = 100;
   std::int64_t next_session = 1000;
   std::int64_t now_ms = 0;  ///< their clock
-  /// Servers that do not know a request answer so, and close the connection.
+  /// Servers that do not know a request reply with an error, and close the connection.
   bool knows_containers = true;
   bool knows_create2 = true;
 
@@ -86,11 +86,11 @@ enum class Fault {
 inline constexpr std::array kLosses = {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                                        Fault::kExpiredReplyLost};
 
-/// What a test has planned for requests, each to happen once.
+/// What a test has planned for requests. Each plan is used once.
 template <typename T>
 class Plans {
  public:
-  /// The beginning of its line in FakeStore::log(), or its number.
+  /// The beginning of the request's line in FakeStore::log(), or its number.
   using Request = std::variant<std::string, std::size_t>;
 
   void Plan(Request request, T what) {
@@ -116,24 +116,25 @@ class Plans {
 
 /// A Store over FakeServers that the test steps by hand: nothing is answered before Step().
 ///
-/// A test can place a fault at a request, or run something before it. It names the request by the
-/// beginning of its line in log(), "create /l/host-", and means the next one that the servers get.
-/// A test that tries every request in turn gives its number, from 0.
+/// A test can place a fault at a request, or run something before it. It identifies the request by
+/// the beginning of its line in log(), such as "create /l/host-", which means the next such request
+/// that the servers get. A test that tries every request in turn gives the number, from 0.
 class FakeStore final : public zookeeper::Store {
  public:
   FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout = std::chrono::seconds(30));
   ~FakeStore() override;
 
-  /// What servers grant from the next Connect() on.
+  /// Sets the timeout that servers grant from the next Connect() on.
   void SetGranted(Duration timeout) { timeout_ = timeout; }
-  /// A server accepts the session; makes one if there is none.
+  /// A server accepts the session, or creates one if there is none.
   void Connect();
   /// The connection is lost; outstanding requests were not executed.
   void Disconnect();
   /// The servers end the session; the client learns of it with its next Connect().
   void Expire();
 
-  /// Executes and answers the oldest request, or delivers the oldest event. False: there was none.
+  /// Executes and answers the oldest request, or delivers the oldest event. Returns false if there
+  /// was neither.
   bool Step();
   /// Steps, and connects again after each fault, until there is nothing left to do.
   void Run();
@@ -155,9 +156,9 @@ class FakeStore final : public zookeeper::Store {
   [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
   /// The requests in order: "create /l/x", "list /l", …
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
-  /// Those from number `begin` on.
+  /// The requests from number `begin` on.
   [[nodiscard]] std::vector<std::string> SentSince(std::size_t begin) const;
-  /// How many begin with `beginning`.
+  /// The number of requests that begin with `beginning`.
   [[nodiscard]] std::size_t CountSent(const std::string& beginning) const;
   [[nodiscard]] bool server_given_up() const { return given_up_; }
 
@@ -210,7 +211,7 @@ class FakeStore final : public zookeeper::Store {
     std::size_t number;
     TimePoint sent;
     bool commits;
-    std::function<zookeeper::Error()> act;  ///< executes it, and fills the reply
+    std::function<zookeeper::Error()> act;  ///< executes the request, and fills in the reply
     std::function<void(zookeeper::Error, TimePoint)> answer;
   };
 
@@ -240,7 +241,7 @@ class FakeStore final : public zookeeper::Store {
   Plans<std::function<void()>> before_;
 };
 
-/// One client of servers of its own. A test's bench adds what it tests.
+/// One client with its own servers. A test's bench adds the object under test.
 struct FakeBench {
   FakeServers servers;
   FakeClock clock;

@@ -27,7 +27,7 @@ inline std::int32_t Number(std::string_view bytes, std::size_t at) {
   return static_cast<std::int32_t>(bits);
 }
 
-/// `body` begins after the xid.
+/// Returns the `what` of a request; `body` begins after the xid.
 inline std::string Describe(std::string_view body) {
   const auto path = [&](std::size_t at) {
     return " " + std::string(body.substr(at + 4, static_cast<std::size_t>(Number(body, at))));
@@ -95,7 +95,7 @@ inline std::vector<Frame> FramesOf(std::string_view bytes, bool of_client) {
   return found;
 }
 
-/// What a client has requested through `proxy`.
+/// The requests that a client has sent through `proxy`.
 inline std::vector<Frame> RequestsOf(const Proxy& proxy) {
   std::string bytes;
   for (const std::string& piece : proxy.Requests()) bytes += piece;

@@ -10,8 +10,8 @@
 
 namespace zklock::test {
 
-/// Keeps a process from running, and from being continued by CONT: the guard's timer sends it that.
-/// As long as this object lives. The process must be a descendant.
+/// Keeps a process from running as long as this object lives, even if it gets CONT (which the
+/// guard's timer sends to the guard). The process must be a descendant.
 class Hang {
  public:
   explicit Hang(pid_t pid) : pid_(pid) {
@@ -22,7 +22,7 @@ class Hang {
   ~Hang() { End(); }
   Hang(const Hang&) = delete;
   Hang& operator=(const Hang&) = delete;
-  /// Lets the process run, from system call to system call, until `done`.
+  /// Lets the process run, one system call at a time, until `done` returns true.
   template <typename Done>
   void StepUntil(const Done& done) {
     while (!done()) {

@@ -11,12 +11,13 @@
 
 namespace zklock::test {
 
-/// A listener on a loopback port that answers each connection with whatever a test says, at any
-/// byte and any pace.
+/// A listener on a loopback port that answers each connection as a test wants: with any bytes, at
+/// any pace.
 class HostileServer {
  public:
-  /// Called for each connection in a thread of its own, with its number from 0. It may read and
-  /// write until that fails; the socket is closed when it returns. Throwing ends the process.
+  /// Called in its own thread for each connection, with the connection's number, from 0. It may
+  /// read and write until that fails; the socket is closed when it returns. Throwing ends the
+  /// process.
   using Script = std::function<void(int socket, int number)>;
   explicit HostileServer(Script script);
   /// Shuts all connections down, and waits until every script has returned.
@@ -29,11 +30,11 @@ class HostileServer {
 
   /// False once the connection is gone.
   static bool Send(int socket, std::string_view bytes);
-  /// Reads something. False once the connection is gone.
+  /// Reads some bytes. False once the connection is gone.
   static bool Receive(int socket);
-  /// A number as the protocol has it: four bytes, the highest first.
+  /// A number in the protocol's format: four bytes, most significant first.
   static std::string Number(std::int32_t number);
-  /// `body` with its length before it.
+  /// `body`, preceded by its length.
   static std::string Frame(std::string_view body);
   /// The answer to a connect request that grants a session of 30 s.
   static std::string Grant();
@@ -44,7 +45,7 @@ class HostileServer {
   const Script script_;
   UniqueFd listener_;
   std::string address_;
-  std::vector<UniqueFd> sockets_;     // touched by accepting_ until that has ended
+  std::vector<UniqueFd> sockets_;     // used by accepting_ until that has ended
   std::vector<std::thread> scripts_;  // likewise
   std::thread accepting_;
 };

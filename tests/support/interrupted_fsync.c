@@ -1,5 +1,5 @@
-/* To be preloaded. In fsync() the process gets a TERM ($ZKLOCK_TEST_FSYNC is TERM), or the disk is
-   full (it is ENOSPC). */
+/* A library to preload. In fsync(), the process gets a TERM (if $ZKLOCK_TEST_FSYNC is TERM), or the
+   disk is full (if it is ENOSPC). */
 
 #include <errno.h>
 #include <signal.h>

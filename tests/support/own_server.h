@@ -11,7 +11,7 @@
 
 namespace zklock::test {
 
-/// A real server or ensemble for one test, with settings that other tests must not have.
+/// A real server or ensemble for one test, with settings that must not affect other tests.
 class OwnServer {
  public:
   /// `settings`: configuration lines, KEY=VALUE, or N:KEY=VALUE for server N only. `options`:
@@ -38,7 +38,7 @@ class OwnServer {
   [[nodiscard]] const std::string& address() const { return address_; }
   /// Stops one server, by its number from 1.
   void Stop(int server) const { (void)MustRun({"stop", std::to_string(server)}); }
-  /// It does nothing more, as on a host that hangs, until it is resumed.
+  /// Stops the server from doing anything, as if its host hung, until it is resumed.
   void Pause(int server) const { (void)MustRun({"pause", std::to_string(server)}); }
   void Resume(int server) const { (void)MustRun({"resume", std::to_string(server)}); }
 

@@ -73,7 +73,7 @@ UniqueFd BoundSocket(const std::string& text = "127.0.0.1:0") {
   UniqueFd socket = NewSocket();
   const sockaddr_in address = ParseAddress(text);
   if (address.sin_port != 0) {
-    const int again = 1;  // even if connections of a predecessor linger
+    const int again = 1;  // even if earlier connections to this address linger
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
   }
   Check(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), "bind");
@@ -101,7 +101,7 @@ class Listener {
   }
   virtual ~Listener() = default;
 
-  /// To be called once the object is complete. Call Stop() before destroying it.
+  /// Call this once the object is complete. Call Stop() before destroying it.
   void Start() {
     // Signals are left to the test's thread.
     sigset_t all;
@@ -311,7 +311,7 @@ struct Proxy::State final : Listener {
     Stream requests;
     Stream replies;
     bool broken = false;
-    bool has_asked = false;  // the client, for a session
+    bool has_asked = false;  // the client has asked for a session
     std::optional<Editor> editor{};
   };
 
@@ -406,8 +406,8 @@ struct Proxy::State final : Listener {
     return true;
   }
 
-  // A connect request is a length, a version, a zxid, a timeout, the session's id, and its password
-  // of 16 bytes with a length.
+  // A connect request consists of a length, a version, a zxid, a timeout, the session's id, and its
+  // password of 16 bytes, preceded by its length.
   static void ForgetSession(std::string& request) {
     constexpr std::size_t kId = 20;
     constexpr std::size_t kPassword = 32;
@@ -417,7 +417,7 @@ struct Proxy::State final : Listener {
     request.replace(kPassword, kEnd - kPassword, kEnd - kPassword, '\0');
   }
 
-  // A close is a length, an xid and the type -11, with nothing after it.
+  // A close consists of a length, an xid and the type -11.
   static constexpr std::size_t kCloseSize = 12;
   static bool EndsWithClose(std::string_view bytes) {
     if (bytes.size() < kCloseSize) return false;

@@ -85,11 +85,11 @@ class Proxy {
   void Redirect(const std::string& server);
   /// Passes on everything except session closes, which are lost; with false, those too.
   void LoseCloses(bool lose);
-  /// From now on a client that reconnects gets a new session, and no error: its id and password do
-  /// not reach the server. ClickHouse Keeper answers so.
+  /// From now on, a client that reconnects gets a new session instead of an error: its id and
+  /// password do not reach the server. ClickHouse Keeper behaves like this.
   void ForgetSessions();
-  /// Given the server's reply, returns the reply for the client: the same, another, or none, after
-  /// which nothing more reaches that client. `request` is the request it answers, named as in
+  /// Given the server's reply, returns the reply for the client: the same, another, or none. After
+  /// none, nothing more reaches that client. `request` is the request that is answered, named as in
   /// Frame, or "connect".
   using Edit =
       std::function<std::optional<std::string>(const std::string& request, std::string reply)>;
@@ -97,9 +97,9 @@ class Proxy {
   void EditReplies(Edit edit);
   /// Delays all bytes by `delay` from now on.
   void Delay(std::chrono::milliseconds delay);
-  /// Everything clients have sent so far, in the pieces in which it arrived.
+  /// Everything that clients have sent so far, in the pieces in which it arrived.
   [[nodiscard]] std::vector<std::string> Requests() const;
-  /// Everything servers have sent so far.
+  /// Everything that servers have sent so far.
   [[nodiscard]] std::string Replies() const;
 
  private:

@@ -12,7 +12,7 @@ namespace zklock::test {
 
 inline pid_t ParentOf(pid_t pid) { return process::ReadProcessStat(pid).value().parent; }
 
-/// Not a zombie either: an orphan may not be reaped yet.
+/// Whether the process exists and is not a zombie, as an orphan that is not reaped yet may be.
 inline bool IsAlive(pid_t pid) {
   const auto stat = process::ReadProcessStat(pid);
   return stat && !stat->is_dead;

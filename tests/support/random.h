@@ -5,8 +5,8 @@
 
 namespace zklock::test {
 
-/// Calls `round` so many times, with a generator that Catch2's seed determines. A failure names the
-/// seed and the round.
+/// Calls `round` `count` times, with a generator seeded by Catch2's seed. A failure names the seed
+/// and the round.
 template <typename F>
 void ForRandomRounds(int count, F round) {
   std::mt19937_64 random(Catch::rngSeed());

@@ -1,7 +1,7 @@
-/* To be preloaded. While the FIFO $ZKLOCK_TEST_FORKS exists, fork() fails and writes a byte to it.
-   While the FIFO $ZKLOCK_TEST_FORKS.held exists, which has no writer, a guard blocks before it
-   forks its command. While $ZKLOCK_TEST_FORKS.stopped exists, a command is stopped from birth.
-   The same goes for clone3, by which a command is forked into its cgroup. */
+/* A library to preload. While the FIFO $ZKLOCK_TEST_FORKS exists, fork() fails and writes a byte to
+   it. While the FIFO $ZKLOCK_TEST_FORKS.held, which has no writer, exists, a guard blocks before it
+   forks its command. While $ZKLOCK_TEST_FORKS.stopped exists, a command is stopped from birth. The
+   same applies to clone3, which forks a command into its cgroup. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,13 +16,13 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* A guard has asked for CONT at zklock's end before it forks. */
+/* Before it forks, a guard has requested CONT as its parent-death signal. */
 static int IsGuard(void) {
   int signal_number = 0;
   return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGCONT;
 }
 
-/* Whether this process is a guard and $ZKLOCK_TEST_FORKS.`suffix` exists, whose path this sets. */
+/* Sets `path` to $ZKLOCK_TEST_FORKS.`suffix`. Returns whether that exists and we are a guard. */
 static int MustAct(const char* suffix, char path[4096]) {
   const char* fifo = getenv("ZKLOCK_TEST_FORKS");
   if (fifo == NULL || !IsGuard()) return 0;

@@ -53,7 +53,7 @@ class Script {
     for (auto& [other, one] : clients_) {
       zookeeper::Session* const session = one.session;
       if (session == nullptr || !session->IsConnected()) continue;
-      // What has fired arrives before the answer to a read after a sync.
+      // Watches that have fired arrive before the answer to a read after a sync.
       Ask<zookeeper::Reply>([&](auto done) { session->Sync("/", done); });
       Ask<zookeeper::GetReply>([&](auto done) { session->Get("/", Watch::kNo, done); });
     }

@@ -12,18 +12,18 @@ namespace zklock::test {
 class ScriptHost {
  public:
   virtual ~ScriptHost() = default;
-  /// A new session with a timeout of `timeout`, which is served from now on. Each is with one
-  /// server, the next one in turn, so that they see each other's changes late.
+  /// Opens a session with this timeout, and serves it from now on. Sessions use the servers in
+  /// turn, one server each, so that they see each other's changes late.
   virtual zookeeper::Session& Open(Duration timeout) = 0;
-  /// Serves `session` no more, or again.
+  /// Stops serving `session`, or serves it again.
   virtual void SetServed(zookeeper::Session& session, bool is_served) = 0;
   /// Serves the sessions until `holds`. Throws if that takes too long.
   virtual void Await(const std::function<bool()>& holds) = 0;
 };
 
-/// Runs the requests of the file `script` one after the other, all below `root`, which is created.
-/// Returns what was answered, and which watches fired after each, without what differs from one
-/// ensemble to the next: of transactions, only the order counts.
+/// Runs the requests in the file `script` in order, all below `root`, which is created. Returns the
+/// answers, and which watches fired after each, without anything that differs between ensembles:
+/// transactions are identified only by their order.
 ///
 /// A line is `CLIENT VERB ARGUMENT...`; see request_script.cc for the verbs.
 [[nodiscard]] std::vector<std::string> RunRequestScript(const std::string& script,

@@ -1,7 +1,7 @@
-/* A resolver to be preloaded: the address of NAME is the line in the file NAME in the directory
-   $ZKLOCK_TEST_NAMES. A FIFO there answers once it is written to; an empty line is a temporary
-   failure. Other names are passed to the real resolver. A numeric address fails with AI_ADDRCONFIG, for
-   which the real one would list all addresses of the host. */
+/* A resolver to preload: the address of NAME is the line in the file NAME in the directory
+   $ZKLOCK_TEST_NAMES. If the file is a FIFO, the answer waits until the FIFO is written to; an
+   empty line is a temporary failure. Other names are passed to the real resolver. A numeric address
+   fails with AI_ADDRCONFIG, for which the real resolver would list all addresses of the host. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>

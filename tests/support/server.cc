@@ -120,7 +120,7 @@ std::string TestServers() {
 }
 
 std::string NewLock(std::string_view name) {
-  // A pid alone is reused, and the server keeps its data.
+  // The pid is not enough: it may be reused while the server still has the old data.
   static const auto run = std::random_device{}();
   static std::atomic<int> count{0};
   return "/t/" + std::string(name) + "-" + std::to_string(getpid()) + "-" + std::to_string(run) +
@@ -153,8 +153,8 @@ struct Tree::State {
     zookeeper_close(handle);
   }
 
-  /// While the test is busy, the library's loop does not run and sends no pings. The session would
-  /// expire in the middle of a long test.
+  /// Keeps the session alive while the test is busy: the library's loop does not run then, so it
+  /// sends no pings, and the session would expire in the middle of a long test.
   void KeepAlive(const std::stop_token& stop) const {
     std::mutex sleeping;
     std::condition_variable_any woken;
@@ -173,7 +173,7 @@ struct Tree::State {
     if (result == ZSESSIONEXPIRED) throw std::runtime_error("the test's own session expired");
   }
 
-  /// Runs the library's loop once, waiting until `deadline` at the latest. Returns the library's
+  /// Runs the library's loop once, waiting no longer than until `deadline`. Returns the library's
   /// result.
   int Turn(Clock::time_point deadline) const {
     int fd = -1;
@@ -181,7 +181,7 @@ struct Tree::State {
     timeval left{};
     zookeeper_interest(handle, &fd, &interest, &left);
     const auto now = Clock::now();
-    // The library's socket would be inherited by executed programs.
+    // Otherwise executed programs would inherit the library's socket.
     if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);
     pollfd polled{fd, 0, 0};
     if ((interest & ZOOKEEPER_READ) != 0) polled.events |= POLLIN;
@@ -197,8 +197,8 @@ struct Tree::State {
     return zookeeper_process(handle, events);
   }
 
-  /// Sends a request by `send` (a function from the answer to the library's result) and waits for
-  /// its answer.
+  /// Sends a request by calling `send`, which gets the answer to fill in and returns the library's
+  /// result. Waits for the answer.
   template <typename Send>
   Answer Ask(const std::string& what, Send send) const {
     const std::lock_guard use(in_use);
@@ -309,7 +309,7 @@ std::vector<std::string> Tree::WaitForChildren(
   const auto deadline = Clock::now() + patience;
   std::string last;
   for (;;) {
-    // Outlives this call if it never fires, because the library may call it later.
+    // The flag must outlive this call, because the library may call the watch later.
     static std::vector<std::unique_ptr<bool>> flags;
     bool* fired = flags.emplace_back(std::make_unique<bool>(false)).get();
     Answer answer = state_->Ask("list " + path, [&](Answer* to) {

@@ -92,8 +92,8 @@ struct MadeLock {
   const std::string lock;
 };
 
-/// Creates `path` with a hard quota: the path and its descendants may be `znodes` at most, if the
-/// servers enforce quotas.
+/// Creates `path` with a hard quota: if the servers enforce quotas, the path and its descendants
+/// can be at most `znodes` znodes.
 void SetHardQuota(Tree& tree, const std::string& path, int znodes);
 
 /// Sorts the children's names by sequence number, the order of the queue.

@@ -1,9 +1,9 @@
-/* To be preloaded: the time of day is $SKEW_SECONDS ahead, or as many seconds as the file named by
-   $SKEW_FILE has at the moment, in eight bytes in the order of this machine. Clocks that measure
+/* A library to preload: the time of day is $SKEW_SECONDS ahead, or as many seconds as the file
+   $SKEW_FILE contains at the moment (eight bytes in this machine's byte order). Clocks that measure
    elapsed time (CLOCK_BOOTTIME and the like) are unchanged, as on a host whose clock is wrong.
 
-   libfaketime also takes over the timed waits of threads, which makes a server several times
-   slower: three of them need minutes to elect a leader. */
+   libfaketime is not used because it also takes over the timed waits of threads, which makes a
+   server several times slower: three of them need minutes to elect a leader. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -10,8 +10,8 @@
 
 namespace zklock::test {
 
-/// For conditions that no event announces. Throws if `condition` does not become true; `what` is
-/// then missing.
+/// Waits for a condition that no event announces. Throws if `condition` does not become true; the
+/// error says that `what` is missing.
 inline void WaitUntil(const std::function<bool()>& condition,
                       const std::string& what = "the condition") {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -23,7 +23,7 @@ inline void WaitUntil(const std::function<bool()>& condition,
   }
 }
 
-/// Likewise, until `find` returns something other than nothing; that.
+/// Likewise, waits until `find` returns something other than nothing, and returns that.
 template <typename F>
 auto WaitFor(F find, const std::string& what = "a result") {
   decltype(find()) found{};

@@ -52,7 +52,7 @@ struct NamedSignal {
 }  // namespace
 
 TEST_CASE("every exit status of the command is passed on") {
-  // As readers, so that they do not wait for each other.
+  // As readers, so that the runs do not wait for each other.
   const std::string lock = NewLock("status");
   constexpr int kAtOnce = 16;
   for (int first = 0; first < 256; first += kAtOnce) {
@@ -126,7 +126,7 @@ TEST_CASE("an error found only by exec leaves the queue empty") {
   CHECK(Lines(finished.err).size() == 1);
   CHECK(tree.Children(lock).empty());
 
-  // As execvp(3) does: a text file without an interpreter line is run by the shell.
+  // As with execvp(3), the shell runs a text file without an interpreter line.
   const std::string bare = directory.WriteProgram("bare", "echo \"by a shell: $1\"\n");
   CHECK(RunZklock({"exclusive", lock, "--", bare, "a b"}, Exited(0)).out == "by a shell: a b\n");
 }
@@ -152,7 +152,7 @@ TEST_CASE("signals sent to zklock reach the command") {
     }
   }
   CHECK(Finish(child) == Exited(0));
-  CHECK_FALSE(child.TryReadLine());  // each arrived once
+  CHECK_FALSE(child.TryReadLine());  // each signal arrived once
 }
 
 TEST_CASE("a command killed by a forwarded signal is reported as killed by it") {
@@ -214,8 +214,8 @@ TEST_CASE("a signal ignored since zklock started does not end its wait") {
   waiter.Signal(SIGHUP);
   waiter.Signal(SIGINT);
   waiter.Signal(SIGQUIT);
-  // Of two pending signals the lower is delivered first: an ignored one that counted would give the
-  // status.
+  // The lower of two pending signals is delivered first: if an ignored signal counted, it would
+  // determine the status.
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));
 }
@@ -227,7 +227,7 @@ TEST_CASE("a signal ignored since zklock started is not forwarded") {
     std::signal(SIGHUP, SIG_IGN);
     std::signal(SIGUSR1, SIG_IGN);
   };
-  Child child = Child::Start(options);  // the command itself ignores none
+  Child child = Child::Start(options);  // the command itself ignores no signal
   REQUIRE(child.ReadLine() == "ready");
   child.Signal(SIGHUP);
   child.Signal(SIGUSR1);

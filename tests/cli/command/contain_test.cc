@@ -1,5 +1,5 @@
-// --contain: the command's cgroup, how it ends what a walk over /proc cannot, and that nothing of
-// it is left.
+// --contain: the command's cgroup, how it ends processes that a walk over /proc cannot, and that no
+// cgroup is left.
 
 #include <grp.h>
 #include <sys/mount.h>
@@ -36,7 +36,7 @@ void BecomeNobody() {
   if (!is_nobody) throw std::runtime_error("setuid");
 }
 
-/// `zklock WORDS LOCK -- sh -c SCRIPT` in a test's cgroup.
+/// `zklock WORDS LOCK -- sh -c SCRIPT` in the test's cgroup.
 ChildOptions In(const TestCgroup& cgroup, Words words, const std::string& lock,
                 const std::string& script) {
   for (const std::string& word : Words{lock, "--", "sh", "-c", script}) words.push_back(word);
@@ -49,15 +49,14 @@ ChildOptions In(const TestCgroup& cgroup, Words words, const std::string& lock,
   return options;
 }
 
-/// The same as nobody, to whom the cgroup is given. The binary is copied to where nobody may run
-/// it.
+/// Runs zklock as the user nobody, who owns the cgroup, from a copy that this user may execute.
 class Nobody {
  public:
   explicit Nobody(const TestCgroup& cgroup) {
     cgroup.GiveTo(kNobody);
     std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
     std::filesystem::copy_file(Binary(), directory_.Path("zklock"));
-    // As sudo, it becomes root for good.
+    // Like sudo, it becomes root for good.
     std::filesystem::copy_file("/usr/bin/setpriv", directory_.Path("sudo"));
     chmod(directory_.Path("sudo").c_str(), 04755);
   }
@@ -93,12 +92,12 @@ std::string CgroupOf(pid_t pid) {
   return "";
 }
 
-/// Ignores TERM, and leaves a daemon that does so, forked twice, in a session of its own.
+/// Ignores TERM, and starts a daemon that ignores it too, forked twice and in a session of its own.
 const std::string kStubborn =
     "trap '' TERM; ( setsid sh -c 'echo $$; exec sleep 1000' & ); echo $$; exec sleep 1000";
 
-/// Waits until a process has slept this many times more: a guard that waits for the end of what it
-/// has killed looks again and again.
+/// Waits until a process has gone to sleep `rounds` more times: a guard polls until the processes
+/// that it has killed are gone.
 void AwaitRounds(pid_t pid, int rounds) {
   const auto switches = [pid] {
     std::ifstream status("/proc/" + std::to_string(pid) + "/status");
@@ -111,7 +110,7 @@ void AwaitRounds(pid_t pid, int rounds) {
   WaitUntil([&] { return switches() >= begin + rounds; });
 }
 
-/// KILL is pending.
+/// Whether KILL is pending for a process.
 bool IsToBeKilled(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   unsigned long long all = 0;
@@ -122,7 +121,7 @@ bool IsToBeKilled(pid_t pid) {
   return ((all >> (SIGKILL - 1)) & 1U) != 0;
 }
 
-/// Kills zklock and its guard, without a moment in which only one of them is alive.
+/// Kills zklock and its guard so that neither can act after the death of the other.
 void KillWithGuard(Child& holder) {
   const pid_t guard = process::ChildrenOf(holder.pid()).at(0);
   holder.Signal(SIGSTOP);
@@ -134,7 +133,7 @@ void KillWithGuard(Child& holder) {
   WaitUntilGone(guard);
 }
 
-/// `contained` of each contender in `inspect --json`: true, false or null.
+/// The member `contained` of each contender in `inspect --json`: true, false or null.
 Words ContainedOf(const std::string& lock) {
   const Finished finished = RunZklock({"inspect", "--json", lock}, Exited(0));
   Words found;
@@ -146,7 +145,7 @@ Words ContainedOf(const std::string& lock) {
   return found;
 }
 
-/// A process that both promises count: with the output open it has not ended.
+/// Reads the pids that the command prints, one per line.
 std::vector<pid_t> ReadPids(Child& child, int count) {
   std::vector<pid_t> pids;
   for (int i = 0; i < count; ++i) pids.push_back(std::stoi(child.ReadLine()));
@@ -163,7 +162,7 @@ TEST_CASE("the command runs in a cgroup of its own, which is removed") {
       Run(In(cgroup, {"exclusive", "-v"}, lock,
              "grep ^0:: /proc/self/cgroup; stat -c %a " + cgroup.path() + "/zklock-*"),
           Exited(0));
-  // Whoever could open it could lock it, and so keep it from being cleaned up.
+  // Anyone who could open the cgroup could lock it, and so keep it from being cleaned up.
   CHECK(Lines(finished.out).at(1) == "700");
   const std::string name = BaseName(Lines(finished.out).at(0));
   CHECK(name.size() == std::string("zklock-").size() + 36);
@@ -226,7 +225,7 @@ TEST_CASE("a command that ignores the stop signal and leaves daemons ends with i
     CHECK(holder.Wait() == Exited(128 + SIGKILL));
     CHECK(cgroup.Below().empty());
   }
-  holder.ReadToEnd();  // nothing is alive
+  holder.ReadToEnd();  // no process is left
 }
 
 TEST_CASE("an ordinary user's command ends with what it ran through sudo") {
@@ -262,7 +261,7 @@ TEST_CASE("an ordinary user's command ends with what it ran through sudo") {
 
 namespace {
 
-/// A cgroup of version 1, where the host has a hierarchy with this controller.
+/// A version 1 cgroup, if the host has a hierarchy with this controller.
 class OldCgroup {
  public:
   explicit OldCgroup(const std::string& controller) {
@@ -292,7 +291,7 @@ class OldCgroup {
   bool works_ = false;
 };
 
-/// One in which processes do not die before it is thawed, whatever kills them.
+/// A frozen cgroup: even killed processes in it do not die before it is thawed.
 class Freezer {
  public:
   Freezer() = default;
@@ -365,7 +364,8 @@ TEST_CASE("a process that hidepid hides behind two others ends with its cgroup")
   if (!nobody.has_sudo()) return Skip("sudo");
   const std::string lock = NewLock("contain");
   const TemporaryDirectory directory;
-  // A process that has given up its rights without an exec can be signalled, but is hidden.
+  // A process that has dropped its privileges without an exec can be signalled, but its /proc
+  // entries cannot be read.
   const std::string hidden =
       directory.WriteProgram("hidden",
                              "#!/bin/sh\nperl -e 'use POSIX; POSIX::setgid(65534); "
@@ -400,7 +400,7 @@ TEST_CASE("a fork bomb ends with its cgroup") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
-  // Twenty processes, each of which is replaced by its child at once: a walk meets none alive.
+  // Twenty processes, each of which its child replaces at once: a walk finds none of them alive.
   Child holder = Child::Start(
       In(cgroup, {"exclusive", "--session-timeout", "40s"}, lock,
          "exec perl -e '$| = 1; for (1 .. 20) { if (!fork) { while (1) { exit if fork } } } "
@@ -469,8 +469,8 @@ TEST_CASE("cgroups that the command makes end with its own") {
 
 namespace {
 
-/// A limit on the number of processes: the controller's of version 1, or of version 2 where it may
-/// be enabled for the test's cgroup.
+/// A limit on the number of processes: by the version 1 controller, or by that of version 2 if it
+/// can be enabled for the test's cgroup.
 class ProcessLimit {
  public:
   explicit ProcessLimit(const TestCgroup& cgroup) {
@@ -509,7 +509,7 @@ TEST_CASE("where no more processes may be created, nothing is left, whoever is r
   if (!limit.works()) return Skip("a cgroup with a limit of processes");
   const std::string contain = GENERATE("auto", "require");
   CAPTURE(contain);
-  // zklock, its guard and the command: each more that is allowed lets one more of them be.
+  // Each increment of the limit admits one more of zklock, its guard and the command.
   bool has_failed = false;
   for (int most = 1;; ++most) {
     CAPTURE(most);
@@ -577,7 +577,7 @@ TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
   const std::string lock = NewLock("contain");
   Child holder =
       Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
-                      // Not while it is in it.
+                      // The shell leaves its cgroup while it makes it threaded.
                       "trap '' TERM; own=$(echo $PARENT/zklock-*); echo $$ > $PARENT/cgroup.procs; "
                       "echo threaded > $own/cgroup.type && echo $$ > $own/cgroup.threads && "
                       "echo $$; exec sleep 1000"));
@@ -612,7 +612,7 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
   CHECK(IsAlive(daemon));
   CHECK(cgroup.Below().size() == 1);
 
-  // It has ended before the next command begins; who reaps it is another matter.
+  // The daemon has ended before the next command begins, though it may not have been reaped yet.
   const std::string status = "/proc/" + std::to_string(daemon) + "/status";
   const Finished next = Run(In(cgroup, {"try"}, other,
                                "grep -q '^State:.[ZX]' " + status + " 2>/dev/null || test ! -e " +
@@ -625,7 +625,7 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
 
 namespace {
 
-/// A scope of systemd below a test's cgroup, in which a run begins.
+/// A cgroup below the test's, delegated like a systemd scope, in which a run starts.
 struct Scope {
   Scope(const TestCgroup& cgroup, const std::string& name) : path(cgroup.path() + "/" + name) {
     if (mkdir(path.c_str(), 0755) != 0) throw std::runtime_error("mkdir");
@@ -662,7 +662,7 @@ TEST_CASE("what a crash leaves in one scope is ended by the next zklock in anoth
   SECTION("zklock and its guard were killed") {
     KillWithGuard(holder);
     CHECK(run_in(service).err.empty());
-    CHECK(alive());  // a service is always in the same cgroup, and looks only there
+    CHECK(alive());  // a service always runs in the same cgroup, and looks only there
     const Finished next = run_in(second);
     CHECK(next.exit == Exited(0));
     CHECK_THAT(next.err, Catch::Contains("ended processes in " + first.path + "/zklock-"));
@@ -740,8 +740,8 @@ TEST_CASE("a nested run has its cgroup in that of the outer command, and none is
     CHECK(outer.Wait() == Exited(0));
     const pid_t command = CgroupOf(pids[0]) == BaseName(cgroup.path()) ? pids[1] : pids[0];
     CHECK(IsAlive(command));
-    CHECK(CgroupOf(command).starts_with("zklock-"));  // it is still contained
-    // Another run does not take the two for orphans that have to be killed.
+    CHECK(CgroupOf(command).starts_with("zklock-"));  // the command is still contained
+    // Another run does not mistake the two processes for orphans and kill them.
     Run(In(cgroup, {"try"}, NewLock("contain"), "true"), Exited(0));
     CHECK(IsAlive(command));
     kill(command, SIGKILL);
@@ -777,7 +777,7 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
     CHECK_THAT(Run(options, Exited(0)).out, Catch::Contains("0::/zklock-"));
   }
   SECTION("where only the whole hierarchy is mounted") {
-    // Its root is outside of the namespace, and so shows no cgroup of this process by name.
+    // Its root is outside the namespace, so this process cannot find its own cgroup there by name.
     CHECK_THAT(Run(options, Exited(71)).err,
                Catch::Contains("no cgroup hierarchy of version 2 is mounted"));
   }
@@ -786,8 +786,8 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
 
 namespace {
 
-/// Runs it with --contain auto, where it must fall back with this reason, and with require.
-/// `is_foreseen`: zklock knows the reason before it queues.
+/// Runs zklock with --contain auto, which must fall back with this reason, and with --contain
+/// require. `is_foreseen`: zklock knows the reason before it queues.
 void MustFallBack(const TestCgroup& cgroup, const std::string& reason,
                   const std::function<void()>& prepare, bool is_refused = true,
                   const std::string& binary = Binary(), bool is_foreseen = true) {
@@ -858,7 +858,7 @@ TEST_CASE(
     MustFallBack(cgroup, "cannot create a cgroup in ", [&] {
       in_own_mounts();
       MustMount("none", cgroup.mount_point(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY);
-      // Others, if there are any.
+      // The other hierarchies, if there are any.
       umount2("/sys/fs/cgroup", MNT_DETACH);
     });
   }

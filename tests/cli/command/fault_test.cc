@@ -1,4 +1,4 @@
-// Failures of servers, of connections and of zklock itself while a command runs.
+// Failures of servers, connections and zklock itself while a command runs.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -22,7 +22,7 @@ std::string Joined(const std::vector<std::string>& servers) {
   return text;
 }
 
-/// The one of two uncut proxies that a client is connected to.
+/// Of two proxies that were never cut, the one that a client is connected to.
 Proxy& Used(Proxy& first, Proxy& second) { return first.connections() > 0 ? first : second; }
 
 std::size_t Count(const std::string& text, const std::string& part) {
@@ -66,7 +66,7 @@ TEST_CASE("with --on-lost warn a lost lock is reported once, and the command run
   }
   holder->ReadErrUntil("zklock: lost " + lock + reason);
   holder->ReadErrUntil("; sh continues, and others may run too (--on-lost warn)\n");
-  Child next = StartHolder(lock);  // the servers have given the lock away
+  Child next = StartHolder(lock);  // the servers have granted the lock to another
   CHECK_FALSE(holder->HasEnded());
   holder->Write("3\n");
   CHECK(holder->Wait() == Exited(76));
@@ -97,7 +97,7 @@ TEST_CASE("servers that hang leave time for one that answers, whoever asks") {
   const std::string lock = NewLock("hang");
   const Words proxied = {"--proxy-command", "exec socat - TCP:%h:%p"};
   std::vector<Child> children;
-  // Twice: the servers are tried in any order.
+  // Twice, because zklock tries the servers in random order.
   for (int i = 0; i < 2; ++i) {
     const std::string own = lock + "/" + std::to_string(i);
     for (Words words : std::vector<Words>{{"try", own, "--", "true"},
@@ -130,7 +130,7 @@ TEST_CASE("a message names only the servers that were tried") {
   second.EditReplies(grants_only);
   for (Words words : std::vector<Words>{{"inspect", "/t/x"}, {"exclusive", "/t/x", "--", "true"}}) {
     const int before = first.connections();
-    // Shorter than what the server may take for an answer.
+    // Shorter than the time that a server has for an answer.
     words.insert(words.begin() + 1, {"--connect-timeout", "5s", "--session-timeout", "40s", "-z",
                                      Joined({first.address(), second.address()})});
     const Finished finished = RunZklock(words, Exited(69));

@@ -27,16 +27,16 @@ class Forks {
     // Created elsewhere and renamed, so that it has a reader from the moment it appears.
     if (rename(directory_.Path("new").c_str(), fifo.c_str()) != 0) throw std::runtime_error(fifo);
   }
-  /// From now on every guard stops before it forks its command.
+  /// From now on, every guard stops before it forks its command.
   void HoldGuards() const {
     if (mkfifo(directory_.Path("refused.held").c_str(), 0600) != 0) {
       throw std::runtime_error("mkfifo");
     }
   }
-  /// From now on every command is stopped before it does anything.
+  /// From now on, every command is stopped before it does anything.
   void StopCommands() const { (void)directory_.Write("refused.stopped", ""); }
   void Allow() { unlink(directory_.Path("refused").c_str()); }
-  /// Waits until a fork was attempted and refused. Each refusal is reported once.
+  /// Waits until a fork has been attempted and refused. Each refusal is reported once.
   void WaitForRefusal() {
     pollfd polled{refused_.get(), POLLIN, 0};
     const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience);

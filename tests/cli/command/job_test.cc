@@ -13,14 +13,15 @@
 namespace zklock::test {
 namespace {
 
-/// The pid of zklock, from its contender's data.
+/// The pid of the holder, from its contender's data.
 pid_t HolderOf(const std::string& lock) {
   const std::string data = Tree().Get(lock + "/" + Tree().Children(lock).at(0))->data;
   const std::string mark = "\"pid\":";
   return std::stoi(data.substr(data.find(mark) + mark.size()));
 }
 
-/// How a shell reports a job stopped for reading the terminal from the background.
+/// The text with which a shell reports a job that was stopped for reading the terminal in the
+/// background.
 struct ShellCase {
   std::string name;
   Words words;
@@ -31,7 +32,7 @@ const std::vector<ShellCase> kShells = {{"bash", Terminal::Bash(), "Stopped"},
 
 /// Starts `line` in the background, waits until it stops, and brings it to the foreground.
 void StopAndBringBack(Terminal& terminal, const std::string& line, const std::string& stopped) {
-  terminal.Type("set -b");  // makes the shell report changes of its jobs at once
+  terminal.Type("set -b");  // makes the shell report its jobs' state changes at once
   terminal.Type(line + " &");
   terminal.ReadUntil("stays held for");
   terminal.ReadUntil(stopped);

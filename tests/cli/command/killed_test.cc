@@ -1,5 +1,5 @@
-// When zklock is killed, at any moment, its contenders are gone as soon as everything that the lock
-// covers has ended: nobody waits for the session to expire.
+// When zklock is killed, at any moment, its contenders are deleted as soon as everything that the
+// lock covers has ended: no one waits for the session to expire.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Longer than a test waits for the end of a contender.
+// Longer than a test waits for a contender to disappear.
 const Words kLongSession = {"--session-timeout", "40s"};
 constexpr std::chrono::seconds kSoon = 20s;
 
@@ -43,7 +43,7 @@ std::string NewPersistentLock(const std::string& name) {
   return Tree().Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
 }
 
-/// Lets a holder's command end, and kills the zklock when it has reported that.
+/// Lets a holder's command end, and kills the holder once it has reported that.
 void KillAfterCommand(Child& holder) {
   holder.CloseInput();
   holder.ReadErrUntil("\"exited\"");
@@ -51,8 +51,8 @@ void KillAfterCommand(Child& holder) {
   CHECK(holder.Wait() == Killed(SIGKILL));
 }
 
-/// A command that writes "nested" when its own nested run of the same LOCK has begun, and whose
-/// nested run outlives it. All processes of that have `file` locked.
+/// A command that starts a nested run of the same LOCK, which outlives it and writes "nested" when
+/// it begins. All processes of the nested run keep $FILE locked.
 const std::string kLeavesNestedRun =
     "$Z exclusive $L -- flock -n $FILE sh -c 'echo nested; exec sleep 1000' & read x";
 
@@ -65,7 +65,7 @@ class NestedRun {
     return options;
   }
   [[nodiscard]] std::string file_variable() const { return "FILE=" + file_; }
-  /// `flock` fails unless everything that has the file locked has ended.
+  /// `flock` fails if a process that has the file locked is still alive.
   void CheckThatNextRunsAlone() const {
     CHECK(
         RunZklock({"exclusive", "--wait", "20s", lock, "--", "flock", "-n", file_, "echo", "alone"},

@@ -12,7 +12,7 @@
 namespace zklock::test {
 namespace {
 
-/// A command that takes too long; with `trap`, shell text for TERM.
+/// A command that takes too long. `trap` is shell text to run on TERM.
 std::string Endless(const std::string& trap = "") {
   return (trap.empty() ? "" : "trap '" + trap + "' TERM; ") +
          "sleep 1000 & echo held; while :; do wait; done";
@@ -58,7 +58,7 @@ TEST_CASE("a command that ends before it is signalled keeps its status") {
     CHECK(finished.exit == Exited(3));
     CHECK(finished.err.empty());
   }
-  // However these two race: both the status and the message say who was first.
+  // Whichever is first, the status and the message agree on it.
   for (int i = 0; i < 20; ++i) {
     const Finished finished =
         RunZklock({"exclusive", "--max-run", "5ms", NewLock("max-run"), "--", "sleep", "0.0045"});

@@ -1,4 +1,4 @@
-// What zklock's own processes keep of their environment while the command runs.
+// What zklock's own processes keep from their environment while the command runs.
 
 #include <sys/prctl.h>
 #include <unistd.h>

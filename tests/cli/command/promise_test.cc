@@ -1,6 +1,6 @@
-// The promises of mutual exclusion and of no orphans, tested on the whole program. Timing is not
-// used to detect leftover processes: every process of a command holds an flock(2) on one file, and
-// the next holder's command fails unless it gets that lock at once.
+// Tests the promises of mutual exclusion and of no orphans on the whole program. The tests do not
+// rely on timing to detect leftover processes: every process of a command holds an flock(2) on one
+// file, and the next holder's command fails unless it gets that lock at once.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -47,7 +47,7 @@ class Arena {
     return Child::Start(Zklock({"exclusive", "-v", "--session-timeout", "10s", lock, "--", "flock",
                                 "-n", file_, "echo", "alone"}));
   }
-  /// Returns once it is queued.
+  /// Returns once the next zklock is queued.
   Child QueueNext() const {
     Child child = StartNext();
     child.ReadErrUntil("waiting for " + lock);
@@ -78,7 +78,7 @@ TEST_CASE("when the lock is deleted, the whole command is ended first, then zklo
   tree.Delete(arena.lock + "/" + children.front());
   CHECK(holder.Wait(20s) == Exited(76));  // at once: the lease would last longer
   holder.ReadToEnd();                     // every process with its standard output is gone
-  // The file is free by the moment zklock ends, not some time later.
+  // The file is free at the moment zklock ends, not some time later.
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);
   CHECK(said[0] ==
@@ -207,7 +207,7 @@ TEST_CASE("a waiter whose session expired queues again") {
 
 TEST_CASE("when zklock is killed, its command is killed and the next contender runs at once") {
   const Arena arena;
-  // The granted 40 s exceed the patience below.
+  // The granted 40 s are longer than the patience below.
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
   Child next = arena.QueueNext();
   holder.Signal(SIGKILL);
@@ -266,7 +266,7 @@ TEST_CASE("servers that do not answer do not delay the end of the command") {
 
 TEST_CASE("processes that outlive a command that ended by itself are left running and reported") {
   const std::string lock = NewLock("left");
-  // It has printed its pid before the command ends.
+  // The child has printed its pid before the command ends.
   Child child =
       Child::Start(Zklock({"exclusive", lock, "--", "perl", "-e",
                            "$| = 1; pipe(my $read, my $write);"

@@ -1,5 +1,5 @@
-// The guard and the command are forked while the servers still commit the write that acquires the
-// lock. These tests cover what can happen in the meantime.
+// zklock forks the guard and the command while the servers are still committing the write that
+// acquires the lock. These tests cover what can happen in the meantime.
 
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ struct Ready {
   pid_t command = 0;
 };
 
-/// Waits until zklock has forked both and the guard has left its session.
+/// Waits until zklock has forked guard and command, and the guard has left its session.
 Ready WaitForReady(const Child& zklock) {
   return WaitFor([&]() -> std::optional<Ready> {
     for (const pid_t guard : process::ChildrenOf(zklock.pid())) {
@@ -44,7 +44,7 @@ Ready WaitForReady(const Child& zklock) {
   });
 }
 
-/// Waits until what zklock has forked has been reaped.
+/// Waits until zklock has reaped all its children.
 void WaitUntilChildless(const Child& zklock) {
   WaitUntil([&] { return process::ChildrenOf(zklock.pid()).empty(); });
 }
@@ -120,7 +120,7 @@ TEST_CASE("no contender exists while a guard is in the process group") {
   const pid_t guard = WaitForChild(zklock.pid());
   gate.Open();
   Tree().WaitForChildren(lock, 1);
-  CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
+  CHECK_FALSE(process::ReadProcessStat(guard));  // that guard timed out; there may be a new one
 }
 
 TEST_CASE("a try creates no contender while its guard is in the process group") {
@@ -131,7 +131,7 @@ TEST_CASE("a try creates no contender while its guard is in the process group") 
   const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"try"}, lock))));
   const pid_t guard = WaitForChild(zklock.pid());
   gate.WaitUntilReached();
-  CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
+  CHECK_FALSE(process::ReadProcessStat(guard));  // that guard timed out; there may be a new one
 }
 
 TEST_CASE("a fork refused before the session exists is tried again") {

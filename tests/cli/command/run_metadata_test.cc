@@ -1,5 +1,5 @@
-// The command's environment: the same as without zklock, except for what the contract names. Most
-// tests run a probe with and without zklock and compare the results.
+// The command's environment: the same as without zklock, except for the changes that the manual
+// documents. Most tests run a probe with and without zklock and compare the results.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@
 namespace zklock::test {
 namespace {
 
-/// How a probe is started.
+/// The conditions under which a probe starts.
 struct Setting {
   std::function<void()> prepare = ResetSignals;
   std::vector<int> inherit{};
@@ -179,7 +179,7 @@ TEST_CASE("closed standard streams stay closed and do no harm") {
       if ((closed & 1 << stream) != 0) close(stream);
     }
   };
-  // The exit status shows which are open.
+  // The exit status shows which streams are open.
   const std::string probe =
       "status=0; for fd in 0 1 2; do"
       "  if [ -e /proc/$$/fd/$fd ]; then status=$((status + (1 << fd))); fi;"
@@ -284,7 +284,7 @@ TEST_CASE("working directory, priority and limits are unchanged") {
   CHECK(UnderZklock(setting, limits) == Alone(setting, limits));
   const Words timer_slack = {"cat", "/proc/self/timerslack_ns", "/proc/self/oom_score_adj"};
   CHECK(UnderZklock(setting, timer_slack) == Alone(setting, timer_slack));
-  // Where zklock may create a cgroup, the command has its own, unless it is told otherwise.
+  // Without this, the command gets a cgroup of its own where zklock may create one.
   const Words cgroups = {"cat", "/proc/self/cgroup"};
   CHECK(UnderZklock(setting, cgroups, {"--contain", "off"}) == Alone(setting, cgroups));
 }

@@ -12,7 +12,8 @@
 namespace zklock::test {
 namespace {
 
-/// Signals that end a process by default: zklock leaves the queue, or the command gets them.
+/// Signals that end a process by default: a waiting zklock leaves the queue; a running command gets
+/// them.
 std::vector<int> EndingSignals() {
   std::vector<int> signals = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,   SIGUSR1,  SIGUSR2,
                               SIGALRM, SIGABRT, SIGXCPU, SIGXFSZ,   SIGPIPE,  SIGVTALRM,
@@ -22,7 +23,7 @@ std::vector<int> EndingSignals() {
 }
 /// Signals that stop a process by default.
 const std::vector<int> kStoppingSignals = {SIGTSTP, SIGTTIN, SIGTTOU};
-/// Signals that do neither: only the command gets them.
+/// Signals that do neither: zklock only forwards them to the command.
 const std::vector<int> kOtherSignals = {SIGCONT, SIGWINCH};
 
 enum class Target { kZklock, kGroup };
@@ -60,7 +61,7 @@ class SignalCounter {
     options.keep_stdin = true;
     return options;
   }
-  /// Waits until the command has got this signal once more.
+  /// Waits until the command has received this signal once more.
   void WaitForSignal(int number) {
     for (;;) {
       const int got = std::stoi(zklock.ReadLine());
@@ -282,7 +283,7 @@ TEST_CASE("Signals: a signal that the command sends to its own group is not sent
               "while signal.sigtimedwait([signal.SIGRTMIN], 0): count += 1\n"
               "print(count, flush=True)\n"}));
   CHECK(child.ReadLine() == "sent");
-  child.Signal(SIGUSR1);  // forwarded after anything that zklock got before
+  child.Signal(SIGUSR1);  // forwarded after anything that zklock received earlier
   CHECK(child.ReadLine() == "1");
   CHECK(child.Wait() == Exited(0));
 }

@@ -28,7 +28,7 @@ struct ScriptCase {
 };
 const std::vector<ScriptCase> kScripts = {
     {"bash", "", "$?"},
-    // Without this, fish ends a script on Ctrl-C whatever its commands do.
+    // Without this, fish ends a script on Ctrl-C regardless of how its commands end.
     {"fish", "status job-control full\n", "$status"}};
 
 /// Loops until Ctrl-C, handled by `handler`.
@@ -124,7 +124,7 @@ TEST_CASE("A job stopped for longer than its lease has lost lock and command whe
   terminal.Press('Z');
   terminal.ReadUntil("Stopped");
   terminal.AwaitPrompt();
-  Child next = StartHolder(terminal.lock());  // once the servers have given the lock away
+  Child next = StartHolder(terminal.lock());  // once the servers have granted the lock to another
   terminal.Type("fg");
   CHECK(terminal.Status() == "76.");
   CHECK(terminal.screen().find("survived") == std::string::npos);

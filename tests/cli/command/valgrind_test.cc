@@ -3,13 +3,13 @@
 
 #include "cli/zklock.h"
 
-// A binary built with sanitizers cannot run under valgrind, and need not.
+// A binary built with sanitizers cannot run under valgrind, and does not need to.
 #ifndef ZKLOCK_SANITIZED
 
 namespace zklock::test {
 namespace {
 
-/// `zklock ARGUMENTS` under valgrind, which makes the status 99 if it finds an error. Covers zklock
+/// Runs `zklock ARGUMENTS` under valgrind, which exits with 99 if it finds an error. Covers zklock
 /// and the processes that it forks, but not the programs they execute.
 Finished RunUnderValgrind(const Words& arguments) {
   ChildOptions options = Zklock(arguments);

@@ -1,4 +1,4 @@
-// The completions of the shells, tested in the shells themselves: on a terminal, with the tab key.
+// The shell completions, tested in the shells themselves: on a terminal, with the tab key.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ class LineEditor {
     shell_.Write("PS1='rea''dy> '\n");
     shell_.ReadUntil("ready> ");
   }
-  /// The words of the line after `typed` and the tab key, each in brackets.
+  /// The words of the line after typing `typed` and the tab key, each in brackets.
   std::string AfterTab(const std::string& typed) {
     // Go to the start of the line (Ctrl-A), and turn the line into a command that prints it.
     shell_.Write(typed + "\t\x01printf 'li''ne:'; printf '[%s]' \n");
@@ -93,15 +93,15 @@ Words FishOffers(const std::string& line, const std::string& servers = TestServe
   return offers;
 }
 
-/// Alone in its folder: to look through the LOCKs of all other tests takes longer than a completion
-/// waits.
+/// Creates a LOCK alone in its folder: listing the LOCKs of all other tests takes longer than a
+/// completion waits.
 std::string Made(Tree& tree) {
   std::string lock = NewLock("completion") + "/lock";
   tree.Create(lock);
   return lock;
 }
 
-/// A LOCK that exists, and a beginning of its path that no other LOCK has.
+/// A LOCK that exists, and a prefix of its path that no other LOCK has.
 struct SomeLock {
   Tree tree;
   std::string lock = Made(tree);
@@ -190,11 +190,11 @@ TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not")
   // LOCKs with these names.
   tree.Create(above + "/named/leases");
   tree.Create(above + "/named/locks");
-  // One that is free, and one that is held.
+  // One LOCK that is free, and one that is held.
   tree.Create(above + "/free/leases", ZnodeKind::kPersistent, "2");
   tree.Create(above + "/free/locks");
   Child holder = StartHolder({"exclusive", "--permits", "2"}, above + "/held");
-  // The waiter already has its permits, which do not fit.
+  // The waiter has already created its permits, which exceed the limit.
   const Words take_four = {"exclusive", "--permits", "6", "--take", "4"};
   Child first = StartHolder(take_four, above + "/wanted");
   Child second = Child::Start(HolderOptions(take_four, above + "/wanted"));

@@ -32,7 +32,7 @@ inline std::string HelpOf(const std::string& subcommand) {
   return finished.out;
 }
 
-/// Manual text as readers see it.
+/// Manual text as the reader sees it, without roff escapes.
 inline std::string WithoutEscapes(const std::string& text) {
   std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
   plain = std::regex_replace(plain, std::regex(R"(\\-)"), "-");
@@ -56,7 +56,7 @@ inline Set Union(Set set, const Set& more) {
   return set;
 }
 
-/// The options of a help text, spelled as it spells them: "-w,--wait DURATION".
+/// The options in a help text, spelled as there: "-w,--wait DURATION".
 inline Set HelpOptions(const std::string& help) {
   Set options;
   for (const std::string& line : Lines(help)) {
@@ -76,7 +76,7 @@ inline Set ManualOptions(const Words& lines) {
     if (!line.starts_with(".It Fl ")) continue;
     std::istringstream words(line.substr(4));
     std::string option;
-    bool attached = true;  // to the word before
+    bool attached = true;  // to the previous word
     for (std::string word; words >> word;) {
       if (word == "Fl") {
         option += "-";
@@ -94,8 +94,8 @@ inline Set ManualOptions(const Words& lines) {
   return options;
 }
 
-/// The options that zklock(1) describes for a subcommand: those below each heading "Options of ..."
-/// that names it, or says "all four".
+/// The options that zklock(1) describes for a subcommand: those under each heading "Options of ..."
+/// that names the subcommand or says "all four".
 inline Set OptionsFor(const std::string& subcommand) {
   const std::string manual = ReadSource("man/zklock.1");
   const std::regex names("\\.Ss Options of .*\\b(" + subcommand + "|all four)\\b.*");

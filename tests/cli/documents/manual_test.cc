@@ -1,4 +1,4 @@
-// The manual pages agree with README and the code on variables and examples.
+// The manual pages agree with README and the code about variables and examples.
 
 #include <catch2/catch.hpp>
 #include <regex>

@@ -1,4 +1,4 @@
-// Help, manual pages, completions, README and the code agree: on the options of the table, the
+// Help, manual pages, completions, README and the code agree about the options of the table, the
 // subcommands, and the exit statuses, which are listed here.
 
 #include <algorithm>
@@ -116,7 +116,8 @@ TEST_CASE("what zklock(1) calls an option that excludes others is a rule of the 
                                  (names(rule.options, other) && names(rule.others, one)));
                        });
   };
-  // These depend on a value: a nonblocking run also is --wait 0, and a LOCK for reading a reader.
+  // These conflicts depend on values: --nonblock also counts as --wait 0, and --also-read as
+  // reading.
   const Set by_value = {"--nonblock", "--also-read"};
   std::size_t pairs = 0;
   std::string option;

@@ -57,8 +57,8 @@ std::string CronCommand(const std::string& line) {
   return command;
 }
 
-/// A directory with the programs that the examples run, each reporting its run. They and zklock are
-/// in PATH; LOCKs are below a chroot for this test.
+/// A directory with the programs that the examples run; each reports its run. PATH includes them
+/// and zklock. LOCKs are below a chroot for this test.
 class Workspace {
  public:
   Workspace() {
@@ -136,7 +136,7 @@ TEST_CASE("README's crontab line runs the job on one host and stays quiet on the
   const Workspace workspace;
   const std::string command = CronCommand(Example("cron"));
   CHECK(OutputOf(workspace, command) == "backup.sh ran with:\n");
-  CHECK(OutputOf(workspace, command).empty());  // on a host that starts it when it is over
+  CHECK(OutputOf(workspace, command).empty());  // a host that starts the job after that run ended
   const Holder other(workspace, "/jobs/backup");
   CHECK(OutputOf(workspace, command).empty());
 }
@@ -204,7 +204,7 @@ TEST_CASE("README's pipeline has its lock over three jobs") {
 TEST_CASE("The examples of a freeze and of a rack reserve and release") {
   const Workspace workspace;
   CHECK(OutputOf(workspace, Example("freeze")).empty());
-  // The host's name as an ID.
+  // The example uses the host's name as the ID.
   workspace.Write("hostname", "#!/bin/sh\necho web1\n");
   CHECK(OutputOf(workspace, Example("rack")) == "reboot ran with:\n");
 }
@@ -247,7 +247,7 @@ TEST_CASE("README's script locks itself even in a daemon that has outlived an ea
   {
     const Holder other(workspace, "/jobs/report");
     shell.Write("\n");
-    // It queues after the other run instead of running beside it.
+    // It queues behind the other run instead of running at the same time.
     workspace.WaitForContenders("/jobs/report", 2);
   }
   CHECK(shell.ReadLine() != first);
@@ -283,7 +283,7 @@ TEST_CASE("README's backup with credentials runs, under its own LOCK") {
   const std::string file = "/etc/zklock.auth";
   const std::size_t found = example.find(file);
   REQUIRE(found != std::string::npos);
-  // In the current directory: tests do not write to /etc.
+  // Use the current directory: tests do not write to /etc.
   example.replace(found, file.size(), "./zklock.auth");
   Run(workspace.Shell(example), Exited(78));
   CHECK(OutputOf(workspace, "umask 077; echo digest:backup:password >zklock.auth; " + example) ==
@@ -302,7 +302,7 @@ TEST_CASE("README's inspect example shows the holder, the last run, a check and 
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
   CHECK_THAT(out, Catch::Contains("/jobs/backup: the last recorded run\n"));
   CHECK_THAT(out, Catch::Contains("\nOK - /jobs/backup: held for "));
-  // Its status depends on how busy this host is.
+  // The exit status depends on how busy this host is.
   CHECK_THAT(Run(workspace.Shell(example.substr(report))).out, Catch::Contains("standalone"));
 }
 
@@ -310,7 +310,7 @@ TEST_CASE("README's picture shows what zklock prints") {
   const fs::path screens = SourcePath("tests/screens");
   CHECK_THAT(ReadWhole(screens.parent_path().parent_path() / "README.md"),
              Catch::Contains("](tests/screens/hand-over.svg)"));
-  // Small enough for a page that takes two minutes to read.
+  // Small enough for a page that can be read in two minutes.
   CHECK(fs::file_size(screens / "hand-over.svg") < 40000);
   Run({.argv = {"/usr/bin/python3", "-B", screens / "picture.py", "--check", "--zklock", Binary(),
                 "--servers", TestServers() + Tree().Create("/readme-picture")}},
@@ -322,7 +322,7 @@ TEST_CASE("README's picture of reports shows the stored screens") {
   Run({.argv = {"/usr/bin/python3", "-B", drawing, "--check"}}, Exited(0));
 }
 
-/// The names of all tests, each after a quotation mark and before another.
+/// The names of all tests, each between quotation marks.
 std::string TestNames() {
   std::string names;
   for (const auto& entry : fs::recursive_directory_iterator(SourcePath("tests"))) {
@@ -336,7 +336,7 @@ struct Named {
   std::string name;
 };
 
-/// What `text` names between backquotes.
+/// The names between backquotes in `text`.
 std::vector<Named> NamesIn(const std::string& text) {
   static const std::regex pattern("(?:(mutation|model|fault|fuzzer) )?`([^`]+)`");
   std::vector<Named> names;

@@ -33,7 +33,7 @@ STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$RAN"
 """
 
-# Notes its run, waits until the file NAME.gate is gone, and ends with the status in NAME.status.
+# Records its run, waits until the file NAME.gate is gone, and exits with the status in NAME.status.
 GATED = STUB + """
 while [ -e "$0.gate" ]; do sleep 0.02; done
 exit "$(cat "$0.status" 2>/dev/null || echo 0)"
@@ -55,7 +55,7 @@ with sqlite3.connect("store.db") as store:
     print("UPDATE", store.execute(sql, variables).rowcount)
 """
 
-# An object in the file `object`: its ETag, token and body.
+# Stores an object in the file `object`: its ETag, token and body.
 AWS = """#!/usr/bin/python3
 import argparse, hashlib, json, os, sys
 parser = argparse.ArgumentParser()
@@ -78,14 +78,14 @@ else:
     json.dump({"etag": '"of-' + token + '"', "token": token}, open("object", "w"))
 """
 
-# As sudo's defaults: no variable of the caller's, and the target user's home directory.
+# Like sudo by default: none of the caller's variables, and the target user's home directory.
 SUDO = """#!/bin/sh
 exec env -i PATH="$PATH" HOME="$ROOTS_HOME" RAN="$RAN" "$@"
 """
 
 
 def block(name):
-    """The literal block after the mark of `name`, as readers see it."""
+    """Returns the literal block after the mark of `name`, as readers see it."""
     used.add(name)
     with open(PAGE, encoding="utf-8") as page:
         found = re.search(rf'\.\\" recipe: {name}\n\.Bd -literal\n(.*?)\.Ed\n', page.read(), re.S)
@@ -110,7 +110,7 @@ def stages(name):
 
 
 def unit(name):
-    """The settings of a systemd unit, in lists, since one may be there several times."""
+    """Returns the settings of a systemd unit, as lists, since one may occur several times."""
     settings = {}
     for line in block(name).splitlines():
         key, equals, value = line.partition("=")
@@ -135,7 +135,7 @@ class World:
         self.started = []
 
     def write(self, name, text, mode=0o755):
-        # A program with a slash in its name is in the working directory.
+        # A program with a slash in its name is relative to the working directory.
         path = os.path.join(self.bin if "/" not in name and mode == 0o755 else self.directory, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -159,7 +159,7 @@ class World:
         return child
 
     def run(self, words, status=0, **variables):
-        """What it printed."""
+        """Runs the words until they end, and returns the output."""
         return self.end(self.start(words, **variables), status)
 
     def end(self, child, status=0):
@@ -181,8 +181,8 @@ class World:
             time.sleep(0.02)
 
     def queue(self, lock):
-        """What inspect says of each contender."""
-        # Until the first run, a message says that there is no chroot.
+        """Returns what inspect prints about each contender."""
+        # Before the first run, a message says that there is no chroot.
         out, _ = self.start(["zklock", "inspect", "--json", lock]).communicate(timeout=PATIENCE)
         locks = json.loads(out)
         return locks[0]["contenders"] if locks else []
@@ -195,7 +195,7 @@ class World:
         self.await_(f"{count} commands have run", lambda: len(self.ran()) == count)
 
     def verify(self, name):
-        """The unit is one that systemd takes."""
+        """Checks that systemd accepts the unit."""
         text = block(name)
         for path in re.findall(r"^ExecStart=(\S+)", text, re.M):
             text = text.replace(path, "/usr/bin/true")
@@ -247,7 +247,7 @@ def cron_retry(world):
 
 
 def pipeline(world, lines, variable, also):
-    """Two pipelines; `lines`: those of each job."""
+    """Runs two pipelines; `lines` has the shell lines of each job."""
     world.write("./smoke-test.sh", STUB)
     first, second = ({variable: f"pipeline-{n}", **also} for n in (1, 2))
     job = {name: "\n".join(commands) for name, commands in lines.items()}
@@ -279,7 +279,7 @@ def jenkins_pipeline(world):
 
 
 def supersede(world, line, status):
-    """Of three deployments the second is superseded, and ends with `status`."""
+    """Checks that the second of three deployments is superseded, and ends with `status`."""
     make = world.gate("make")
     variables = {"CI_JOB_URL": "u", "GITHUB_RUN_ID": "7", "BUILD_URL": "u"}
     running = world.start(line, **variables)
@@ -415,7 +415,7 @@ def readers_both(world):
 
 
 def flock(world):
-    """Each row does the same as flock: on a free lock, and on one that another command holds."""
+    """Checks that each row does the same as flock: on a free lock, and on one that another command holds."""
     with open(PAGE, encoding="utf-8") as page:
         rows = re.findall(r"^\.It (flock .*)\n(zklock .*)$", page.read(), re.M)
     assert len(rows) == 5, rows

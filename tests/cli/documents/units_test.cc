@@ -1,4 +1,4 @@
-// The example units, as systemd reads them.
+// The example units, checked by systemd.
 
 #include <catch2/catch.hpp>
 #include <regex>
@@ -20,7 +20,7 @@ std::string Joined(const Words& lines) {
   return text;
 }
 
-/// With programs that exist on this host.
+/// Replaces the programs in a unit by some that exist on this host.
 std::string ForThisHost(std::string unit) {
   unit = std::regex_replace(unit, std::regex("/usr/bin/zklock"), Binary());
   return std::regex_replace(unit, std::regex("/usr/bin/example[a-z-]*"), "/bin/true");

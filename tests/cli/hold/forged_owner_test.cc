@@ -1,5 +1,5 @@
-// Anyone who can write to a holder's znode can claim there that it is held for some process. No
-// zklock believes that claim unless the holding process confirms it.
+// Anyone who can write to a holder's znode can claim there that the lock is held for some process.
+// No zklock believes that claim unless the holding process confirms it.
 
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ TEST_CASE("A forged owner does not let a second command run beside the holder") 
 }
 
 TEST_CASE("A contender of a session that it has given up is not asked, but waited for") {
-  // A server can call a session expired some seconds before the leader ends it.
+  // A server can report a session as expired some seconds before the leader ends it.
   const std::string lock = NewLock("anew");
   Proxy proxy(TestServers());
   proxy.Freeze();

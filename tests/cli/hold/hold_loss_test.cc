@@ -1,4 +1,5 @@
-// When the system denies a keeper what it needs, the loss of its lock must not go unnoticed.
+// When the system denies a keeper the resources that it needs, the loss of its lock must not go
+// unnoticed.
 
 #include <sys/resource.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Waits until `is_seen` holds for a process's entry in /proc.
+/// Waits until `is_seen` is true for a process's entry in /proc.
 template <typename Predicate>
 void WaitUntilSeen(pid_t process, Predicate is_seen) {
   WaitUntil([&] {
@@ -29,7 +30,7 @@ void WaitUntilSeen(pid_t process, Predicate is_seen) {
   });
 }
 
-/// Waits until a process has taken a signal that it blocks.
+/// Waits until a process has consumed a signal that it blocks.
 void WaitUntilTaken(pid_t process, int signal) {
   WaitUntil([&] {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
@@ -102,7 +103,7 @@ TEST_CASE("The owner's guard, when stopped, is woken by the keeper's death and s
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   const pid_t guard = WaitForChild(keeper);
-  // By then it has asked the kernel to wake it. A guard stopped in its first instants has not.
+  // Once it has this name, it has asked the kernel to wake it. A guard stopped earlier has not.
   WaitUntilSeen(guard, [](const auto& stat) { return stat.name == "lock-guard"; });
   REQUIRE(kill(guard, SIGSTOP) == 0);
   WaitUntilSeen(guard, [](const auto& stat) { return stat.state == 'T'; });

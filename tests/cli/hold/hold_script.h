@@ -38,7 +38,7 @@ inline pid_t KeeperIn(const std::string& contender, Tree& tree) {
   const std::string data = tree.Get(contender)->data;
   return Number(data.substr(data.find('}')), "\"pid\":");
 }
-/// The pid of the process that holds.
+/// The pid of the keeper that holds `lock`.
 inline pid_t KeeperOf(const std::string& lock, Tree& tree) {
   return KeeperIn(lock + "/" + tree.Children(lock).at(0), tree);
 }
@@ -47,8 +47,8 @@ inline pid_t KeeperOf(const std::string& lock) {
   return KeeperOf(lock, tree);
 }
 
-/// A stranger who connects to `socket`, on which a zklock answers nested runs, again and again. It
-/// prints "full" when the queue of connections has no place.
+/// Keeps connecting to `socket`, on which a zklock answers nested runs. Prints "full" when the
+/// queue of connections is full.
 inline Child StartFlood(const std::string& socket) {
   return Child::Start({.body = [socket] {
     sockaddr_un name{};

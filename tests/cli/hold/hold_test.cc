@@ -1,4 +1,4 @@
-// --hold and release: scripts that lock a part of themselves, and every way such a script can end.
+// --hold and release: scripts that lock part of their run, and every way such a script can end.
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -293,7 +293,7 @@ TEST_CASE(
   ChildOptions options = With(
       Script(lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive -v $L -- echo below"),
       {"VIA=" + proxy.address()});
-  proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is still on its way
+  proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is still in transit
   Child script = Child::Start(std::move(options));
   script.ReadErrUntil("waiting for");
   proxy.Cut();
@@ -471,7 +471,7 @@ TEST_CASE("The session of a killed keeper is closed even if servers require cred
   Tree tree("alice:tulip", server.address());
   REQUIRE(kill(KeeperOf("/x", tree), SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
-  // Long before the session would expire.
+  // This is long before the session would expire.
   tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
 }
 
@@ -563,8 +563,8 @@ TEST_CASE("A keeper that cannot fork a guard reports it and releases the lock") 
   options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
   const bool is_root = geteuid() == 0;
   if (is_root) {
-    // Root has no limit and cannot set another user's. Run as a user with no other processes,
-    // limited to a shell, a zklock and its keeper.
+    // The limit does not apply to root, who cannot set it for another user either. Run as a user
+    // without other processes, limited to a shell, a zklock and its keeper.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     std::filesystem::copy_file(Binary(), directory.Path("zklock"));
     std::erase(options.also_environment, "Z=" + Binary());

@@ -18,7 +18,7 @@ inline std::string Inspect(const Words& arguments) {
   return finished.out;
 }
 
-/// Checks JSON against the manual page with an independent reader.
+/// Checks JSON against the manual page with an independent parser.
 inline void CheckSchema(const std::string& text, const Words& arguments = {}) {
   ChildOptions options;
   options.argv = Words{"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),

@@ -1,4 +1,4 @@
-// inspect and release on semaphores of zklock and of real Curator programs.
+// inspect and release on semaphores used by zklock and by real Curator programs.
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The one LOCK in the output.
+/// The only LOCK in the output.
 json OneAsJson(const std::string& lock) {
   const json locks = InspectJson(lock);
   REQUIRE(locks.size() == 1);
@@ -21,14 +21,14 @@ json OneAsJson(const std::string& lock) {
 
 const Words kTwoPermits{"exclusive", "--progress", "none", "--permits", "2"};
 
-/// The command runs, so the turnstile has been passed: both children stay as they are.
+/// Returns when the holder has left the turnstile: no child of LOCK changes any more.
 Child StartPermit(const std::string& lock) {
   Child holder = StartHolder(kTwoPermits, lock);
   Tree().WaitForChildren(lock + "/locks", std::size_t{0});
   return holder;
 }
 
-/// Waits for a permit, with a znode in `leases`.
+/// Starts a waiter, and returns once it has a znode in `leases`.
 Child StartFirstWaiter(const std::string& lock, std::size_t holders = 2) {
   Child waiter = Child::Start(HolderOptions(kTwoPermits, lock));
   Tree().WaitForChildren(lock + "/leases", holders + 1);
@@ -156,7 +156,7 @@ TEST_CASE("a reservation that has lost a permit is shown as overdue, with the re
 TEST_CASE("an unused semaphore is free and shows how many permits it has") {
   const std::string lock = NewLock("permits");
   Tree tree;
-  // Not a container, which the servers may delete with the number.
+  // Not a container: the servers may delete that, and the number in it.
   tree.Create(lock + "/leases", ZnodeKind::kPersistent, "3");
   CHECK(RunZklock({"exclusive", "--permits", "3", lock, "--", "true"}).exit == Exited(0));
   tree.WaitForChildren(lock + "/leases", std::size_t{0});
@@ -333,7 +333,7 @@ TEST_CASE("a semaphore of Curator programs is shown as one, and can only be rele
   CHECK(found["contenders"][0]["program"] == "Curator");
   CHECK(found["contenders"][0]["state"] == "held");
 
-  // A zklock that holds, and writes the number of permits if none is recorded; and one that waits.
+  // A zklock that holds (it records the number of permits if none is recorded), and one that waits.
   Child second = StartPermit(lock);
   curator.Tell("third", "acquire");
   Tree().WaitForChildren(lock + "/leases", 3);

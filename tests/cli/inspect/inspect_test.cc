@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Checks for control sequences and for characters that no terminal shows.
+/// Checks that there are no control sequences and no characters that a terminal does not show.
 void CheckHarmless(const std::string& text) {
   CAPTURE(text);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -64,7 +64,7 @@ TEST_CASE("inspect says that the chroot does not exist") {
   const Finished check = inspect({"--check"});
   CHECK(check.exit == Exited(3));
   CHECK_THAT(check.out, Catch::StartsWith("UNKNOWN - " + missing + "; /jobs/x does not exist | "));
-  // A run creates it.
+  // A run creates the chroot.
   CHECK(RunZklock({"exclusive", "-z", TestServers() + chroot, "/jobs/y", "--", "true"}).exit ==
         Exited(0));
   CHECK(inspect({}).err.empty());
@@ -222,20 +222,20 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
   second.ReadErrUntil("waiting for");
   const std::string graph = Inspect({"--dot", root});
   CHECK_THAT(graph, Catch::StartsWith("digraph") && Catch::Contains("1 deadlock, in red"));
-  // Both locks, both holders and both waiters: four edges.
+  // Two locks, each with a holder and a waiter: four edges.
   std::size_t red = 0;
   for (const std::string& line : Lines(graph)) {
     if (line.find("->") != std::string::npos && line.find("color=red") != std::string::npos) ++red;
   }
   CHECK(red == 4);
-  // Everything else that shows several locks names it too.
+  // All other output about several locks names the deadlock too.
   const auto holds = [&](const Child& child, const std::string& lock) {
     return ":" + std::to_string(child.pid()) + " holds " + root + lock;
   };
   CHECK_THAT(Inspect({root}), Catch::Contains("\ndeadlock: these wait for each other\n") &&
                                   Catch::Contains(holds(first, "/a") + "\n") &&
                                   Catch::Contains(holds(second, "/b") + "\n"));
-  // So does one queue: the waiter in it tells of the other.
+  // The output for one queue names it too: the waiter in it refers to the other.
   for (const char* one : {"/a", "/b"}) {
     CHECK_THAT(Inspect({root + one}),
                Catch::Contains("\n\ndeadlock: these wait for each other\n") &&
@@ -258,7 +258,8 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
 
 TEST_CASE("a run that waits for any of several locks is deadlocked only if all of them are") {
   const std::string root = NewLock("any");
-  // By hand: a session with contenders that say what they run under, and where else they wait.
+  // Creates a contender whose data names the contenders it runs under, and the other LOCKs it waits
+  // for.
   const auto join = [&](Tree& session, const std::string& lock, const Words& under = {},
                         const Words& any = {}) {
     json data = {{"host", "web1"}, {"pid", 4242}, {"command", "train.sh"}};
@@ -294,7 +295,7 @@ TEST_CASE("a run that waits for any of several locks is deadlocked only if all o
     CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
     CHECK(RunZklock({"inspect", "--check", root}).exit == Exited(0));
   };
-  // The holder of a waits for the one of c, whose command waits for a or b.
+  // The holder of a waits for the holder of c, whose command waits for a or b.
   join(holder_of_a, "/c", {a});
   check_is_free();
   // The holder of another lock claims to be part of that run.

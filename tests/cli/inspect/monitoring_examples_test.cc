@@ -1,4 +1,4 @@
-// The examples for monitoring systems, as these read them.
+// The examples for monitoring systems, read as those systems read them.
 
 #include <sys/stat.h>
 
@@ -133,7 +133,8 @@ define host {
 )");
   const std::string example =
       directory.Write("zklock.cfg", ReadSource("packaging/monitoring/zklock-nagios.cfg"));
-  // As root it continues as another user, who must be able to read these and to write somewhere.
+  // If started as root, it continues as another user, who must be able to read these files and to
+  // write somewhere.
   REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
   const std::string log = directory.Path("log");
   const std::string main = directory.Write(

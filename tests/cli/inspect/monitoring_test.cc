@@ -28,10 +28,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Nothing listens there.
+/// An address at which nothing listens.
 const std::string kNoServers = "127.0.0.1:1";
 
-/// The line of `zklock inspect --check WORDS`, which must end with `status` and say nothing else.
+/// The line that `zklock inspect --check WORDS` prints. It must print nothing else and exit with
+/// `status`.
 std::string Check(Words words, int status) {
   words.insert(words.begin(), {"inspect", "--check"});
   const Finished finished = RunZklock(words);
@@ -49,7 +50,7 @@ std::string Metrics(const std::string& path) {
   return finished.out;
 }
 
-/// promtool accepts it without a remark.
+/// Checks that promtool accepts the metrics without any remark.
 void CheckMetrics(const std::string& text) {
   const Finished finished = Run({.argv = {"promtool", "check", "metrics"}, .stdin_text = text});
   CAPTURE(text, finished.out, finished.err);
@@ -62,7 +63,7 @@ std::size_t FilesIn(const std::string& directory) {
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
-/// `zklock inspect --prometheus --output FILE`, with an fsync() that does `what`.
+/// Runs `zklock inspect --prometheus --output FILE` with an fsync() that does `what`.
 Finished WriteWithBadFsync(const std::string& what, const std::string& file) {
   const char* const library = getenv("ZKLOCK_TEST_FSYNC_LIBRARY");
   REQUIRE(library != nullptr);
@@ -77,7 +78,7 @@ TEST_CASE("a check has four states") {
   CHECK_THAT(
       Check({"--max-age", "1h", lock}, 2),
       Catch::StartsWith("CRITICAL - " + lock + ": no success is known (it does not exist) | "));
-  // Not a container, which the servers may delete with its record of the success.
+  // Not a container: the servers may delete that, and its record of the success.
   Tree().Create(lock, ZnodeKind::kPersistent, "zklock/1");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   CHECK_THAT(Check({"--max-age", "1h", lock}, 0), Catch::Contains("last success began"));
@@ -129,7 +130,7 @@ TEST_CASE("a check reports a last run that failed or was lost, until the next on
   CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
 }
 
-// Each run tries the servers in an order of its own. About 10 of 30 begin with the one that hangs.
+// Each run tries the servers in its own random order. About 10 of 30 begin with the one that hangs.
 TEST_CASE("a check is never unknown because one of three servers hangs") {
   const Peer hung(Peer::Manner::kSaysNothing);
   const Proxy other(TestServers());
@@ -283,7 +284,7 @@ TEST_CASE("metrics that cannot be written whole leave the old file and no other"
               .exit == Exited(69));
   }
   SECTION("a directory that may not be written to") {
-    // Root may write to it, but not below a file.
+    // Root may write to that directory, but even root cannot create a file below a plain file.
     const std::string below = directory.Write("plain", "") + "/zklock.prom";
     CHECK(RunZklock({"inspect", "--prometheus", "--output", below}).exit == Exited(71));
     std::filesystem::remove(directory.Path("plain"));
@@ -302,10 +303,10 @@ TEST_CASE("metrics that cannot be written whole leave the old file and no other"
 /// `zklock inspect`, whose server is lost after it has answered some of the requests.
 class CutShort {
  public:
-  /// Returns when those answers have arrived; the others never will.
+  /// Returns when those answers have arrived; the others never arrive.
   CutShort(const OwnServer& server, Words words) : proxy_(server.address()) {
     constexpr int kAnswers = 50;
-    // Of all connections together, in the proxy's thread.
+    // Counts the answers on all connections together. Runs in the proxy's thread.
     proxy_.EditReplies(
         [this](const std::string& /*request*/, std::string reply) -> std::optional<std::string> {
           if (++answers_ < kAnswers) return reply;
@@ -313,7 +314,7 @@ class CutShort {
           return std::nullopt;
         });
     words.insert(words.begin(), "inspect");
-    // A server that is silent is left after a part of the session timeout.
+    // zklock gives up a silent server after part of the session timeout.
     words.insert(words.end(),
                  {"-z", proxy_.address(), "--session-timeout", "6s", "--connect-timeout", "3s"});
     child_.emplace(Child::Start(Zklock(words)));

@@ -1,4 +1,4 @@
-// `inspect --servers-report` against real servers, sound and unfit.
+// `inspect --servers-report` against real servers, healthy and faulty.
 
 #include <sys/socket.h>
 
@@ -31,16 +31,18 @@ using Catch::Contains;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-// With them a busy host is not reported as too slow for heartbeats, due every 5 s, or as unreached.
+// With these, a busy host is not reported as unreachable, or as too slow for the heartbeats, which
+// are due every 5 s.
 const Words kPatient = {"--session-timeout", "40s", "--connect-timeout", "60s"};
-// A visit may take most of that time, and the comparison with each further server all of it.
+// Visiting a server may take most of that time, and comparing it with each further server all of
+// it.
 constexpr auto kReportPatience = 3 * kPatience;
 
 ChildOptions Report(const std::string& servers, const Words& more = {}) {
   return Zklock(Joined({"inspect", "--servers-report", "-z", servers}, Joined(kPatient, more)));
 }
 
-/// The report as JSON, which must be as the manual page says.
+/// The report as JSON, checked against the manual page.
 json ReadReport(const Finished& finished) {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
@@ -78,7 +80,7 @@ Words Split(const std::string& servers) {
   return addresses;
 }
 
-/// Nothing is left: no znode that was not there before, and no session.
+/// Checks that nothing is left: no new znode and no session.
 void CheckNothingLeft(const std::string& servers) {
   Tree tree("", servers);
   for (const std::string& child : tree.Children("/")) {
@@ -109,14 +111,14 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
     CHECK(server["connectionLimit"] == 60);
     CHECK(server["connections"] >= 1);
     CHECK(server["sameEnsemble"] == true);
-    // One host: only the uncertainty is in between.
+    // All servers are on one host: the offset is at most the uncertainty.
     CHECK(std::abs(server["clock"]["offset"].get<double>()) <=
           server["clock"]["uncertainty"].get<double>() + 0.05);
     if (server["role"] == "leader") ++leaders;
   }
   CHECK(leaders == 1);
   for (const json& finding : report["findings"]) CHECK(finding["fix"] == false);
-  // Half of the timeout, and less; at most the whole: see zklock-protocol(7).
+  // Usually half of the timeout or less, at most all of it: see zklock-protocol(7).
   CHECK(report["withoutServers"]["usualToStop"] < 20);
   CHECK(report["withoutServers"]["leastToStop"] > 5);
   CHECK(report["withoutServers"]["mostToEnd"] < 40);
@@ -162,7 +164,7 @@ TEST_CASE("servers that grant different timeouts, a stopped one and closed words
 
 TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
   // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts. Over the slower
-  // line the time is over before much is answered.
+  // line, the time runs out before many requests are answered.
   for (const std::chrono::milliseconds way : {300ms, 600ms}) {
     Proxy proxy(TestServers());
     proxy.Delay(way);
@@ -174,9 +176,9 @@ TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bou
     const json report = ReadReport(finished);
     const json& commit = report["servers"][0]["commit"];
     CHECK(commit["median"] >= 2 * std::chrono::duration<double>(way).count());
-    CHECK(commit["count"] < 20);  // the time was over
+    CHECK(commit["count"] < 20);  // the time ran out
     CHECK(FindingOf(report, "tooSlow")["fix"] == true);
-    // The uncertainty grows with the round trip, and nothing is proven to be off.
+    // The uncertainty grows with the round trip, so no clock is proven to be off.
     const json& clock = report["servers"][0]["clock"];
     CHECK(((way == 600ms && clock.is_null()) || clock["uncertainty"] >= 0.3));
     CHECK(FindingOf(report, "clockOff").is_null());
@@ -213,7 +215,7 @@ TEST_CASE("a server that is no longer a member is found, in the newest configura
   const OwnServer servers({}, 3);
   const Words addresses = Split(servers.address());
   Proxy proxy(addresses[1]);
-  // As if the third had been replaced: it serves, and has an older configuration itself.
+  // As if the third server had been replaced: it serves, but itself has an older configuration.
   proxy.EditReplies([](const std::string& request, std::string reply) {
     if (request == "get /zookeeper/config") {
       const std::size_t member = reply.find("server.3=");
@@ -246,7 +248,7 @@ TEST_CASE("a ZooKeeper that is too old for zklock has to be fixed") {
 TEST_CASE("an observer is no voter, and the first server decides nothing") {
   const OwnServer servers(kAllWords, 4, {"--observers", "1"});
   const Words addresses = Split(servers.address());
-  // From the last to the first.
+  // The servers are listed in reverse order.
   const json report =
       JsonReport(addresses[3] + "," + addresses[2] + "," + addresses[1] + "," + addresses[0], 0);
   CHECK(report["servers"][0]["role"] == "observer");
@@ -261,7 +263,7 @@ TEST_CASE("a server that has lost its quorum is not taken for one that is down")
   servers.Stop(2);
   servers.Stop(3);
   json report;
-  // It notices after a few ticks.
+  // The server notices after a few ticks.
   const auto deadline = Clock::now() + kPatience;
   do {
     const Finished finished = Run(Report(first, {"--json", "--connect-timeout", "1s"}));
@@ -282,12 +284,13 @@ TEST_CASE(
   CHECK(report["servers"][0]["clock"].is_null());
   CHECK(report["servers"][0]["commit"]["count"] == 20);
   CHECK_FALSE(FindingOf(report, "clockUnknown").is_null());
-  // A session that no transaction has made global proves nothing to another server.
+  // A local session, which no transaction has made global, proves nothing to another server.
   const std::string port = server.address().substr(server.address().find(':'));
   const json twice = JsonReport(server.address() + ",localhost" + port, 0);
   CHECK(twice["servers"][1]["sameEnsemble"].is_null());
   CHECK_FALSE(FindingOf(twice, "notCompared").is_null());
-  // With the right credentials there is nothing missing. Below --root is as good.
+  // With the right credentials, no permission is missing. Being allowed to create znodes below
+  // --root is enough, too.
   ChildOptions as_admin = Report(server.address(), {"--json"});
   as_admin.also_environment.push_back("ZKLOCK_AUTH=digest:admin:x");
   const Finished admin = Run(as_admin);
@@ -296,7 +299,7 @@ TEST_CASE(
   const json below = JsonReport(server.address(), 0);
   CHECK(below["servers"][0]["clock"].is_object());
   CHECK(tree.Children("/zklock").empty());
-  // Not even a right to read: the check is refused, and committed all the same.
+  // Not even READ permission: the check is refused, but committed all the same.
   tree.SetAcl("/", {{"admin:x", 31}});
   CHECK(JsonReport(server.address(), 0)["servers"][0]["commit"]["count"] == 20);
 }
@@ -322,7 +325,7 @@ TEST_CASE("a chroot that does not exist should be fixed, and gets no znode") {
   const json report = JsonReport(address, 1);
   CHECK(report["servers"][0]["commit"]["count"] == 20);
   CHECK(report["findings"][0]["kind"] == "noChroot");
-  // The clock was read in another place, and nothing is said about rights.
+  // The clock was read elsewhere, and the report does not mention permissions.
   CHECK(report["servers"][0]["clock"].is_object());
   CHECK_THAT(report["findings"].dump(), !Catch::Contains("clockUnknown"));
   CHECK_THAT(Run(Report(address)).out,
@@ -420,7 +423,7 @@ TEST_CASE("the servers are asked through TLS and a proxy command, words included
   CHECK(secure["servers"][0]["connect"]["count"] == 20);
   CHECK(secure["servers"][0]["connectionLimit"].is_number());
   CHECK(secure["servers"][0]["connections"].is_null());
-  // Without the authority nothing is trusted.
+  // Without the server's authority, its certificate is not trusted.
   const json refused = JsonReport(server.address(), 69, {"--tls"});
   CHECK_THAT(refused["servers"][0]["reason"].get<std::string>(), Contains("certificate"));
   const json proxied = JsonReport(server.plain(), 0, {"--proxy-command", "exec socat - TCP:%h:%p"});
@@ -453,7 +456,7 @@ TEST_CASE("the report fits the terminal, with colours and without") {
     CHECK(piped.out.find('\x1b') == std::string::npos);
     for (const std::string& line : Lines(piped.out)) {
       CAPTURE(line);
-      CHECK(line.size() <= static_cast<std::size_t>(columns) + 8);  // bytes: ± and … have more
+      CHECK(line.size() <= static_cast<std::size_t>(columns) + 8);  // in bytes: ± and … take more
     }
     Child child = Child::StartOnTerminal(options);
     CHECK(child.Wait() == Exited(1));

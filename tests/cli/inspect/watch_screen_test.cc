@@ -107,7 +107,7 @@ TEST_CASE("on a terminal --watch redraws the queue in place") {
 
   watcher.Write("\x03");
   watcher.ReadToEnd();
-  // The wait status shows a shell that it was interrupted.
+  // The wait status tells the shell that zklock was interrupted.
   CHECK(watcher.Wait() == Killed(SIGINT));
   // The terminal has been restored by the time the kernel echoes the key, which can be late.
   CHECK_THAT(watcher.out(),
@@ -220,7 +220,7 @@ TEST_CASE("a watcher that loses its servers says so above the last picture, and 
   proxy.Cut();
   watcher.ReadUntil("no server answers: this is the state of 20");
   CHECK_THAT(watcher.ReadUntil(kFrameEnd), Catch::Contains(lock));
-  // Longer than --connect-timeout.
+  // This is longer than --connect-timeout.
   std::this_thread::sleep_for(std::chrono::seconds(3));
   CHECK_FALSE(watcher.HasEnded());
   proxy.Thaw();

@@ -1,4 +1,4 @@
-// The output of --events, as a program reads it.
+// The output of --events, read as a program would.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,7 +32,7 @@ std::vector<json> Events(const std::string& text) {
   return events;
 }
 
-/// "released lost 76": the event, with its reason and status if it has them.
+/// Each event with its reason and status, if it has them: "released lost 76".
 Words Names(const std::vector<json>& events) {
   Words names;
   for (const json& event : events) {
@@ -268,7 +268,7 @@ TEST_CASE("a descriptor that is not writable is a usage error, a file that is no
     };
     return Run(options);
   };
-  // 3 and above are zklock's own descriptors, if any.
+  // Descriptors from 3 up, if open at all, are zklock's own.
   for (const std::string& number :
        {std::to_string(to_read.get()), std::string("3"), std::string("4"), std::string("999"),
         std::string("99999999999999999999")}) {

@@ -1,5 +1,5 @@
-// Messages that no test can make a whole zklock print reliably. The function that would print each
-// is called here, with the reason and the test of the condition for it.
+// Messages that no test can make a whole zklock print reliably. The tests call the function that
+// prints each message. The comments give the reason, and the test that covers the condition.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a Report writes.
+/// The text that a Report writes.
 std::string Reported(const std::function<void(cli::Report&)>& tell,
                      cli::Verbosity verbosity = cli::Verbosity::kNormal) {
   const TemporaryDirectory directory;
@@ -38,14 +38,14 @@ std::string Reported(const std::function<void(cli::Report&)>& tell,
   return directory.Read("said");
 }
 
-// Memory runs out wherever it does; a limit that is sure to meet zklock meets the sanitizers'
-// runtime before it.
+// Where memory runs out cannot be controlled: a limit low enough for zklock to hit is first hit by
+// the sanitizers' runtime.
 std::string NoMemory() {
   return Reported([](cli::Report& report) { report.NoMemory(); });
 }
 
-// This writes as little as the queue before it, which is refused first. What it does is in
-// tests/unit/lock/hold/run_recorder_test.cc.
+// The write of the history is as small as that of the contender before it, so a quota refuses the
+// contender first. tests/unit/lock/hold/run_recorder_test.cc covers a refused history.
 std::string HistoryNotWritten() {
   return Reported(
       [](cli::Report& report) {
@@ -54,7 +54,7 @@ std::string HistoryNotWritten() {
       cli::Verbosity::kVerbose);
 }
 
-// Takes the right to mount. tests/unit/process/refusal_test.cc takes /proc away where it may.
+// Requires permission to mount. tests/unit/process/refusal_test.cc hides /proc where it has that.
 std::string NoProc() {
   return Reported([](cli::Report& report) {
     report.SystemRefused(
@@ -62,12 +62,12 @@ std::string NoProc() {
   });
 }
 
-// A helper that is killed is replaced within a second, and which of the two the timeout finds is
-// the scheduler's. tests/cli/servers/lookup_test.cc has a resolver that does not answer.
+// A helper that is killed is replaced within a second, so the scheduler decides which of the two
+// the timeout finds. tests/cli/servers/lookup_test.cc has a resolver that does not answer.
 std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1", "2181"}, {}}); }
 
-// A process that zklock may not signal takes a setuid program and root: where a test has them,
-// tests/unit/process/survivor_test.cc makes one.
+// A process that zklock may not signal requires a setuid program and root: where they are
+// available, tests/unit/process/survivor_test.cc creates one.
 std::string Survivor() {
   return Reported([](cli::Report& report) { report.Survivor({.pid = 7, .name = "sudo"}); });
 }
@@ -82,10 +82,10 @@ std::string OtherIdentities() {
   return cli::IdentityText(access, transport);
 }
 
-// zklock and its guard look at one lease; which of them is the first to see its end is the
-// scheduler's. tests/unit/process/guard_test.cc has the guard alone.
-// Nor is it known in whose hands a command is that was not executed yet, nor for how long nothing
-// was confirmed where another's lease is about to end.
+// zklock and its guard watch the same lease; the scheduler decides which of them sees its end
+// first. tests/unit/process/guard_test.cc tests the guard alone. Nor can a test know which of them
+// controls a command that has not been executed yet, or how long ago the last confirmation was when
+// another's lease is about to end.
 std::string LeaseRanOut() {
   return cli::CauseText(EndCause::kLeaseRanOut, "/jobs/backup") + "; " +
          cli::FateText(cli::Fate::kNotBegun, "./backup.sh", "", SIGTERM);
@@ -111,11 +111,11 @@ std::string NoCgroup(process::NoCgroup::Why why) {
   return cli::NoCgroupText({.why = why, .path = "/sys/fs/cgroup", .error = EROFS});
 }
 
-// All signals that zklock acts on have names.
+// All signals that zklock handles have names.
 std::string SignalWithoutName() { return cli::SignalName(63); }
 
 #ifdef ZKLOCK_SANITIZED
-// The sanitizers want descriptors of their own before zklock does; elsewhere
+// The sanitizers need descriptors before zklock does; in other builds,
 // tests/cli/messages/message_run.cc leaves a whole zklock too few.
 std::string NoDescriptors() {
   return Reported([](cli::Report& report) {
@@ -124,8 +124,8 @@ std::string NoDescriptors() {
 }
 #endif
 
-// A report finds what an ensemble has; most of it takes an ensemble with that fault. Those of
-// tests/cli/inspect/servers_report_test.cc have some from a whole zklock.
+// Most findings require an ensemble with the fault in question.
+// tests/cli/inspect/servers_report_test.cc gets some of them from a whole zklock.
 std::string Findings() {
   using protocol::WordEnd;
   using Kind = protocol::Finding::Kind;

@@ -1,4 +1,4 @@
-// Messages about answers that no sound server gives: a proxy puts them in place of the real ones.
+// Messages about replies that no working server sends: a proxy substitutes them for the real ones.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -17,13 +17,13 @@ std::string FourBytes(std::int32_t number) {
   return bytes;
 }
 
-/// The reply with this body, or with this error and none: behind the length, xid and zxid.
+/// `reply` with this error and body after its length, xid and zxid.
 std::string With(std::string reply, std::int32_t error, const std::string& body = "") {
   reply = reply.substr(0, 16) + FourBytes(error) + body;
   return reply.replace(0, 4, FourBytes(static_cast<std::int32_t>(reply.size()) - 4));
 }
 
-/// A try, whose first list is answered with the error.
+/// A try whose first list request gets this error as its answer.
 std::string ListAnswered(std::int32_t error) {
   Proxy proxy(TestServers());
   proxy.EditReplies([error](const std::string& request, std::string reply) {
@@ -33,7 +33,7 @@ std::string ListAnswered(std::int32_t error) {
   return Said(Run(ZklockAt(proxy.address(), {"try", NewLock("said"), "--", "true"})), Exited(70));
 }
 
-/// A waiter that comes back, finds its contender, and is told that there is no LOCK.
+/// A waiter that reconnects, finds its contender, and is told that there is no LOCK.
 std::string LockGoneButNotContender() {
   auto [lock, holder] = HoldNewLock("said");
   Proxy proxy(TestServers());
@@ -69,7 +69,7 @@ std::string NeverThere() {
               Exited(70));
 }
 
-/// ZooKeeper 3.4 does not know the request by which a contender is created.
+/// ZooKeeper 3.4 does not know the request that creates a contender.
 std::string OldServers() {
   Proxy proxy(TestServers());
   proxy.EditReplies([](const std::string& request, std::string reply) {
@@ -80,7 +80,7 @@ std::string OldServers() {
               Exited(78));
 }
 
-/// Numbers near their end.
+/// Sequence numbers close to their maximum.
 std::string NumbersUsedUp() {
   Proxy proxy(TestServers());
   proxy.EditReplies([](const std::string& /*request*/, std::string reply) {

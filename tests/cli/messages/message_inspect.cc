@@ -12,7 +12,7 @@
 namespace zklock::test {
 namespace {
 
-/// `zklock WORDS` into a full disk.
+/// `zklock WORDS` with its output going to a full disk.
 std::string IntoNowhere(const Words& words) {
   ChildOptions options = Zklock(words);
   options.prepare = [] {
@@ -23,7 +23,7 @@ std::string IntoNowhere(const Words& words) {
 }
 
 std::string Unlistable() {
-  // Whoever looks at the tests' own servers would be told of these too.
+  // On the tests' shared servers, other tests that inspect them would report these LOCKs, too.
   const OwnServer server({});
   Tree tree("", server.address());
   for (const char* place : {"/a", "/b", "/c"}) tree.SetAcl(tree.Create(place), kAdmin);

@@ -1,4 +1,4 @@
-// Messages about a LOCK that cannot be used as asked, and about programs that ignore its
+// Messages about a LOCK that cannot be used as requested, and about programs that ignore zklock's
 // contenders.
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 namespace zklock::test {
 namespace {
 
-/// What `zklock WORDS` says of a LOCK in which a session has this child.
+/// The message of `zklock WORDS` about a LOCK in which a session has this child.
 std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
   const std::string lock = NewLock("said");
   Tree tree;
@@ -19,14 +19,14 @@ std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
   return SaidBy(words, 78);
 }
 
-/// What `zklock WORDS` says of a LOCK that a zklock of other words holds.
+/// The message of `zklock WORDS` about a LOCK that a zklock with other words holds.
 std::string MeetsHolder(const Words& holders, Words words) {
   auto [lock, holder] = HoldNewLock("said", holders);
   words.insert(words.end(), {lock, "--", "true"});
   return SaidBy(words, 78);
 }
 
-/// The holder's number is overwritten.
+/// The holder's number of permits is overwritten.
 std::string MeetsUnknownPermits() {
   auto [lock, holder] = HoldNewLock("said", {"exclusive", "--permits", "2"});
   Tree().SetData(lock + "/leases", "");
@@ -40,7 +40,7 @@ std::string OnEphemeral(const std::string& below) {
   return SaidBy({"exclusive", znode + below, "--", "true"}, 78);
 }
 
-/// The waiter's list is a new one when its predecessor, a waiter too, is gone.
+/// The waiter lists the queue again when its predecessor, another waiter, is gone.
 std::string IncompatibleArrives() {
   auto [lock, holder] = HoldNewLock("said");
   const Child between = StartWaiter(lock);

@@ -44,7 +44,7 @@ std::string RunsOn() {
   return holder.err();
 }
 
-/// By release --force, which writes this before it deletes the contender.
+/// Lost to `release --force`, which writes the reason before it deletes the contender.
 std::string TakenAwayBy() {
   const std::string lock = NewLock("said");
   Proxy proxy(TestServers());
@@ -65,7 +65,7 @@ std::string TakenAwayBy() {
   return holder.err();
 }
 
-/// The command ends only with KILL.
+/// Only KILL ends the command.
 std::string Killed(const std::string& kill_after) {
   const std::string lock = NewLock("said");
   Child holder =
@@ -77,8 +77,8 @@ std::string Killed(const std::string& kill_after) {
   return holder.err();
 }
 
-/// zklock is stopped until the servers end its session. It sees the pause only if it was asleep
-/// then.
+/// zklock is stopped until the servers end its session. It detects the pause only if it was stopped
+/// while asleep.
 std::string Paused() {
   auto [lock, holder] = HoldNewLock("said", kShortLease);
   WaitUntil([pid = holder.pid()] {
@@ -93,7 +93,7 @@ std::string Paused() {
   return holder.err();
 }
 
-/// Only a nested run is left.
+/// The lock is lost when only a nested run is left.
 std::string LostAfterEnd() {
   const std::string lock = NewLock("said");
   ChildOptions options =
@@ -120,12 +120,12 @@ std::string Unproven() {
   return holder.err();
 }
 
-/// A server that does not know the session any more: its handshake grants nothing.
+/// A server that no longer knows the session: its handshake grants nothing.
 std::string Expired() {
   Proxy proxy(TestServers());
   const auto is_gone = std::make_shared<std::atomic<bool>>(false);
   proxy.EditReplies([is_gone](const std::string& request, std::string reply) {
-    // Behind the length and the protocol's version: the timeout, the session.
+    // After the length and the protocol's version: the timeout, the session.
     if (request == "connect" && *is_gone) reply.replace(8, 12, 12, '\0');
     return std::optional(std::move(reply));
   });
@@ -136,7 +136,7 @@ std::string Expired() {
   return holder.err();
 }
 
-/// Edits the timeout that the handshake grants from the second connect on.
+/// Edits the timeouts that handshakes grant, from the second connect on.
 class Grants {
  public:
   explicit Grants(std::vector<std::uint32_t> milliseconds) {
@@ -179,7 +179,7 @@ std::string ShortGrant() {
   return holder.err();
 }
 
-/// Held, but this request for the LOCK's `child` is never answered.
+/// The lock is acquired, but this request for the LOCK's `child` is never answered.
 std::string LostBeforeRun(const std::string& verb, const std::string& child,
                           const std::string& option, int status) {
   const std::string lock = NewLock("said");
@@ -194,7 +194,7 @@ std::string LostBeforeRun(const std::string& verb, const std::string& child,
               Exited(status));
 }
 
-/// The answer to the conversion never arrives, or it does, and none to what follows.
+/// The answer to the conversion never arrives; or it does, but no later one.
 std::string MayBeReserved(bool is_answered) {
   const std::string lock = NewLock("said");
   Proxy proxy(TestServers());
@@ -214,7 +214,7 @@ std::string MayBeReserved(bool is_answered) {
   return said;
 }
 
-/// The session ends before the conversion was sent.
+/// The session ends before the conversion is sent.
 std::string NotReserved() {
   const std::string lock = NewLock("said");
   Proxy proxy(TestServers());
@@ -227,7 +227,7 @@ std::string NotReserved() {
       *next_connect_expires = true;
       return std::optional<std::string>();
     }
-    // Behind the length and the protocol's version: the timeout, the session.
+    // After the length and the protocol's version: the timeout, the session.
     const bool expires = request == "connect" && next_connect_expires->exchange(false);
     if (expires) reply.replace(8, 12, 12, '\0');
     return std::optional(std::move(reply));
@@ -257,7 +257,7 @@ std::string StaysReserved() {
   return child.err();
 }
 
-/// Runs under a reservation that is released meanwhile.
+/// A run under a reservation that is released in the meantime.
 std::string Outlived() {
   auto [lock, run] = HoldNewLock("said", {"exclusive", "--reserve", "ci", "--quiet"});
   RunZklock({"release", "--reserve", "ci", lock}, Exited(0));
@@ -282,7 +282,7 @@ std::string UnknownIfOutlived() {
   return run.err();
 }
 
-/// What the keeper of a shell writes to the system's log. `act` is told the LOCK.
+/// What the keeper of a shell writes to the system log after `act`.
 std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& act) {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("said");
@@ -311,7 +311,7 @@ std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& a
   return "zklock: " + line.substr(line.find("]: ", begin) + 3) + "\n";
 }
 
-/// By release --force, whose reason the keeper has read.
+/// Lost to `release --force`, whose reason the keeper has read.
 std::string ForcedFromShell() {
   return LoggedByKeeper([](const std::string& lock) {
     RunZklock({"release", "--holders", "--force", "--yes", "--reason", "for fun", lock}, Exited(0));

@@ -1,4 +1,4 @@
-// Messages about runs that are nested in a zklock that holds the same LOCK.
+// Messages about runs nested in a zklock that holds the same LOCK.
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -10,7 +10,7 @@
 namespace zklock::test {
 namespace {
 
-/// A run that is nested below one that has ended, until that is told to end.
+/// A run nested below one whose command has ended; it continues until told to end.
 std::string Outlived() {
   Child outer = Child::Start(
       Script(NewLock("said"),
@@ -25,7 +25,7 @@ std::string Outlived() {
   return outer.err();
 }
 
-/// `words` in a shell that holds, whose keeper is stopped.
+/// `words` in a shell that holds the lock, whose keeper is stopped.
 std::string WhileStopped(const std::string& words, int status) {
   const std::string lock = NewLock("said");
   Child script = Child::Start(
@@ -40,8 +40,8 @@ std::string WhileStopped(const std::string& words, int status) {
   return script.err();
 }
 
-/// `words` in a shell that holds, whose keeper is stopped and has more connections than it can
-/// queue.
+/// `words` in a shell that holds the lock, whose keeper is stopped and has more connections than it
+/// can queue.
 std::string WhileFlooded(const std::string& words, int status) {
   const std::string lock = NewLock("said");
   Child script = Child::Start(
@@ -60,7 +60,7 @@ std::string WhileFlooded(const std::string& words, int status) {
   return script.err();
 }
 
-/// A release in a nested run; then, while one runs, by the shell.
+/// A release inside a nested run; then one by the shell while a nested run is running.
 std::string Released() {
   Child script = Child::Start(
       Script(NewLock("said"),
@@ -76,7 +76,7 @@ std::string Released() {
   return script.err();
 }
 
-/// A reader that queues behind a writer, which waits for the reader above it.
+/// A nested reader queued behind a writer that waits for the outer reader.
 std::string BehindWriter() {
   const std::string lock = NewLock("said");
   Child reader = Child::Start(Script(
@@ -89,7 +89,7 @@ std::string BehindWriter() {
   return reader.err();
 }
 
-/// Of a run below one that holds the LOCK.
+/// The message of `zklock WORDS` below a run that holds the LOCK.
 std::string Below(const std::string& words) {
   return Said(Run(Script(NewLock("said"), "$Z exclusive $L -- $Z " + words)), Exited(64));
 }

@@ -1,4 +1,4 @@
-// Messages about invalid paths, lists of servers and unknown words.
+// Messages about invalid paths, invalid lists of servers, and unknown words.
 
 #include "cli/messages/provocation.h"
 #include "support/temporary.h"
@@ -14,7 +14,7 @@ Provocation OfServers(const char* message, const std::string& servers) {
   return {{Part(message)}, [servers] { return SaidBy({"inspect", "-z", servers, "/l"}, 64); }};
 }
 
-/// `parts` are of one line.
+/// All `parts` belong to one line.
 Provocation OfWords(const Words& words, const std::vector<const char*>& parts) {
   Provocation provocation{{}, [words] { return SaidBy(words, 64); }};
   for (const char* part : parts) provocation.says.push_back(Part(part));

@@ -1,4 +1,4 @@
-// Messages about a queue: contenders that do not join it or have to leave it, and progress.
+// Messages about a queue: contenders that cannot join it or must leave it, and progress.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -92,7 +92,7 @@ std::string Removed() {
   return waiter.err();
 }
 
-/// `words` end with options; both LOCKs are held.
+/// The last of `words` are options; both LOCKs are held.
 std::string NoneOfTwo(const Words& words) {
   auto [lock, holder] = HoldNewLock("said");
   auto [other, holder_of_other] = HoldNewLock("said");
@@ -213,7 +213,7 @@ std::string PreemptedBy(const std::string& whom) {
   return SaidBy({"exclusive", "--preempt", whom, lock, "--", "true"}, 0);
 }
 
-/// A run that waits until what cannot be asked to leave is gone.
+/// A run that waits for contenders that cannot be asked to leave, until they are gone.
 std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
   Child run = Child::Start(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}));
   run.ReadErrUntil("asked nobody ahead of this run");
@@ -222,7 +222,7 @@ std::string PreemptsUntilGone(const std::string& lock, const std::function<void(
   return run.err();
 }
 
-/// Four contenders of others: of another program, or ours that may not be written to.
+/// Four contenders of another program, or of zklock but without permission to write to them.
 std::string PreemptsOthers(const std::string& data, bool are_protected) {
   auto [tree, lock] = MadeLock("said", "zklock/1");
   Words paths;
@@ -248,7 +248,7 @@ std::string WaitsForReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
-  // If the look-up of the reservation takes too long, only the next line has it.
+  // If the look-up of the reservation takes too long, only the next line shows it.
   waiter.ReadErrUntil("; reserved for freeze", 2 * kPatience);
   return waiter.err();
 }
@@ -267,7 +267,7 @@ std::string NotRecorded() {
   return SaidBy({"exclusive", "--min-interval", "1h", lock, "--", "true"}, 0);
 }
 
-/// A run with --history under a LOCK whose last-run has this data.
+/// A run with --history on a LOCK whose last-run has this data.
 std::string RunWithHistory(const std::string& data, int permissions) {
   const std::string lock = NewLock("said");
   Tree tree;
@@ -297,7 +297,8 @@ std::string PlaceLost() {
   return waiter.err();
 }
 
-/// A waiter whose reconnect is granted 12 s, after 4 s. It asks for `asked`.
+/// A waiter that asks for a session timeout of `asked`, and is granted 4 s, then 12 s when it
+/// reconnects.
 std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
   auto [lock, holder] = HoldNewLock("said");
   Regranted regranted(TestServers(), {4'000, 12'000});
@@ -319,7 +320,7 @@ std::string PlainProgress() {
   return waiter.err();
 }
 
-/// Of a waiter after another one, with a history of so many runs.
+/// The progress of the second waiter, on a LOCK with a history of `runs` runs.
 std::string ProgressOfSecond(int runs) {
   const std::string path = NewLock("said");
   lock::RunHistory history;
@@ -333,7 +334,7 @@ std::string ProgressOfSecond(int runs) {
   const Child holder = StartHolder(path);
   const Child first = StartWaiter(path);
   Child waiter = Child::Start(Zklock({"exclusive", path, "--", "true"}));
-  // If the look-up takes too long, only the next line has it.
+  // If the look-up takes too long, only the next line shows the history.
   waiter.ReadErrUntil("; runs take ", 2 * kPatience);
   waiter.ReadErrUntil("\n");
   return waiter.err();
@@ -345,7 +346,7 @@ ChildOptions OnTerminal(ChildOptions options) {
   return options;
 }
 
-/// A screen's line is drawn again in place.
+/// Splits the redraws of a line on a screen into lines.
 std::string AsLines(std::string screen) {
   for (char& c : screen) {
     if (c == '\r' || c == '\x1b') c = '\n';

@@ -8,7 +8,7 @@
 namespace zklock::test {
 namespace {
 
-/// `zklock release WORDS --yes LOCK`, while a holder and a waiter are there.
+/// `zklock release WORDS --yes LOCK`, while there are a holder and a waiter.
 std::string Release(Words words) {
   auto [lock, holder] = HoldNewLock("said", {"exclusive", "--label", "nightly"});
   const Child waiter = StartWaiter(lock);
@@ -17,7 +17,7 @@ std::string Release(Words words) {
   return SaidBy(words, 0);
 }
 
-/// `zklock release --holders --yes`, where the holder is a session's znode.
+/// `zklock release --holders --yes`, where the holder is a znode of the test's own session.
 std::string ReleaseUnknown(const std::string& name, const std::string& data, bool readable,
                            int status) {
   const std::string lock = NewLock("said");
@@ -34,7 +34,7 @@ std::string Reserved() {
   return lock;
 }
 
-/// `zklock release -v` by the shell that holds.
+/// `zklock release -v` by the shell that holds the lock.
 std::string ReleaseOwn() {
   ChildOptions options = Zklock({});
   options.argv = {"sh", "-c", "\"$0\" exclusive --hold \"$1\" && exec \"$0\" release -v \"$1\"",
@@ -69,7 +69,7 @@ std::string Denied(Words words) {
   return screen;
 }
 
-/// `words` select from a holder and a waiter; without any, the waiter.
+/// `words` select the holder or the waiter; if empty, the waiter is selected.
 std::string AskedAndDenied(const std::string& lock, Words words) {
   const Child holder = StartHolder(lock);
   const Child waiter = StartWaiter(lock);
@@ -78,7 +78,7 @@ std::string AskedAndDenied(const std::string& lock, Words words) {
   return Denied(words);
 }
 
-/// Another program's holder.
+/// The holder belongs to another program.
 std::string DeniedForeign() {
   const std::string lock = NewLock("said");
   Tree tree;

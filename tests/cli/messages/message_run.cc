@@ -1,4 +1,4 @@
-// Messages about a run: the command, what happens, the system.
+// Messages about a run: its command, its events, and errors of the system.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ std::string ForeignConfig() {
     REQUIRE(!directory.Write("zklock.conf", "").empty());
     REQUIRE(chown(file.c_str(), 65534, 65534) == 0);
   } else {
-    // Root's files belong to an unknown user there.
+    // In that namespace, root's files belong to an unknown user.
     REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
     options.argv.insert(options.argv.begin(), {"/usr/bin/unshare", "--user", "--map-root-user"});
   }
@@ -40,7 +40,7 @@ std::string ForeignConfig() {
   return Said(Run(options), Exited(0));
 }
 
-/// What is said about a user's file that `spoil` has changed.
+/// The message about a user's file that `spoil` has changed.
 std::string SpoiltConfig(const std::function<void(const std::string& file)>& spoil) {
   const TemporaryDirectory directory;
   REQUIRE(!directory.Write("zklock.conf", "").empty());
@@ -120,7 +120,7 @@ std::string NotConfirmed() {
   proxy.Freeze();
   holder.Write("0\n");
   CHECK(holder.Wait() == Exited(0));
-  // The only line, and no -v is needed.
+  // This is the only line, and it does not require -v.
   CHECK(holder.err() == "zklock: no server confirmed the release of " + lock +
                             ": it may stay held until the session ends, for about 30s\n");
   return holder.err();
@@ -130,7 +130,7 @@ std::string ShortSession() {
   return SaidBy({"exclusive", "--session-timeout", "6s", NewLock("said"), "--", "true"}, 0);
 }
 
-/// More than the servers' maxSessionTimeout.
+/// Asks for more than the servers' maxSessionTimeout.
 std::string GrantedLess() {
   std::string said =
       SaidBy({"exclusive", "--session-timeout", "3m", NewLock("said"), "--", "true"}, 0);
@@ -151,7 +151,7 @@ std::string Stops(const Words& options, const std::string& end) {
 }
 
 std::string LeftBehind() {
-  // It has told its pid before the command ends.
+  // The child has printed its pid before the command ends.
   Child child =
       Child::Start(Zklock({"exclusive", NewLock("said"), "--", "perl", "-e",
                            "$| = 1; pipe(my $read, my $write);"
@@ -167,7 +167,7 @@ std::string Awaited() {
   Child child = Child::Start(Zklock({"exclusive", "--descendants", "wait", NewLock("said"), "--",
                                      "sh", "-c", "sleep 1000 & sleep 1000 & exit 0"}));
   child.ReadErrUntil("which it left behind");
-  child.Signal(SIGTERM);  // is passed on to both
+  child.Signal(SIGTERM);  // passed on to both
   CHECK(child.Wait() == Exited(0));
   return child.err();
 }
@@ -180,12 +180,12 @@ std::string GuardFailed() {
   return child.err();
 }
 
-#ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own: message_alone.cc
+#ifndef ZKLOCK_SANITIZED  // the sanitizers need descriptors, too: see message_alone.cc
 std::string TooFewDescriptors() {
   ChildOptions options = Zklock({"exclusive", NewLock("said"), "--", "true"});
   options.prepare = [] {
     ResetSignals();
-    // Enough to be loaded and to read its words, not to work.
+    // Enough to be loaded and to read its arguments, but not to work.
     const rlimit few{9, 9};
     setrlimit(RLIMIT_NOFILE, &few);
   };
@@ -197,11 +197,11 @@ std::string TooManyProcesses() {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("said");
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
-  // The search for leaks wants a process of its own.
+  // The leak checker needs a process of its own.
   options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
   Words through = {"/usr/bin/prlimit", "--nproc=0:0"};
   if (geteuid() == 0) {
-    // The limit is not for root.
+    // The limit does not apply to root.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     options.argv.front() = directory.Path("zklock");
     std::filesystem::copy_file(Binary(), options.argv.front());
@@ -210,13 +210,13 @@ std::string TooManyProcesses() {
   }
   options.argv.insert(options.argv.begin(), through.begin(), through.end());
   const std::string said = Said(Run(options), Exited(71));
-  CHECK(Tree().Children(lock).empty());  // a lock that nobody uses keeps nobody waiting
+  CHECK(Tree().Children(lock).empty());  // a lock that is not used keeps no one waiting
   return said;
 }
 
 std::string LinesDropped() {
   StalledPipe pipe;
-  // Each of its lines shows a label of kilobytes; the sink keeps 64 of those.
+  // Each line shows a label of 3000 bytes; the sink keeps 64 KB.
   const std::string lock = NewLock("said");
   Words words = {"release", "--all", "--yes", lock};
   Tree tree;
@@ -233,8 +233,8 @@ std::string LinesDropped() {
   };
   Child child = Child::Start(options);
   pipe.write.Reset();
-  proxy.WaitForConnections(2);  // who is meant has been said, and was too much
-  // Its end is not waited for: it writes what is left while we read.
+  proxy.WaitForConnections(2);  // the contenders were listed: too much text
+  // Do not wait for its end yet: it writes the rest while we read.
   std::string said;
   fcntl(pipe.read.get(), F_SETFL, 0);
   std::string buffer(4096, '\0');

@@ -1,4 +1,4 @@
-// Messages about servers: none at all, something else in their place, servers that refuse.
+// Messages about servers: none at all, something else at their address, servers that refuse.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ std::string ConfirmedTooSlowly() {
   return finished.err;
 }
 
-/// Of a waiter whose servers are gone for good.
+/// The message of a waiter whose servers are gone for good.
 std::string LostWaiting() {
   auto [lock, holder] = HoldNewLock("said");
   auto proxy = std::make_unique<Proxy>(TestServers());
@@ -38,7 +38,7 @@ std::string LostWaiting() {
   return waiter.err();
 }
 
-/// A zklock that tries servers in vain until its time is over, and what it talks to.
+/// A zklock that tries servers in vain until its time runs out, and the server it talks to.
 struct Attempt {
   std::shared_ptr<void> server;
   Child zklock;
@@ -50,10 +50,10 @@ Child StartAt(const std::string& servers, const std::string& patience,
                                          "--session-timeout", session_timeout, "/t/said"}));
 }
 
-/// Runs attempts side by side: all of them start when the message of one is asked for.
+/// Runs attempts in parallel: all of them start when the first message is requested.
 class Attempts {
  public:
-  /// Returns a provocation.
+  /// Returns a function that provokes the message.
   std::function<std::string()> Add(std::function<Attempt()> start) {
     const std::size_t index = state_->starts.size();
     state_->starts.push_back(std::move(start));
@@ -107,8 +107,9 @@ std::string LocalSessions() {
   return Said(Run(ZklockAt(servers.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
 }
 
-/// What comes of the first list that is asked for; nothing is answered any more after it. A server
-/// has a third of the session timeout to answer, and as long for a handshake.
+/// An attempt whose first sync is answered with `reply`, or not at all if that is empty; nothing is
+/// answered after that. A server has a third of the session timeout to answer, and the same time
+/// for a handshake.
 Attempt WithList(const std::string& reply, const std::string& patience,
                  const std::string& session_timeout) {
   const auto proxy = std::make_shared<Proxy>(TestServers());
@@ -122,7 +123,7 @@ Attempt WithList(const std::string& reply, const std::string& patience,
   return {proxy, StartAt(proxy->address(), patience, session_timeout)};
 }
 
-/// All reads are answered by "not executed at all, please retry".
+/// The answer to every read is "not executed at all, please retry".
 Attempt Throttled() {
   const auto proxy = std::make_shared<Proxy>(TestServers());
   proxy->EditReplies([](const std::string& request, std::string real) {
@@ -132,7 +133,7 @@ Attempt Throttled() {
   return {proxy, StartAt(proxy->address(), "3s")};
 }
 
-/// A session, and the connection is closed; from then on handshakes are not answered.
+/// The connection is closed after the session is established; later handshakes are not answered.
 std::string ClosedLater() {
   Proxy proxy(TestServers());
   const auto is_silent = std::make_shared<std::atomic<bool>>(false);
@@ -187,7 +188,7 @@ std::string SaslWanted() {
               Exited(77));
 }
 
-/// Closes on a contender's data.
+/// A server that closes the connection because a contender's data is too large.
 std::string ClosesOnRequest() {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
   return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "8s", "--label",
@@ -206,7 +207,7 @@ std::string NotAuthorised() {
   return SaidBy({"exclusive", lock, "--", "true"}, 77);
 }
 
-/// The servers take any password for digest: only what it may do shows that it is wrong.
+/// The servers accept any password for digest: only a missing permission shows that it is wrong.
 std::string PerhapsWrongPassword() {
   auto [tree, lock] = MadeLock("said");
   tree.SetAcl(lock, kRead | kAdmin);
@@ -230,7 +231,7 @@ std::string WithoutLoopback() {
   return Said(Run(options), Exited(69));
 }
 
-// A reply's length, and in it an xid that nobody has used.
+// A reply with an xid that no request has used, preceded by its length.
 const std::string kNonsense("\0\0\0\x10\x7f\x7f\x7f\x7f\0\0\0\0\0\0\0\x01\0\0\0\0", 20);
 
 }  // namespace
@@ -257,7 +258,7 @@ Provocations ServerProvocations() {
       {{Part("kNotZooKeeper")}, attempts.At(Peer::Manner::kSpeaksHttp)},
       {{Part("kClosedLater")}, ClosedLater},
       {{Part("kAnswersNothing")}, attempts.Add([] { return WithList("", "5s", "40s"); })},
-      // Between the 6 s for the answer and the 12 s at which a new handshake is given up too.
+      // Between 6 s, when the answer is overdue, and 12 s, when the new handshake is given up, too.
       {{Part("kFellSilent")}, attempts.Add([] { return WithList("", "9s", "18s"); })},
       {{Part("kThrottles")}, attempts.Add(Throttled)},
       {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},

@@ -1,15 +1,16 @@
 // Every message of zklock is provoked by a test. To add one:
 //
 // 1. Write the constant, `constexpr char kNAME[] = "…"`, in a `namespace message` of src/cli: with
-//    the event (event.cc) or end reason (end_reason.cc) that it belongs to, else in messages.h.
+//    the event (event.cc) or end reason (end_reason.cc) that it belongs to, or in messages.h.
 // 2. Lower case, one line, no full stop: what happened, on which path, what to do. {} are fmt's.
 // 3. A wrong command line or file: add a row to WrongWords() or WrongFiles() below.
-// 4. Anything else: in the message_*.cc of its subject write a function that makes zklock print it
-//    and returns its standard error; add {{"kNAME"}, Function} to the list at the end.
+// 4. Anything else: in the message_*.cc for its subject, write a function that makes zklock print
+//    it and returns its standard error; add {{"kNAME"}, Function} to the list at the end.
 // 5. A constant that is only part of a line is a Part("kNAME", "the words expected").
-// 6. What no test can bring about belongs in message_alone.cc, with the reason.
+// 6. A message that no test can provoke belongs in message_alone.cc, with the reason.
 //
-// The constants are read from the sources: one without a case, or a case without one, fails.
+// The constants are read from the sources: a constant without a case, or a case without a constant,
+// fails the test.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,14 +41,14 @@ struct Case {
   std::string binary = {};  ///< empty: the usual one
 };
 
-/// A run that takes one of `count` LOCKs.
+/// A run with --any of `count` LOCKs.
 Words AnyOf(int count) {
   Words words = {"exclusive", "--any"};
   for (int i = 0; i < count; ++i) words.push_back("/m" + std::to_string(i));
   return words + Words{"--", "true"};
 }
 
-/// Command lines that are wrong by themselves. RUN stands for the words that every run needs.
+/// Command lines that are invalid by themselves. RUN stands for the words that every run needs.
 std::vector<Case> WrongWords() {
   std::vector<Case> cases = {
       {"kNoSubcommand", 64, {}},
@@ -171,7 +172,7 @@ std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   return cases;
 }
 
-/// Files and processes of other users: those of nobody if we are root, else those of root.
+/// Files and processes of other users: of nobody if we are root, otherwise of root.
 std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
   Case file{"kForeignFile", 77, {"exclusive", "--auth-file", "/etc/passwd", "/l", "--", "true"}};
   Case owner{"kForeignOwner", 64, {"exclusive", "--hold", "--owner-pid", "1", "/l"}};
@@ -179,13 +180,13 @@ std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
     constexpr uid_t kNobody = 65534;
     file.words[2] = directory.Write("theirs", "digest:a:b\n");
     REQUIRE(chown(file.words[2].c_str(), kNobody, kNobody) == 0);
-    // In a directory from which nobody can run it.
+    // In a directory from which the user nobody can run it.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     owner.binary = directory.Path("zklock");
     std::filesystem::copy_file(Binary(), owner.binary);
     owner.through = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
   } else {
-    // In that namespace root's files belong to an unknown user.
+    // In that namespace, root's files belong to an unknown user.
     file.through = {"/usr/bin/unshare", "--user", "--map-root-user"};
   }
   return {file, owner};
@@ -227,7 +228,7 @@ void Check(const Case& one, const std::string& text) {
   const Words lines = Lines(finished.err);
   REQUIRE(!lines.empty());
   CHECK(IsMessage(lines.front(), text));
-  // After a usage error a second line points to --help. Secrets are not shown.
+  // After a usage error, a second line points to --help. Secrets are never shown.
   CHECK(lines.size() == (one.status == 64 ? 2 : 1));
   CHECK_THAT(finished.err, !Catch::Contains("secret"));
 }
@@ -299,7 +300,7 @@ TEST_CASE("each message has a case that provokes it") {
 }
 
 TEST_CASE("report and commands contain no sentences of their own") {
-  // Two words in a string literal make a sentence.
+  // A string literal with two words counts as a sentence.
   static const std::regex sentence(R"re("([^"\\]|\\.)*[a-z}] [a-z{]([^"\\]|\\.)*")re");
   int files = 0;
   const std::filesystem::path root = SourcePath("src");

@@ -1,4 +1,4 @@
-// The sources of LOCKs and servers, and the output of zklock.
+// How LOCKs and servers are given, and the output of zklock.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ TEST_CASE("-v prints each event on standard error") {
   CHECK(said[1] == "zklock: queued as " + node);
   CHECK(said[2] == "zklock: acquired " + lock + " (exclusive, token " +
                        token.substr(0, token.size() - 1) + ")");
-  // Which of the two depends on the host.
+  // The host determines which of the two is printed.
   CHECK_THAT(said[3], Catch::StartsWith("zklock: the command runs in the cgroup ") ||
                           Catch::StartsWith("zklock: the command runs without a cgroup"));
   CHECK_THAT(said[4], Catch::StartsWith("zklock: running sh (pid "));
@@ -68,7 +68,7 @@ TEST_CASE("a lost lock is reported with -q too") {
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).front());
   CHECK(holder.Wait(std::chrono::seconds(20)) ==
-        Exited(76));  // by the loss, not by the lease's end
+        Exited(76));  // because of the loss, not the lease's end
   CHECK_THAT(holder.err(), Catch::Contains("lost " + lock + ": "));
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("--help of each subcommand is on standard output, whatever the other a
       CHECK_THAT(finished.out, Catch::Contains("--servers"));
     }
   }
-  // After -- it belongs to the command.
+  // After --, --help belongs to the command.
   CHECK(
       RunZklock({"exclusive", NewLock("help"), "--", "sh", "-c", "echo $1", "sh", "--help"}).out ==
       "--help\n");
@@ -156,7 +156,7 @@ TEST_CASE("a LOCK without a slash is below the root") {
   CHECK(lock_of({"exclusive", "--root", root, root + "/c"}) == root + "/c\n");
   CHECK(lock_of({"exclusive", "--root", "/", root.substr(1)}) == root + "\n");
   CHECK(lock_of({"exclusive", BaseName(root)}) == "/zklock/" + BaseName(root) + "\n");
-  // While it is held: once a minute the servers delete a LOCK that is empty.
+  // The LOCK is held, because the servers delete empty LOCKs once a minute.
   Child holder = StartHolder({"exclusive", "--root", root}, "a/b");
   CHECK(Tree().Children(root + "/a/b").size() == 1);
 }
@@ -283,7 +283,7 @@ TEST_CASE("a standard error that nobody reads does not delay zklock") {
     Child child = Child::Start(WithStalledError(HolderOptions({"exclusive", "-v"}, lock), stalled));
     CHECK(child.ReadLine() == "held");
     tree.Delete(lock + "/" + tree.Children(lock).front());
-    child.ReadToEnd();  // the command has gone
+    child.ReadToEnd();  // the command has ended
     CHECK(child.Wait() == Exited(76));
   }
   SECTION("a wait that is over") {
@@ -292,7 +292,7 @@ TEST_CASE("a standard error that nobody reads does not delay zklock") {
         WithStalledError(Zklock({"exclusive", "-v", "-w", "2s", lock, "--", "true"}), stalled));
     CHECK(waiter.Wait() == Exited(75));
     tree.WaitForChildren(lock, 1);
-    // It did queue: the next contender's number follows its own.
+    // It had queued: the next contender's number follows its own.
     CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
                Catch::EndsWith("-0000000002"));
   }

@@ -10,7 +10,7 @@
 namespace zklock::test {
 namespace {
 
-/// A pattern that matches every text a message can expand to.
+/// A pattern that matches every text to which a message can expand.
 std::string PatternOf(const std::string& text) {
   static const std::regex place(R"(\{\w*\})");
   static const std::regex special(R"([.^$|()\[\]*+?\\])");

@@ -23,9 +23,10 @@ struct Saying {
   Saying(const char* name) : message(name) {}  // NOLINT: a list of names reads better
   std::string message;                         ///< the name of its constant
   bool is_part = false;
-  std::string words{};  ///< of a part: its text with each {} filled in
+  std::string words{};  ///< for a part: its text with each {} filled in
 };
-/// A message that is part of a line: one with a {} in it and few other words, expanding to `words`.
+/// A message that is only part of a line. If it has a {} and few other words, `words` is the
+/// expected expansion.
 [[nodiscard]] inline Saying Part(const char* name, std::string words = "") {
   Saying saying(name);
   saying.is_part = true;
@@ -33,7 +34,7 @@ struct Saying {
   return saying;
 }
 
-/// Makes zklock print some messages; returns its standard error or its terminal.
+/// Makes zklock print some messages. `provoke` returns its standard error or its terminal output.
 struct Provocation {
   std::vector<Saying> says;
   std::function<std::string()> provoke;
@@ -43,7 +44,7 @@ using Provocations = std::vector<Provocation>;
 /// Runs each and checks that zklock prints its messages (it may print others).
 void CheckProvocations(const Provocations& provocations);
 
-// By subject. Building a list starts nothing.
+// One list per subject. Building a list starts nothing.
 [[nodiscard]] Provocations PathProvocations();
 [[nodiscard]] Provocations RunProvocations();
 [[nodiscard]] Provocations QueueProvocations();
@@ -54,12 +55,12 @@ void CheckProvocations(const Provocations& provocations);
 [[nodiscard]] Provocations InspectProvocations();
 [[nodiscard]] Provocations ReleaseProvocations();
 [[nodiscard]] Provocations NestingProvocations();
-/// Messages that no test can provoke from a whole zklock, with the reason: produced directly.
+/// Messages that no test can provoke from a whole zklock: produced directly, each with the reason.
 [[nodiscard]] Provocations SaidAloneProvocations();
 
 /// The standard error of a zklock that ended with `exit`.
 [[nodiscard]] std::string Said(const Finished& finished, const Exit& exit);
-/// Runs `zklock WORDS` to its end.
+/// Runs `zklock WORDS` until it ends, and returns its standard error.
 [[nodiscard]] std::string SaidBy(const Words& words, int status);
 /// `zklock WORDS`, connecting to `servers`.
 [[nodiscard]] ChildOptions ZklockAt(const std::string& servers, const Words& words);

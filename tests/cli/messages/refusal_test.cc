@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Checks that `words` are a usage error before any connection.
+/// Checks that `words` cause a usage error before any connection.
 void CheckUsageError(const Words& words) {
   CAPTURE(words);
   const Peer peer(Peer::Manner::kSaysNothing);
@@ -160,7 +160,7 @@ TEST_CASE("unknown options, missing values and superfluous arguments are refused
     CheckUsageError({"exclusive", "/t/x", option, "--", "true"});
   }
   CheckUsageError({"exclusive", "/t/x", "--wait", "--", "true"});
-  // An empty value is a value: the next argument is not used instead.
+  // An empty value counts as the value: the next argument is not used instead.
   CheckUsageError({"exclusive", "--servers=", "/t/x", "--", "true"});
   CheckUsageError({"exclusive", "--wait=", "1s", "/t/x", "--", "true"});
   CheckUsageError({"exclusive", "--nonblock=", "/t/x", "--", "true"});
@@ -244,7 +244,7 @@ TEST_CASE(
   CHECK(took >= 2s);
   CHECK(took < 10s);
   CHECK_THAT(line, Catch::Contains("within 2s"));
-  // Servers are tried in any order.
+  // zklock tries the servers in random order.
   const std::string reason = " (each: Connection refused)";
   CHECK_THAT(line, Catch::Contains(first.address() + ", " + second.address() + reason) ||
                        Catch::Contains(second.address() + ", " + first.address() + reason));
@@ -285,7 +285,7 @@ TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
 }
 
 TEST_CASE("the reason stays the same when the client library gives up before zklock") {
-  // The second attempt may take two thirds of the timeout: for the library this is the end.
+  // The second attempt may take two thirds of the timeout; after that, the library gives up.
   const BlackHole hole;
   CHECK_THAT(Refuse({"try", "-z", hole.address(), "--connect-timeout", "6s", "--session-timeout",
                      "4s", "/t/x", "--", "true"},
@@ -322,7 +322,7 @@ TEST_CASE("a server is found by its name") {
             Exited(0));
 }
 
-#ifndef ZKLOCK_SANITIZED  // whose runtime wants /proc before zklock does
+#ifndef ZKLOCK_SANITIZED  // the sanitizers' runtime needs /proc before zklock does
 TEST_CASE("without /proc zklock exits with 71 before anything is created") {
   Tree tree;
   const std::string lock = NewLock("no-proc");

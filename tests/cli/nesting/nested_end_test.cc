@@ -1,6 +1,6 @@
-// When an outer zklock or its guard is killed, nested runs of other locks leave nothing that others
-// would have to wait for. When a nested zklock and its guard are killed, nothing is released too
-// soon.
+// When an outer zklock or its guard is killed, nested runs of other locks leave nothing behind that
+// others would have to wait for. When a nested zklock and its guard are killed, nothing is released
+// too soon.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -39,7 +39,7 @@ struct Nested {
     Tree tree;
     tree.Delete(outer + "/" + tree.Children(outer).at(0));
   }
-  /// Well before the session's 30 s.
+  /// Checks that nothing is left well before the session's 30 s are over.
   void CheckThatNothingIsLeft() const {
     Tree tree;
     tree.WaitForChildren(inner, 0, 15s);

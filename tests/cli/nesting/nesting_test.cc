@@ -137,7 +137,7 @@ TEST_CASE("One permit does not replace another, and no run may wait for its own 
   CHECK_THAT(refused.err, Catch::Contains("forever"));
   const std::string whole = NewLock("nesting");
   Run(Script(whole, "$Z exclusive $L -- " + two + "true"), Exited(0));
-  // A run with a limit is not refused: it ends by itself.
+  // A run with a time limit is not refused: it ends by itself.
   Run(Script(lock, two + two + "$Z try -q --permits 2 $L -- true"), Exited(75));
   Run(Script(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true"), Exited(75));
 }
@@ -217,7 +217,7 @@ TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a n
   outer.Signal(SIGSTOP);
   outer.WaitUntilStopped();
   tree.Delete(node);
-  // Another zklock holds it now, so that a queueing `try` finds it taken.
+  // Another zklock holds the lock now, so that a `try` that queues finds it taken.
   Child next = Child::Start(Script(lock, "$Z exclusive $L -- sh -c 'echo next; read x; :'"));
   REQUIRE(next.ReadLine() == "next");
   outer.Write("go\n");
@@ -248,8 +248,8 @@ TEST_CASE("A nested run ends when the outer lock is released on request") {
   CHECK(Tree().Children(lock).empty());
 }
 
-/// An outer zklock whose command waits for a line and then runs `words`, and a stranger who has
-/// filled the queue of its socket while it was stopped.
+/// An outer zklock whose command waits for a line and then runs `words`, and another program that
+/// has filled the queue of the zklock's socket while it was stopped.
 struct Flooded {
   const std::string lock = NewLock("flooded");
   Child outer;
@@ -279,7 +279,8 @@ TEST_CASE("A flood of strangers' connections does not hide the outer zklock from
 
 TEST_CASE("A nested run that cannot ask for all the connections of others does not queue") {
   Flooded flooded("sh -c \"$Z try --connect-timeout 5s $L -- echo ran; echo ended \\$?\"");
-  // Until then CONT could cancel the STOP by which a leak sanitizer stops a process at its end.
+  // Wait for the end first: CONT could cancel the STOP with which the leak sanitizer stops a
+  // process at its end.
   CHECK(flooded.outer.ReadLine() == "ended 64");
   flooded.outer.Signal(SIGCONT);
   CHECK(flooded.outer.Wait() == Exited(0));

@@ -1,4 +1,4 @@
-// Origins of options: arguments, the environment, the user's file, the system's file.
+// Sources of options: arguments, the environment, the user's file, the system's file.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,8 +26,8 @@ ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& word
   return options;
 }
 
-/// The line of --print-config that shows `name`, with single spaces. An option without a value is a
-/// comment.
+/// The line of --print-config that shows `name`, with single spaces. An option without a value is
+/// shown as a comment.
 std::string Shown(const ChildOptions& options, const std::string& name) {
   const Finished finished = Run(options);
   CAPTURE(finished.err);
@@ -63,7 +63,7 @@ void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
   options.argv = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary};
 }
 
-/// Checks that `file`, the user's, is not used, and that -v and --print-config report it.
+/// Checks that the user's file, `file`, is not used, and that -v and --print-config report this.
 void CheckUnused(const ChildOptions& options, const std::string& file, const std::string& why) {
   const std::string report = file + ": not used: " + why + "; name it with --config to use it\n";
   const auto run = [&](const Words& words) {
@@ -175,7 +175,7 @@ TEST_CASE("every subcommand accepts the example file of the manual") {
   for (const char* subcommand : {"exclusive", "read", "write", "try"}) {
     CHECK(run({subcommand, lock, "--", "true"}).exit == Exited(0));
   }
-  CHECK(run({"release", lock}).exit == Exited(75));  // there is nothing held
+  CHECK(run({"release", lock}).exit == Exited(75));  // nothing is held
   Child holder = StartHolder(lock);
   const Finished table = run({"inspect", lock});
   CHECK(table.exit == Exited(0));
@@ -382,7 +382,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     CheckUnused(options, file, why);
   }
   SECTION("in a directory of that user, whose link leads to a file of root") {
-    // Such as one of /proc, whose text that user chooses.
+    // Such as a file in /proc whose text that user chooses.
     const std::string home = directory.Path("home");
     REQUIRE(mkdir(home.c_str(), 0755) == 0);
     REQUIRE(symlink("/etc/hostname", (home + "/zklock.conf").c_str()) == 0);
@@ -446,11 +446,11 @@ TEST_CASE("a user's file may be a link to their own file elsewhere") {
   CHECK_THAT(Shown(options, "label"), Catch::StartsWith("label = mine"));
 }
 
-#ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own
+#ifndef ZKLOCK_SANITIZED  // the sanitizers need descriptors, too
 TEST_CASE("a lack of descriptors is not an error in the configuration: 71") {
   const std::string file = GENERATE("/dev/null", "/etc/zklock.conf");
   Words reports;
-  for (int limit = 4; limit < 12; ++limit) {  // too few for the loader, to enough
+  for (int limit = 4; limit < 12; ++limit) {  // from too few for the loader to enough
     ChildOptions options = Zklock({"--print-config"});
     const std::string descriptors = "--nofile=" + std::to_string(limit);
     options.argv.insert(options.argv.begin(), {"/usr/bin/prlimit", descriptors});

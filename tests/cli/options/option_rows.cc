@@ -61,13 +61,13 @@ Rows CommonRows(const Outcomes& usual, const std::string& help) {
   return rows;
 }
 
-/// How the LOCK is acquired.
+/// Options for acquiring the LOCK.
 Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   const bool reads = subcommand == "read";
   const bool exclusive = subcommand == "exclusive" || subcommand == "try";
   const bool tries = subcommand == "try";
   const Outcomes refused = Everywhere({kUsage});
-  // Waiting for a LOCK that is held above never ends; `try` ends.
+  // Waiting for a LOCK that an outer run holds would never end; `try` does not wait.
   const Outcome endless = {tries ? kConflict : kUsage};
   const Outcomes queued = But(usual, {{kNested, endless}, {kHeldByShell, endless}});
   Outcomes not_reserved = Without(Everywhere({kConflict}), {kFreed});
@@ -147,7 +147,7 @@ Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
   };
 }
 
-/// How the command is run and ended, and what is shown.
+/// Options for running and ending the command, and for output.
 Rows CommandRows(const Outcomes& usual) {
   Rows rows = {
       {"--conflict-exit-code", {"--conflict-exit-code", "7"}, But(usual, {{kBusy, {7}}})},
@@ -201,7 +201,7 @@ std::string Name(Situation situation) {
   return "no server";
 }
 
-/// It never waits, and prints its findings.
+/// --dry-run never waits, and prints its findings.
 Row DryRunRow() {
   const Outcome free = {0, "result    would "};
   return {"--dry-run",
@@ -260,7 +260,7 @@ Rows ReleaseRows() {
   const Outcomes own = {
       {kFree, {kConflict}}, {kBusy, {kConflict}}, {kHeldByShell, {0}}, {kNoServer, {kUnavailable}}};
   const Outcomes any = But(own, {{kBusy, {0}}});
-  // Without --yes, and no terminal to ask on.
+  // Without --yes, and without a terminal for the question.
   const Outcomes refused = Without(Everywhere({kUsage}), {kFreed, kNested});
   Rows rows = {
       {"--contender", {"--contender", "NAME", "--yes"}, any},
@@ -310,7 +310,7 @@ Rows InspectRows() {
   const Outcome held = {kConflict};
   const Outcomes text = shows("free", "held by 1");
   const Outcomes json = shows("\"held\":false", "\"held\":true");
-  Outcomes watched = json;  // on no terminal
+  Outcomes watched = json;  // not on a terminal
   for (auto& [situation, outcome] : watched) {
     if (situation != kNoServer) outcome.status = 128 + SIGINT;
   }
@@ -330,7 +330,7 @@ Rows InspectRows() {
         {kNoServer, {kUnavailable}}}},
       {"--servers-report", {"--servers-report"}, Everywhere({kUsage})},  // it takes no LOCK
   };
-  // Errors of the check are answers of a monitoring plugin, on standard output.
+  // Like a monitoring plugin, a check reports errors on standard output.
   Outcomes check = shows("OK - ", "OK - ");
   check[kNoServer] = {3, "UNKNOWN - "};
   for (const std::string& limit : Words{"--max-held", "--max-wait", "--max-waiting", "--max-age"}) {

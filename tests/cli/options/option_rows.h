@@ -22,7 +22,7 @@ enum class Situation {
 
 struct Outcome {
   int status = 0;
-  std::string out = {};  ///< standard output contains it; empty: nothing is printed
+  std::string out = {};  ///< standard output contains this; empty: nothing is printed
 };
 using Outcomes = std::map<Situation, Outcome>;
 

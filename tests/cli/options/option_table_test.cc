@@ -1,5 +1,5 @@
 // Each option of each subcommand in each situation: a LOCK that is free, busy, held by us, or on a
-// server that does not exist. An option of the program's table without a row here is a failure.
+// server that does not exist. An option in the program's table without a row here fails the test.
 
 #include <sys/stat.h>
 
@@ -89,7 +89,8 @@ class Table {
   static bool Holds(const Row& row) { return row.words.front() == "--hold"; }
   [[nodiscard]] bool Runs() const { return subcommand_ != "inspect" && subcommand_ != "release"; }
 
-  /// Below a znode of this test: there are many LOCKs, and other tests list all there are.
+  /// Below a znode of this test's own: it makes many LOCKs, and other tests list all LOCKs next to
+  /// their own.
   std::string NextLock() { return above_ + "/" + std::to_string(++locks_made_); }
 
   std::string Value(const std::string& word, Situation situation) {
@@ -193,16 +194,16 @@ class Table {
       CHECK(exit == Exited(expected.status));
       CHECK(out.empty() == expected.out.empty());
       CHECK_THAT(out, Catch::Contains(expected.out));
-      // A keeper may still be ending when the zklock above it looks for processes that are left.
+      // A keeper may still be exiting when the outer zklock looks for leftover processes.
       const bool keeper_above = cell.situation == Situation::kNested && Holds(cell.row);
-      // The shell has made the LOCK, without credentials.
+      // The shell has created the LOCK without credentials.
       const bool is_open = cell.situation == Situation::kHeldByShell &&
                            (cell.row.option == "--auth-file" || cell.row.option == "--acl");
       // An empty graph does not show that the LOCK does not exist.
       const bool is_graph = cell.row.option == "--dot";
       const bool talks = cell.row.talks || cell.situation == Situation::kFreed || keeper_above ||
                          is_open || is_graph;
-      // The state that a check has found, on standard output.
+      // A check prints the state that it has found on standard output.
       const bool is_state = expected.status > 0 && expected.status < 4;
       if ((expected.status == 0 && !talks) || is_state) CHECK(err.empty());
       const bool is_quiet = expected.status == 75 && (cell.row.option == "--quiet" ||
@@ -268,7 +269,8 @@ Rows FileRows(Rows rows) {
   return rows;
 }
 
-/// The options of the table are those that have rows, and each is tried in all of `situations`.
+/// Checks that the options in the table are exactly those with rows, and that each is tried in all
+/// `situations`.
 void CheckComplete(const std::string& subcommand, const Rows& rows,
                    const std::vector<Situation>& situations) {
   std::map<std::string, std::set<Situation>> tried;

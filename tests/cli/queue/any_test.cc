@@ -34,7 +34,7 @@ struct Pool {
     options.keep_stdin = false;
     return test::Run(std::move(options), exit);
   }
-  /// Returns once it waits in all queues.
+  /// Returns once the waiter is in all queues.
   [[nodiscard]] Child StartWaiter(Words words = {"exclusive"}) const {
     words.insert(words.begin() + 1, "--verbose");
     Child waiter = Child::Start(Options(words, "echo $ZKLOCK_LOCK; read status"));
@@ -86,7 +86,7 @@ TEST_CASE("any: a waiter takes the LOCK that is released first, and leaves the o
   Tree tree;
   tree.WaitForChildren(pool.locks[0], 1);
   tree.WaitForChildren(pool.locks[1], 1);
-  // Another may hold what it has left.
+  // Another contender can hold the LOCKs whose queues it has left.
   CHECK(Finish(holders[0]) == Exited(0));
   RunZklock({"try", pool.locks[0], "--", "true"}, Exited(0));
   CHECK(Finish(waiter) == Exited(1));  // `read` met the end of its input
@@ -115,7 +115,7 @@ TEST_CASE("any: a waiter that is asked to leave one queue waits in the others") 
   const auto release = [&](const std::string& lock, const Words& words) {
     Words names = tree.WaitForChildren(lock, 2);
     const auto second = *std::find_if(names.begin(), names.end(), [](const std::string& name) {
-      return name.ends_with("-0000000001");  // the holder's ends with 0
+      return name.ends_with("-0000000001");  // the holder's name ends with 0
     });
     RunZklock(Words{"release", lock, "--yes", "--contender", second} + words, Exited(0));
   };
@@ -194,7 +194,7 @@ TEST_CASE("any: as many tries as there are free LOCKs get one each") {
 TEST_CASE(
     "any: a try of one LOCK waits until a pool that is first there has withdrawn, or taken it") {
   const Pool pool;
-  // The contenders of one pool have different numbers.
+  // The contenders' numbers differ from queue to queue.
   RunZklock({"exclusive", pool.locks[2], "--", "true"}, Exited(0));
   std::vector<Child> holders = pool.HoldAll();
   Child waiter = pool.StartWaiter();

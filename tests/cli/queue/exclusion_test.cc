@@ -38,7 +38,7 @@ TEST_CASE("the lock is free once zklock has ended, even if the servers are far a
   Proxy proxy(TestServers());
   {
     Child near = StartHolder({"exclusive", "-z", proxy.address()}, lock);
-    proxy.Delay(60ms);  // delays even zklock's last request
+    proxy.Delay(60ms);  // delays all requests, even zklock's last one
     const auto before = SteadyClock::now();
     CHECK(Finish(near) == Exited(0));
     CHECK(tree.Children(lock).empty());
@@ -81,7 +81,7 @@ TEST_CASE("every way not to wait exits at once with the conflict code and create
                                  Catch::EndsWith("); the command was not run\n"));
     CHECK(Lines(finished.err).size() == 1);
   }
-  // Nor was one created and deleted: the next sequence number follows the holder's.
+  // No contender was created and deleted, either: the next sequence number follows the holder's.
   CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
              Catch::EndsWith("-0000000001"));
 }
@@ -165,7 +165,7 @@ TEST_CASE("a wait ends when its time is over, with the conflict code, and leaves
   CHECK(SteadyClock::now() - before < 20s);
   CHECK(finished.exit == Exited(75));
   CHECK(finished.out.empty());
-  // The holder's name may be unknown by then.
+  // zklock may not know the holder's name yet.
   CHECK_THAT(finished.err,
              Catch::StartsWith("zklock: " + lock + " did not become free within 500ms") &&
                  Catch::EndsWith("; the command was not run\n"));
@@ -229,10 +229,10 @@ TEST_CASE("200 contenders each increment a counter in a file, and no increment i
   const TemporaryDirectory directory;
   const std::string file = directory.Write("counter", "0\n");
   const std::string lock = NewLock("counter");
-  Child holder = StartHolder(lock);  // keeps all of them in the queue
+  Child holder = StartHolder(lock);  // keeps all contenders in the queue
   std::vector<Child> contenders;
   for (int i = 0; i < kContenders; ++i) {
-    // Read, then write: two that run together lose an increment.
+    // Read, then write: two commands that run at the same time lose an increment.
     contenders.push_back(Child::Start(Zklock(
         {"exclusive", "--progress", "none", lock, "--", "sh", "-c",
          "read n <\"$0\"; echo $((n + 1)) >\"$0.new\"; cat \"$0.new\" >\"$0\"; echo $n", file})));

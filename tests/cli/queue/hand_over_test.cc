@@ -28,8 +28,8 @@ ChildOptions Through(const Proxy& proxy, ChildOptions options) {
   return options;
 }
 
-/// A LOCK like zklock's, but persistent: the servers may delete a container, and the record in it,
-/// as soon as it is empty.
+/// A LOCK as zklock creates it, but persistent: the servers may delete a container, and the record
+/// in it, as soon as it is empty.
 std::string NewPersistentLock(Tree& tree, const char* name) {
   return tree.Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
 }
@@ -42,7 +42,7 @@ std::optional<ReleaseRecord> RecordIn(Tree& tree, const std::string& lock) {
   return data->last_release;
 }
 
-/// The size of the answers to these requests, and of all events.
+/// The total size of the replies to these requests and of all events.
 std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests) {
   std::size_t bytes = 0;
   for (const Frame& reply : FramesOf(proxy.Replies(), false)) {
@@ -104,7 +104,7 @@ TEST_CASE("a release records contender, mode, duration, result and host") {
 TEST_CASE("the record states how long the command ran") {
   auto [lock, holder] = HoldNewLock("seconds");
   const auto began = std::chrono::steady_clock::now();
-  Child waiter = StartWaiter(lock);  // takes a moment
+  Child waiter = StartWaiter(lock);  // this takes a moment
   const auto at_least = std::chrono::steady_clock::now() - began;
   REQUIRE(Finish(holder) == Exited(0));
   REQUIRE(waiter.ReadLine() == "held");
@@ -139,7 +139,7 @@ TEST_CASE("record and delete are one transaction, sent in one piece with the clo
   CHECK(protocol::ParseLockData(znode->data)->last_release);
   CHECK(znode->data_zxid == znode->children_zxid);
 
-  // Without heartbeats and reads, which are sent at no fixed moment.
+  // Excludes heartbeats and reads, whose times vary.
   const auto writes_in = [](Words words) {
     std::erase_if(words, [](const std::string& what) {
       return what == "ping" || what.starts_with("check ") || what.starts_with("get ");
@@ -180,15 +180,16 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   REQUIRE(Finish(holder) == Exited(0));
   REQUIRE(next.ReadLine() == "held");
   const std::string own = lock + "/" + InQueueOrder(driver.Children(lock)).front();
-  // zklock sets its watch while the command runs.
+  // zklock sets its watch while the command is running.
   CHECK(Finish(next) == Exited(0));
 
   const auto requests = RequestsOf(proxy);
   const Words all = WordsOf(requests);
-  // The list from when it joined also names the contenders to ask whether they hold for its shell.
+  // The list that it read when it joined also names the contenders to ask whether they hold for its
+  // shell.
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
   CHECK(proxy.connections() == 1);
-  // Its lease is in hand: it reads while the command runs already.
+  // Its lease is already proven, so it reads while the command is running.
   const Words reads{"get " + own, "get " + lock};
   const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());
   REQUIRE(holding != all.end());
@@ -207,7 +208,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   KeepToOneConnection(proxy);
   Child next = Child::Start(Through(proxy, HolderOptions(words, lock)));
   next.ReadErrUntil("waiting for " + lock);
-  // Only the next in line sends heartbeats. The one further back reads LOCK.
+  // Only the next in line sends heartbeats. A waiter further back reads LOCK.
   const Proxy other_proxy(TestServers());
   Child behind = Child::Start(Through(other_proxy, HolderOptions(words, lock)));
   behind.ReadErrUntil("waiting for " + lock);
@@ -240,7 +241,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
     return;
   }
   REQUIRE(Finish(next) == Exited(0));
-  // It has read nothing at its turn: the holder reads the version of LOCK's data.
+  // It read nothing when its turn came: only as the holder it reads the version of LOCK's data.
   const Words all = WordsOf(RequestsOf(proxy));
   const Words reads{"get " + own, "get " + lock};
   const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());
@@ -266,7 +267,7 @@ TEST_CASE("a release causes no requests by contenders further back") {
 }
 
 TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
-  // As after LOCK was deleted and created again with its old data.
+  // As if LOCK had been deleted and created again with its old data.
   const std::string number = GENERATE("0000005000", "0000000001");
   Tree tree;
   const std::string lock =
@@ -279,13 +280,13 @@ TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
   const Words words = {"exclusive", "--verbose", "--progress", "none", "--session-timeout", "4s"};
   Child behind = Child::Start(Through(proxy, HolderOptions(words, lock)));
   behind.ReadErrUntil("waiting for " + lock);
-  // The second one is sent after the answer to the first.
+  // The second read is sent after the answer to the first.
   AwaitRequests(proxy, "get " + lock, CountRequests(proxy, "get " + lock) + 2);
   const std::string first = lock + "/" + InQueueOrder(tree.Children(lock)).front();
   const auto reads = CountRequests(proxy, "get " + first);
   waiter.Signal(SIGTERM);
   REQUIRE(waiter.Wait() == Exited(128 + SIGTERM));
-  // It waits for the holder.
+  // The last contender now waits for the holder.
   AwaitRequests(proxy, "get " + first, reads + 1);
   CHECK(behind.out().empty());
   REQUIRE(Finish(holder) == Exited(0));

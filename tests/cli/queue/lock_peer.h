@@ -13,8 +13,8 @@
 
 namespace zklock::test {
 
-/// How long a program of another library may take. Java, compiling the program first, has taken
-/// minutes on a busy machine.
+/// How long a program that uses another library may take. Java compiles the program first, which
+/// has taken minutes on a busy machine.
 inline constexpr std::chrono::minutes kPeerPatience{5};
 
 /// A program that locks through another library, with any number of locks, each known by a name

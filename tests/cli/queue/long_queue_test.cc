@@ -1,4 +1,4 @@
-// The memory that remains of a long queue's list.
+// The memory that stays allocated after a waiter has read a long queue's list.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -41,7 +41,7 @@ TEST_CASE("a waiter in a long queue frees the memory of its list") {
   fill(far, 1200);
   const Child one = StartWaiter({"exclusive", "--progress", "none"}, near);
   const Child other = StartWaiter({"exclusive", "--progress", "none"}, far);
-  // It reports the wait before its last request is answered.
+  // Poll: a waiter reports the wait before its last request is answered.
   const auto patience = SteadyClock::now() + kPatience;
   const auto more = [&] { return PrivateMemory(other) - PrivateMemory(one); };
   while (more() >= 200 && SteadyClock::now() < patience) std::this_thread::yield();

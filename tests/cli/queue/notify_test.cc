@@ -1,4 +1,4 @@
-// What zklock tells a service manager while it waits: the protocol of sd_notify(3).
+// The messages to a service manager while zklock waits: the protocol of sd_notify(3).
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 /// The service manager's socket.
 class ManagerSocket {
  public:
-  /// A path, or with @ a name in the abstract namespace.
+  /// `name` is a path or, with a leading @, a name in the abstract namespace.
   explicit ManagerSocket(const std::string& name)
       : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
@@ -46,7 +46,8 @@ class ManagerSocket {
   UniqueFd socket_;
 };
 
-/// A waiter in a service of `socket`, which tells the manager itself that it is ready.
+/// A waiter in a service whose manager listens at `socket`. The command itself reports that it is
+/// ready.
 ChildOptions Waiter(const std::string& socket, const Words& words, const std::string& lock) {
   ChildOptions options = Zklock(words);
   for (const std::string& word :
@@ -64,14 +65,14 @@ void CheckWait(const std::string& name, const Words& words) {
   const ManagerSocket manager(name);
   auto [lock, holder] = HoldNewLock("notify", {"exclusive", "--label", "x"});
   Child waiter = Child::Start(Waiter(name, words, lock));
-  // Without its holder, if the look-up took too long; then the next one has it.
+  // If the look-up took too long, the holder is missing here but in the next message.
   std::string first = manager.Receive();
   if (first.find("; held by ") == std::string::npos) first = manager.Receive(2 * kPatience);
   CHECK_THAT(first, Catch::StartsWith("STATUS=waiting for " + lock + ": next in line, ") &&
                         Catch::Contains("; held by sh (pid ") &&
                         Catch::EndsWith("\nEXTEND_TIMEOUT_USEC=120000000"));
   holder.CloseInput();
-  // When it is the command's turn, the status is cleared, and it has time to start.
+  // When the command is about to run, the status is cleared and the start timeout is extended.
   CHECK(manager.Receive() == "STATUS=\nEXTEND_TIMEOUT_USEC=120000000");
   CHECK(manager.Receive() == "READY=1");
   CHECK(waiter.Wait() == Exited(0));

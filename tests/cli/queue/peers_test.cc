@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Makes a lock of the peer, and acquires it if `holds`.
+/// Makes a lock in the peer, and acquires it if `holds`.
 void Make(LockPeer& peer, const std::string& name, const std::string& recipe_and_path, bool holds) {
   REQUIRE(peer.Ask(name, "make " + recipe_and_path) == "made");
   if (holds) REQUIRE(peer.Ask(name, "acquire") == "acquired");
@@ -36,7 +36,7 @@ TEST_CASE("locks held by Curator programs are shown as Curator's") {
   CHECK(contenders[0]["program"] == "Curator");
   CHECK(contenders[0]["state"] == "held");
   CHECK(contenders[0]["mode"] == "write");
-  // Curator writes the address of its host.
+  // Curator records its host's address.
   CHECK(contenders[0]["host"].is_string());
   CHECK(contenders[1]["state"] == "waiting");
   CHECK(contenders[1]["mode"] == "read");

@@ -1,4 +1,4 @@
-// --progress, on terminals and elsewhere.
+// --progress, with and without a terminal.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -44,13 +44,13 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
     auto [lock, holder] = HoldNewLock("longer-than-the-terminal-is-wide");
     Child waiter = StartOnScreen(columns, "exclusive", lock);
     waiter.ReadUntil("zklock: waiting for ");
-    // Where there is no room for both, the holder matters more than the words around it.
+    // If there is no room for both, the holder is shown rather than the words around it.
     const std::string before_time = columns >= 80 ? ": next in line, " : "…";
     waiter.ReadUntil(before_time);
     const std::string time = waiter.ReadUntil("s");
     waiter.ReadUntil("held by");
     do waiter.ReadUntil(before_time);
-    while (waiter.ReadUntil("s") == time);  // until it counts
+    while (waiter.ReadUntil("s") == time);  // until the displayed time advances
     waiter.ReadUntil(kEraseToEnd);
     holder.CloseInput();
     waiter.ReadUntil("first");
@@ -62,7 +62,7 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
       CHECK(cli::DisplayWidth(frame) <= static_cast<std::size_t>(columns) - 3);
       if (columns >= 80) CHECK_THAT(frame, Catch::StartsWith("zklock: waiting for "));
     }
-    // There is room for a ^C that the terminal echoes.
+    // The line leaves room for the ^C that the terminal echoes.
     CHECK(cli::DisplayWidth(frames.back()) == static_cast<std::size_t>(columns) - 3);
     CHECK_THAT(frames.back(), Catch::Contains("…"));
     CHECK(waiter.Wait() == Exited(0));
@@ -129,11 +129,11 @@ TEST_CASE("without a terminal a line names the holder, but not with --quiet or -
   auto [lock, holder] = HoldNewLock("plain", {"exclusive", "--label", "x"});
   Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
   const std::string said = waiter.ReadErrUntil("\n");
-  // The line does not wait more than a second for the servers.
+  // The line waits at most a second for the servers.
   CHECK_THAT(said, Catch::Matches("zklock: waiting for " + lock +
                                   R"(: next in line, \d+s(; held by sh \(pid )" +
                                   std::to_string(holder.pid()) + R"( on .*\) for .*)?\n)"));
-  // The last one prints its line although the two quiet ones have waited for longer.
+  // The last waiter prints its line although the two silent ones have waited longer.
   Child quiet = Child::Start(HolderOptions({"exclusive", "-q"}, lock));
   Tree().WaitForChildren(lock, 3);
   Child none = Child::Start(HolderOptions({"exclusive", "--progress", "none"}, lock));
@@ -154,7 +154,7 @@ TEST_CASE("--progress bar draws a live line without a terminal") {
   waiter.ReadErrUntil(": next in line, ");
   const std::string time = waiter.ReadErrUntil("s");
   do waiter.ReadErrUntil(": next in line, ");
-  while (waiter.ReadErrUntil("s") == time);  // until it counts
+  while (waiter.ReadErrUntil("s") == time);  // until the displayed time advances
   holder.CloseInput();
   CHECK(Finish(waiter) == Exited(0));
   CHECK_THAT(waiter.err(), Catch::EndsWith(kErased));

@@ -11,7 +11,8 @@ namespace zklock::test {
 
 TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
   auto [lock, holder] = HoldNewLock("queueing");
-  // Long enough to see a full queue on a slow machine; a waiter that is let in waits it out.
+  // With a long wait, even a slow machine sees the full queue. A waiter that is let in waits for
+  // all of the time.
   const auto told = [&](const std::string& wait, const std::string& most) {
     const Finished finished = RunZklock(
         {"exclusive", "--wait", wait, "--max-queue", most, lock, "--", "true"}, Exited(75));
@@ -165,7 +166,7 @@ TEST_CASE("a free lock whose servers are too slow for the session ends with 69, 
   Proxy proxy(TestServers());
   proxy.Delay(std::chrono::milliseconds(600));
   for (const Words& wait : {Words{}, Words{"--wait", "1s"}}) {
-    // Of its own: zklock does not wait for the answer to its close as long as it takes here.
+    // Each run needs its own LOCK: zklock does not wait for the slow answer to its close.
     const std::string lock = NewLock("slow");
     Words words = Words{"exclusive", "--session-timeout", "4s", "-z", proxy.address()} + wait +
                   Words{lock, "--", "echo", "ran"};

@@ -1,4 +1,4 @@
-// --permits: never more than N holders, N of them at once, in the order of the queue.
+// --permits: up to N holders at once, never more, in the order of the queue.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -127,7 +127,7 @@ TEST_CASE("a killed holder gives its permit back") {
 
 TEST_CASE("another number of permits is refused while one is held, and accepted when none is") {
   const std::string lock = NewLock("permits");
-  // Not a container, which the servers may delete with the number.
+  // Not a container: the servers may delete that, and the number in it.
   Tree().Create(lock + "/leases", ZnodeKind::kPersistent, "2");
   {
     Child holder = StartPermit("2", lock);
@@ -196,8 +196,8 @@ TEST_CASE("the command is given its LOCK, and its permit's path and token") {
 TEST_CASE("of many contenders for three permits never more than three run") {
   const std::string lock = NewLock("permits");
   const TemporaryDirectory directory;
-  // Each makes a mark, counts the marks and leaves: the highest count is the number that ran
-  // together. The first ones stay until there are three.
+  // Each command makes a mark, counts the marks and removes its own: the highest count is the
+  // number of commands that ran at the same time. The first ones stay until there are three.
   const std::string job =
       "touch $0/run.$$; ls $0 | grep -c run >>$0/seen; "
       "until grep -q '[3-9]' $0/seen; do sleep 0.01; done; sleep 0.05; rm $0/run.$$";
@@ -256,7 +256,7 @@ TEST_CASE("a big request at the head is not overtaken by a small one") {
   tree.WaitForChildren(lock + "/leases", 9);
   Child one = Child::Start(HolderOptions(Taking("1"), lock));
   tree.WaitForChildren(lock + "/locks", 2);
-  // One permit would be free for it, but not for both.
+  // Two permits are free, but the contender at the head needs five.
   CHECK(RunZklock(Taking("1", "try") + Words{lock, "--", "true"}).exit == Exited(75));
   CHECK_FALSE(one.HasEnded());
   CHECK(Finish(four) == Exited(0));

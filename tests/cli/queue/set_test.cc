@@ -75,7 +75,7 @@ TEST_CASE("callers that name the same LOCKs in different orders never deadlock")
                                      {pair.b, pair.a, pair.c}, {pair.a, pair.c, pair.b}};
   std::vector<Child> callers;
   for (const Words& order : orders) {
-    // Each takes and releases them many times, as fast as it can.
+    // Each caller acquires and releases the set eight times, as fast as it can.
     ChildOptions options = Zklock({});
     options.argv = {"sh", "-c",     "for i in 1 2 3 4 5 6 7 8; do \"$@\" -- true || exit; done",
                     "sh", Binary(), "exclusive"};
@@ -108,7 +108,8 @@ TEST_CASE("callers in opposite orders all succeed, and no LOCK is ever held twic
         i % 2 == 0 ? Words{"exclusive", pair.a, pair.b} : Words{"exclusive", pair.b, pair.a},
         both));
   }
-  // And callers that want only one of the LOCKs, so that sets also wait for the second.
+  // Also start callers that want only one of the LOCKs, so that sets also wait for their second
+  // LOCK.
   callers.push_back(StartRounds(rounds, {"exclusive", pair.a}, at_a.Visit("one-of-a", "1")));
   callers.push_back(StartRounds(rounds, {"exclusive", pair.b}, at_b.Visit("one-of-b", "1")));
   for (Child& caller : callers) {

@@ -7,7 +7,7 @@
 #include "cli/queue/lock_peer.h"
 #include "cli/zklock.h"
 
-// Checks that a recipe of another library passes when it shares LOCKs with zklock, run for real.
+// Checks for another library's recipe that shares LOCKs with zklock, both run for real.
 
 namespace zklock::test {
 
@@ -15,17 +15,17 @@ namespace zklock::test {
 struct Pairing {
   std::string recipe;
   Words zklock;
-  std::size_t permits = 0;  ///< 0: no semaphore
+  std::size_t permits = 0;  ///< 0: not a semaphore
   bool is_set = false;      ///< of two LOCKs
   bool has_limit = true;    ///< the peer's lock supports a time limit
-  bool contends = true;  ///< false: hand-over only, because the peer may sleep for ever in a crowd
+  bool contends = true;  ///< false: only hand-over, as the peer may sleep forever under contention
   bool has_queue = true;
 };
 
 /// New LOCKs for a Pairing.
 struct SharedLocks {
   explicit SharedLocks(const Pairing& pairing);
-  /// Adds all LOCKs but the first, which goes last when a Child is started.
+  /// Appends all LOCKs but the first, which the functions that start a Child append last.
   [[nodiscard]] Words With(Words words) const;
 
   std::vector<std::string> locks;
@@ -35,27 +35,28 @@ struct SharedLocks {
 /// The peer's lock `name` holds while zklock waits, then the other way round.
 void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairing);
 
-/// One kind of contender, by a peer's recipe or zklock's arguments, and how many may hold with it.
+/// One kind of contender, defined by a peer's recipe or zklock's arguments, and how many may hold
+/// together with it.
 struct Side {
   std::string recipe;
   Words zklock;
   std::string limit;
 };
-/// Runs two contenders of each side, again and again, and checks that none meet. The peer's locks
-/// get names that begin with `prefix`.
+/// Runs two contenders of each side repeatedly, and checks that none meet. The names of the peer's
+/// locks begin with `prefix`.
 void CheckContention(LockPeer& peer, const std::string& prefix, const std::vector<Side>& sides,
                      const SharedLocks& shared);
 
-/// Hand-over and contention for one pairing after the other.
+/// Checks hand-over and contention for each pairing in turn.
 void CheckPairings(LockPeer& peer, const std::vector<Pairing>& pairings);
 
-/// A recipe of one program.
+/// A recipe in one program.
 struct Recipe {
   LockPeer* peer;
   std::string name;
 };
-/// Queues contenders of zklock and of others, "KIND-N", one after the other, and checks that they
-/// get the lock in that order.
+/// Queues contenders of zklock and of others, each named "KIND-N", in this order, and checks that
+/// they acquire the lock in it.
 void CheckQueue(const Words& zklock, const std::map<std::string, Recipe>& recipes,
                 const Words& order);
 
@@ -65,8 +66,8 @@ struct Refusal {
   Words zklock;
   std::string remedy;
 };
-/// Checks for 78 and the remedy before the command runs, while the peer holds, and that nothing is
-/// left behind.
+/// Checks that zklock exits with 78 and the remedy instead of running the command, while the peer
+/// holds, and that it leaves nothing behind.
 void CheckRefusals(LockPeer& peer, const std::vector<Refusal>& refusals);
 
 }  // namespace zklock::test

@@ -1,6 +1,5 @@
 // One LOCK shared with programs of other libraries, run for real (tests/peers): handed over in both
-// directions, contended for, queued for together, and refused where they would not see our
-// contenders.
+// directions, contended for, queued for together, and refused if they would not see our contenders.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -41,8 +40,8 @@ TEST_CASE("locks can be shared with Curator's recipes and ZooKeeper's own") {
              {.recipe = "write", .zklock = {"write"}},
              {.recipe = "semaphore-mutex", .zklock = {"exclusive", "--permits", "1"}, .permits = 1},
              {.recipe = "semaphore:2", .zklock = kTwoPermits, .permits = 2},
-             // WriteLock waits for ever if its predecessor is deleted between its list and its
-             // watch.
+             // WriteLock waits forever if its predecessor is deleted after the list but before the
+             // watch is set.
              {.recipe = "recipes", .zklock = {"exclusive"}, .contends = false}});
 }
 
@@ -52,7 +51,7 @@ TEST_CASE("permits taken several at a time are shared with Curator's acquire(3)"
   const auto run = [&](const std::string& word, const std::string& take) {
     return Words{word, "--permits", "4", "--take", take, lock};
   };
-  // Each sees the permits of the other.
+  // Each program sees the other's permits.
   REQUIRE(peer.Ask("three", "make semaphore:4:3 " + lock) == "made");
   CHECK(peer.Ask("three", "acquire") == "acquired");
   RunZklock(run("try", "2") + Words{"--", "true"}, Exited(75));
@@ -63,8 +62,8 @@ TEST_CASE("permits taken several at a time are shared with Curator's acquire(3)"
   CHECK(Finish(holder) == Exited(0));
   CHECK(peer.Ask("three", "acquire") == "acquired");
   CHECK(peer.Ask("three", "release") == "released");
-  // Curator's takes one permit after the other, and may hold some while it waits for those of a run
-  // that waits for its own: only the time limit ends that.
+  // Curator's semaphore acquires its permits one by one, so two contenders can each hold some while
+  // they wait for the other's: only the time limit ends that.
   const Meeting meeting;
   const std::string rounds = "rounds 12 " + meeting.path() + " 4 ";
   REQUIRE(peer.Ask("one", "make semaphore:4 " + lock) == "made");
@@ -81,7 +80,7 @@ TEST_CASE("permits taken several at a time are shared with Curator's acquire(3)"
   for (Child& child : ours) CHECK(child.Wait(kPeerPatience) == Exited(0));
   for (const char* theirs : {"one", "two", "three"}) CHECK(peer.Answer(theirs) == "done");
   meeting.CheckApart(0);
-  CHECK(meeting.Order().size() >= 48);  // all but those of "two" and "three" that gave up
+  CHECK(meeting.Order().size() >= 48);  // all but the attempts of "two" and "three" that gave up
   CHECK(Tree().Children(lock + "/leases").empty());
 }
 
@@ -96,7 +95,7 @@ TEST_CASE("readers and writers take turns with Curator's") {
                    {"", {"read"}, "readers"},
                    {"", {"write"}, "1"}},
                   shared);
-  // Readers hold at the same time.
+  // Two readers hold at the same time.
   const std::string& lock = shared.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder({"read"}, lock);
@@ -145,8 +144,8 @@ TEST_CASE("ten contenders of zklock and two libraries get one lock in queue orde
 }
 
 TEST_CASE("the C recipe's contenders are waited for, and its order includes ours") {
-  // Names as its library makes them; the holder is the first in the order of what follows the last
-  // dash.
+  // Names as its library makes them. The holder is the one whose suffix after the last dash sorts
+  // first.
   Tree tree;
   const std::string lock = NewLock("recipe");
   const std::string theirs =
@@ -200,7 +199,7 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = write});
   CheckHandOver(peer, "b", {.recipe = "write", .zklock = read});
   const SharedLocks shared({});
-  // Without kazoo's readers: those of 2.8 wait for writers behind them, and so for ever.
+  // Without kazoo's readers: those of 2.8 wait for writers behind them, and so forever.
   CheckContention(peer, "c", {{"write", {}, "1"}, {"", read, "readers"}, {"", write, "1"}}, shared);
   const std::string& lock = shared.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");

@@ -34,7 +34,7 @@ inline nlohmann::json HistoryOf(const std::string& lock) {
 
 using States = std::vector<std::string>;
 
-/// The states of its runs, the newest first.
+/// The states of the runs in the history of `lock`, the newest first.
 inline States StatesOf(const std::string& lock) {
   const nlohmann::json history = HistoryOf(lock);
   States states;

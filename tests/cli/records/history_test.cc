@@ -30,7 +30,7 @@ Finished RunKept(const std::string& lock, const Words& more = {}, const std::str
   return RunZklock(words);
 }
 
-/// Nothing announces the beginning of a run: reads until `count` are entered.
+/// Polls until the history has `count` runs: nothing announces the beginning of a run.
 void WaitForRuns(const std::string& lock, std::size_t count) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (StatesOf(lock).size() < count) REQUIRE(std::chrono::steady_clock::now() < deadline);
@@ -65,7 +65,7 @@ TEST_CASE("a run is kept with its times, status, host, user, label, token and mo
   CHECK(run["mode"] == "write");
   CHECK(run["waited"] > 0);
   CHECK(run["duration"] > 0);
-  // The record in LOCK is of the same run.
+  // The record in LOCK describes the same run.
   const json last = json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["lastRun"];
   CHECK(last["token"] == run["token"]);
   CHECK(last["duration"] == run["duration"]);
@@ -162,7 +162,7 @@ TEST_CASE("a run that is asked to release has ended, with status 76 and a releas
   const bool is_shared = GENERATE(false, true);
   CAPTURE(is_shared);
   const std::string lock = NewLock("history");
-  // The command takes the request well; it did not do its work all the same.
+  // The command exits with 0 on the request to release, although it has not done its work.
   Words words = {"exclusive", "--history", "32"};
   if (is_shared) words.insert(words.end(), {"--permits", "2"});
   words.insert(words.end(), {lock, "--", "sh", "-c", "trap 'exit 0' TERM; echo held; read _"});
@@ -258,7 +258,7 @@ TEST_CASE("the version before reads the last success of a history, and keeps it"
   const auto read = protocol::ParseLastRunData(data);
   REQUIRE(read);
   REQUIRE(read->success);
-  // --min-interval without --history.
+  // With --min-interval but without --history.
   CHECK(RunZklock({"try", "--min-interval", "1h", lock, "--", "true"}).exit == Exited(75));
   CHECK(RunZklock({"try", "--min-interval", "1ms", lock, "--", "true"}).exit == Exited(0));
   CHECK(StatesOf(lock) == States{"ended", "ended"});
@@ -318,7 +318,7 @@ TEST_CASE("without the rights to write to LOCK and to delete from it a run is ke
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
   SECTION("of a lock") {
-    // The first is what zklock-protocol(7), Access, recommends for several users.
+    // The first case is what zklock-protocol(7), Access, recommends for several users.
     const int missing = GENERATE(kWrite | kDelete, kWrite, kDelete);
     tree.SetAcl(lock, (kRead | kWrite | kCreate | kDelete | kAdmin) & ~missing);
     CHECK(RunKept(lock, {"--verbose"}).err.find("last-run") == std::string::npos);
@@ -458,7 +458,7 @@ TEST_CASE("of a path with LOCKs below it, --history names those") {
   CHECK(RunZklock({"inspect", "--history", parent}, Exited(0)).out ==
         parent + ": no lock, but there may be locks below it\n\n" + begin + "/a\n" + begin +
             "/b\n");
-  // A LOCK is one, whatever is below it.
+  // A LOCK counts as a LOCK, whatever is below it.
   const std::string lock = NewLock("tree");
   RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
   (void)Tree().Create(lock + "/below");

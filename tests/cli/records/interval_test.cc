@@ -31,7 +31,7 @@ ChildOptions Job(const std::string& span, const std::string& lock,
       {"exclusive", "--min-interval", span, lock, "--", "sh", "-c", "echo ran; exit " + status});
 }
 
-/// The same with --once-per.
+/// The same job with --once-per.
 ChildOptions Once(const std::string& span, const std::string& lock,
                   const std::string& status = "0") {
   ChildOptions options = Job(span, lock, status);
@@ -114,7 +114,7 @@ TEST_CASE("a failed run does not count, and does not hide an earlier success") {
 }
 
 TEST_CASE("a success without the option counts too, as long as LOCK keeps its record") {
-  // Not a container, which the servers may delete between the runs.
+  // Not a container: the servers may delete that between the runs.
   const std::string lock = Tree().Create(NewLock("interval"), ZnodeKind::kPersistent, "zklock/1");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   CHECK(Run(Job("1h", lock)).exit == Exited(75));
@@ -135,14 +135,14 @@ TEST_CASE("readers do not count as runs and do not hide a writer's last run") {
   CHECK(write() == Exited(0));
   read({"read"});
   CHECK(write() == Exited(75));
-  // inspect still shows it as the last run.
+  // inspect still shows this run as the last one.
   CHECK_THAT(RunZklock({"inspect", "--json", lock}).out, Catch::Contains("\"mode\":\"read\""));
 }
 
 TEST_CASE("the record of the last success outlives an empty LOCK") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock)).exit == Exited(0));
-  // A persistent child: the servers delete only childless containers.
+  // LOCK keeps a persistent child: the servers delete only childless containers.
   CHECK(Tree().Get(lock + "/last-run").has_value());
 }
 
@@ -387,7 +387,7 @@ TEST_CASE("a signal before the start is known to be committed ends zklock withou
 
 TEST_CASE("if too little of the lease is left after the commit, the command does not start") {
   const std::string lock = NewLock("once");
-  // The commit is answered late, and no heartbeat after it.
+  // The commit is answered late, and no heartbeat after it is answered.
   std::promise<void> reached;
   std::promise<void> open;
   Proxy proxy(TestServers());
@@ -410,7 +410,7 @@ TEST_CASE("if too little of the lease is left after the commit, the command does
   open.set_value();
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // of a lease of 3.5 s
   zklock.Signal(SIGCONT);
-  // Not a conflict, about which a crontab line is quiet: no other host runs the job.
+  // This is not a conflict, which a crontab line would not report: no other host runs the job.
   CHECK(zklock.Wait() == Exited(76));
   CHECK(zklock.out().empty());
 }

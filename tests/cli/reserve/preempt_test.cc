@@ -1,4 +1,4 @@
-// --preempt: a run that asks those before it to leave.
+// --preempt: a run that asks the contenders ahead of it to leave.
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,4 +1,4 @@
-// The history of reservations: each is one run, from when it was made until its release.
+// Reservations in the history: each is one run, which lasts until its release.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -35,7 +35,7 @@ void ReleaseQuietly(const std::string& id, const std::string& lock) {
   CHECK(finished.err.empty());
 }
 
-/// A run with a history, to enter what was lost.
+/// Runs a command with a history, which enters the runs whose entries were lost.
 void RunKept(const std::string& lock, const Words& more = kKept) {
   Words words = Words{"exclusive"} + more + Words{lock, "--", "true"};
   REQUIRE(RunZklock(words).exit == Exited(0));
@@ -43,7 +43,7 @@ void RunKept(const std::string& lock, const Words& more = kKept) {
 
 std::optional<Znode> LastRun(const std::string& lock) { return Tree().Get(lock + "/last-run"); }
 
-/// Whether its data is that of `before`, and has not been written since.
+/// Whether last-run still has the data of `before`, and has not been written since.
 bool IsUntouched(const std::string& lock, const std::optional<Znode>& before) {
   const auto now = LastRun(lock);
   if (!now || !before) return !now && !before;
@@ -120,7 +120,7 @@ TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved fo
   CHECK(StatesOf(second) == States{"reserved"});
   release({second});
   CHECK(StatesOf(second) == States{"ended"});
-  reserve();  // the second one anew; the first and the third are found
+  reserve();  // makes the second one again; finds the first and the third
   CHECK(StatesOf(first) == States{"reserved"});
   CHECK(StatesOf(second) == States{"reserved", "ended"});
   release({first, second, third});
@@ -243,7 +243,7 @@ TEST_CASE("a reservation whose end may not be written is released without it") {
   CHECK_THAT(RunZklock({"release", "--verbose", "--reserve", "ci", lock}, Exited(0)).err,
              Catch::Contains("not authorised to write " + lock + "/last-run"));
   CHECK(tree.Children(lock) == Words{"last-run"});
-  // The record is kept, and shown beside the entry that has no end.
+  // The record is kept, and shown together with the entry that has no end.
   CHECK_THAT(RunZklock({"inspect", lock}).out,
              Catch::Contains("run: lost, reserved for ") && Catch::Contains("last reserved on "));
 }
@@ -252,7 +252,7 @@ TEST_CASE("a reservation that has ended or was taken away is lost, and one that 
   const std::string lock = NewLock("kept");
   SECTION("by its end") {
     ReserveKept("ci", lock, {"--for", "1s", "--history", "32"});
-    RunKept(lock);  // waits for it
+    RunKept(lock);  // waits for the reservation to end
     CHECK(StatesOf(lock) == States{"ended", "lost"});
   }
   SECTION("by force") {

@@ -97,7 +97,8 @@ TEST_CASE("a command runs under the reservation of its ID at once, with the same
   const auto first = token();
   CHECK(token() == first);
   CHECK(FirstOf(lock)["token"] == std::to_string(first));
-  // The waiter queued later, and the znode of the reservation is not what counts.
+  // The token is older than the waiter's znode: it does not change with the runs under the
+  // reservation.
   const Words children = InQueueOrder(Tree().Children(lock));
   REQUIRE(children.size() == 2);
   CHECK(Tree().Get(lock + "/" + children[1])->created_zxid > first);
@@ -126,7 +127,7 @@ TEST_CASE("a run that would wait for the reservation that it runs under is refus
   CHECK(below({}, {"try"}).exit == Exited(75));
   RunZklock({"exclusive", "--reserve", "ci", lock, "--", Binary(), "inspect", "--mine", lock},
             Exited(76));
-  // Of two permits one is free; of one none.
+  // With two permits, one is free; with one, none is.
   for (const std::string number : {"1", "2"}) {
     const std::string semaphore = NewLock("reserved");
     RunZklock({"exclusive", "--reserve", "ci", "--permits", number, semaphore, "--", Binary(),
@@ -235,7 +236,7 @@ TEST_CASE("several LOCKs are reserved all or none, and released each by itself")
   CHECK(FirstOf(first)["mode"] == "exclusive");
   CHECK(FirstOf(second)["mode"] == "read");
   CHECK(Unreserve("ci", second) == Exited(0));
-  // In a release of which a part fails both parts are named.
+  // If part of a release fails, the messages name both parts.
   CHECK(RunZklock({"release", "--reserve", "ci", second, first}, Exited(75)).err ==
         "zklock: " + second + " is not reserved for ci\nzklock: released " + first +
             ", which was reserved for ci\n");
@@ -302,7 +303,7 @@ TEST_CASE("a reservation of a permit is used with the number of permits that it 
     Words words = Words{"exclusive", "--resume", "ci"} + permits + Words{path};
     Words dry = words + Words{"--dry-run", "--", "true"};
     Finished finished = RunZklock(words + Words{"--", "echo", "it ran"});
-    // A dry run prints what it has found, and ends as the run does.
+    // A dry run prints its findings, and ends with the same status as the run.
     CHECK(RunZklock(dry).exit == finished.exit);
     return finished;
   };
@@ -327,7 +328,7 @@ TEST_CASE("a reservation of a permit is used with the number of permits that it 
       CHECK_THAT(refused.err, Catch::Contains(path + " cannot be used: " + why));
     }
   }
-  // A run that is refused does not renew.
+  // A run that is refused does not renew the reservation.
   CHECK(FirstOf(lock)["reservation"]["until"].is_null());
 }
 
@@ -375,7 +376,7 @@ TEST_CASE("a renewal stores a new reason and label, and nothing else changes the
     CHECK(first["reservation"]["reason"] == reason);
     CHECK(first["label"] == label);
   };
-  const bool has_end = GENERATE(false, true);  // without one, --for adds none, and says so
+  const bool has_end = GENERATE(false, true);  // without an end, --for adds none and says so
   const Words first = {"--reason", "audit", "--label", "one"};
   CHECK(reserve(has_end ? first + Words{"--for", "1h"} : first).empty());
   CHECK(reserve({"--for", "1m"}).empty() == has_end);
@@ -413,7 +414,8 @@ TEST_CASE("programs of Curator and kazoo wait for a reservation that was made be
   CHECK(Unreserve("freeze", lock) == Exited(0));
   CHECK(peer.Answer("job") == "acquired");
 
-  // Now the reservation is made while the program waits: its predecessor is deleted and created.
+  // Now the reservation is made while the other program waits: its predecessor is deleted and
+  // replaced.
   Child first = WaitToReserve("freeze", lock, other.dialect);
   REQUIRE(peer.Ask("late", "make " + other.recipe + " " + lock) == "made");
   peer.Tell("late", "acquire");
@@ -422,7 +424,8 @@ TEST_CASE("programs of Curator and kazoo wait for a reservation that was made be
   CHECK(first.Wait() == Exited(0));
   CHECK(FirstOf(lock)["state"] == "reserved");
   tree.WaitForChildren(lock, 2);
-  // It is a command of ours, not an answer of its, that can show that it does not hold.
+  // "late" does not answer until it holds, so only a further acquire can show that the lock is
+  // taken.
   CHECK(peer.Ask("third", "make " + other.recipe + " " + lock) == "made");
   CHECK(peer.Ask("third", "acquire 200") == "busy");
   CHECK(Unreserve("freeze", lock) == Exited(0));
@@ -434,7 +437,7 @@ TEST_CASE("a reservation ends by the servers' clock, whatever the clocks of the 
   SECTION("not before") {
     REQUIRE(Run(Skewed(kThreeDaysBehind, ReserveWords("ci", lock, {"--for", "1h"}))).exit ==
             Exited(0));
-    // By the clock of this host it ended long ago.
+    // By this host's clock, the reservation ended long ago.
     const Words words = {"exclusive", "--wait", "2s", lock, "--", "true"};
     Run(Skewed(kThreeDaysAhead, words), Exited(75));
     CHECK(FirstOf(lock)["reservation"]["overdue"] == false);
@@ -452,7 +455,7 @@ TEST_CASE("a reservation that has ended is not found again, but made anew") {
   const std::string lock = NewLock("reserve");
   Reserve("ci", lock, {"--for", "1s"});
   const std::string first = FirstOf(lock)["token"];
-  // Waits for its end.
+  // Waits for the end of the reservation.
   RunZklock(ReserveWords("other", lock), Exited(0));
   CHECK(Unreserve("other", lock) == Exited(0));
   Reserve("ci", lock);
@@ -517,7 +520,7 @@ TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody e
   tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
   Words words = asker.words + Words{lock, "--", "true"};
   RunZklock(words, Exited(asker.status));
-  // The other program has it now.
+  // The other program holds the lock now.
   tree.WaitForChildren(lock, 1);
   RunZklock({"release", "--reserve", "freeze", lock}, Exited(75));
 }
@@ -525,7 +528,7 @@ TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody e
 TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
   auto [tree, lock] = MadeLock("reserve", "zklock/1");
   Reserve("freeze", lock, {"--permits", "1", "--for", "2s"});
-  // Of Curator: past the turnstile.
+  // A Curator contender that has passed the turnstile.
   tree.Create(lock + "/locks/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
   tree.Create(lock + "/leases/" + kCuratorPermit, ZnodeKind::kEphemeralSequential);
   Child waiter =
@@ -564,7 +567,7 @@ TEST_CASE("a reservation is released however many others hold") {
   const std::string lock = NewLock("reserve");
   Tree tree;
   const auto reserve = [&](const std::string& id, int number) {
-    // Each is another run's.
+    // Each permit belongs to a different run.
     std::string uuid = kUuid;
     uuid.replace(0, 8, std::to_string(10'000'000 + number));
     tree.Create(Numbered(lock + "/leases/web1-" + uuid + "-reserve-lease-", number),
@@ -619,7 +622,7 @@ TEST_CASE("a reservation made with credentials is released with them only") {
 }
 
 TEST_CASE("inspect shows a reservation in all of its forms") {
-  // Not a container, which the servers may delete with the record of the release.
+  // Not a container: the servers may delete that, and the record of the release in it.
   const std::string lock = Tree().Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   const std::string text = RunZklock({"inspect", lock}).out;
@@ -661,7 +664,7 @@ TEST_CASE("a child that looks like an expired reservation lets nobody pass the h
   std::vector<Child> readers;
   for (int i = 0; i < 4; ++i) readers.push_back(StartWaiter({"read"}, lock));
   tree.WaitForChildren(lock, 5);
-  // Each of them lists the queue, and waits for the holder.
+  // Each reader lists the queue and waits for the holder.
   for (Child& reader : readers) {
     reader.ReadErrUntil("waiting for " + lock);
     CHECK(reader.out().empty());
@@ -674,12 +677,12 @@ TEST_CASE("a child that looks like an expired reservation lets nobody pass the h
 TEST_CASE("a waiter is told what it waits for") {
   const std::string lock = NewLock("reserve");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
-  // The last one ahead is named: here the reservation.
+  // The message names the last contender ahead: here, the reservation.
   CHECK_THAT(RunZklock({"try", lock, "--", "true"}, Exited(75)).err,
              Catch::Contains(lock + " is reserved for freeze until ") &&
                  Catch::Contains("; the command was not run"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
-  // If the look-up of the reservation takes too long, only the next line has it.
+  // If the look-up of the reservation takes too long, only the next line shows it.
   waiter.ReadErrUntil("; reserved for freeze until ", 2 * kPatience);
 }
 

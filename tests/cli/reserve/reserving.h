@@ -13,7 +13,7 @@ inline Words ReserveWords(const std::string& id, const std::string& lock, const 
   return Words{"exclusive", "--reserve", id} + more + Words{lock};
 }
 
-/// Makes a reservation, or finds it.
+/// Makes a reservation, or finds the existing one.
 inline void Reserve(const std::string& id, const std::string& lock, const Words& more = {}) {
   const Finished finished = RunZklock(ReserveWords(id, lock, more));
   CAPTURE(finished.err);

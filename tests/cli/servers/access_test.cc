@@ -1,5 +1,5 @@
 // Credentials and ACLs against a real server: which users may queue, inspect, wait and delete, and
-// what the others are told. See zklock-protocol(7), ACCESS.
+// the messages for the others. See zklock-protocol(7), ACCESS.
 
 #include <sys/stat.h>
 
@@ -22,7 +22,7 @@ constexpr const char* kAlice = "alice:tulip";
 constexpr const char* kBob = "bob:rose";
 constexpr const char* kOperator = "operator:oak";
 
-/// The same run with credentials; none if `user` is empty.
+/// The same run with the credentials of `user`; none if that is empty.
 ChildOptions As(const std::string& user, ChildOptions options) {
   if (!user.empty()) options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
   return options;
@@ -58,7 +58,7 @@ std::string AuthFile(const TemporaryDirectory& directory, const std::string& tex
   return file;
 }
 
-/// A parent znode for one test, open to everyone: no user comes to own /t.
+/// A parent znode for one test, open to everyone, so that no user becomes the owner of /t.
 std::string NewParent(const char* name) { return Tree().Create(NewLock(name)); }
 
 std::string OnlyChild(Tree& tree, const std::string& lock) {
@@ -227,7 +227,7 @@ TEST_CASE(
   for (const std::string user : {"", kBob}) {
     CHECK(RunAs(user, {"inspect", lock}).exit == Exited(0));
     CHECK(RunAs(user, {"inspect", "-q", lock}).exit == Exited(75));
-    // The lock is visibly busy: no contender is needed to find out.
+    // The lock can be seen to be held without creating a contender.
     CHECK(RunAs(user, {"try", lock, "--", "true"}).exit == Exited(75));
     CHECK_THAT(RefusalOf(user, {"exclusive", lock, "--", "true"}),
                Catch::Contains("queue in " + lock + ": not authorised: CREATE on " + lock +
@@ -290,7 +290,7 @@ TEST_CASE("two users share a LOCK made by an administrator, who alone may delete
   Child bob = WaitAs(kBob, lock);
   const Words release = {"release", lock, "--force", "--yes", "--contender", contender};
   CHECK_THAT(RunAs(kBob, release).err, Catch::Contains("DELETE on " + lock + " is missing"));
-  // Not even the contender's creator: deleting needs a permission on the parent.
+  // Not even the contender's creator may: deleting requires permission on the parent.
   CHECK(RunAs(kAlice, release).exit == Exited(77));
   CHECK_THAT(RefusalOf("", {"exclusive", lock, "--", "true"}),
              Catch::Contains("list") || Catch::Contains("CREATE on " + lock));
@@ -338,7 +338,7 @@ TEST_CASE("holder and waiter authenticate again after each reconnect") {
   REQUIRE(holder.ReadLine() == "held");
   Child waiter = Child::Start(through_proxy(HolderOptions({"exclusive", "--verbose"}, lock)));
   waiter.ReadErrUntil("waiting for " + lock);
-  // From now on only alice can even check her contenders.
+  // From now on, only alice can even check her contenders.
   Tree as_alice(kAlice);
   for (const std::string& contender : as_alice.Children(lock)) {
     as_alice.SetAcl(lock + "/" + contender, {{kAlice, kAll}});
@@ -374,7 +374,7 @@ TEST_CASE("the guard can close the session on servers that require credentials")
   REQUIRE(holder.ReadLine() == "held");
   Tree tree(kAlice, server.address());
   holder.Signal(SIGKILL);
-  // Long before the session would expire.
+  // This is long before the session would expire.
   tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
 }
 

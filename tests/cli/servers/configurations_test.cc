@@ -1,4 +1,4 @@
-// A run, a hand-over and a loss on servers configured differently from the tests' own.
+// A run, a hand-over and a loss with servers configured differently from the tests' shared ones.
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace zklock::test {
 namespace {
 
-/// A group of servers that scripts/zookeeper starts.
+/// Settings of servers that scripts/zookeeper starts.
 struct Configuration {
   std::string name;
   Words settings;
@@ -57,8 +57,8 @@ void LoseLock(const std::string& servers) {
   CHECK(holder.Wait() == Exited(76));
 }
 
-/// Runs every way to bound a wait, side by side, against a server that never creates the contender.
-/// Whether the LOCK is held is then unknown, and `-E` must not hide that.
+/// Runs every way of limiting a wait, in parallel, against a server that never creates the
+/// contender. It is then unknown whether the LOCK is held, and `-E` must not hide that.
 std::vector<Finished> NeverQueued(const std::string& servers, const Words& more) {
   std::vector<Child> children;
   for (Words words : std::vector<Words>{{"exclusive", "--wait", "1s"},

@@ -1,4 +1,4 @@
-// Servers that answer what no server should, or at a pace that none should.
+// Servers that send malformed replies, or send them too slowly or too fast.
 
 #include "support/hostile_server.h"
 
@@ -46,7 +46,7 @@ std::string WatchEvent() {
                        Server::Number(2) + "/a");
 }
 
-// zklock itself waits for less than a second, until it has closed its session.
+// zklock itself waits less than a second for its session to be closed.
 constexpr std::chrono::seconds kAtOnce = 5s;
 
 constexpr std::size_t kHeader = 4 + 16;  // the length, and the reply's header
@@ -56,13 +56,13 @@ std::string WithNumber(std::string frame, std::size_t at, std::int32_t number) {
   return frame;
 }
 
-/// `frame` with another size, which its length names too.
+/// `frame` with another size, and the length field adjusted to it.
 std::string Resized(std::string frame, std::size_t size) {
   frame.resize(size);
   return WithNumber(frame, 0, static_cast<std::int32_t>(size) - 4);
 }
 
-/// What a hostile server can make of a sound reply. None of the results is sound.
+/// A way in which a hostile server can change a valid reply. None of the results is valid.
 struct Change {
   std::string name;
   std::function<std::string(const std::string& frame)> make;
@@ -96,7 +96,7 @@ std::vector<Change> Changes() {
   };
 }
 
-/// Those that change what the first field says of its own size.
+/// The changes of the first field's own length.
 std::vector<Change> ChangesOfSizes() {
   std::vector<Change> changes;
   for (const std::int32_t number : {-1, -11, INT32_MIN, INT32_MAX, 1 << 28, 1000}) {
@@ -109,7 +109,7 @@ std::vector<Change> ChangesOfSizes() {
 /// The first word of a request, as Proxy names it: "get" of "get /lock".
 std::string KindOf(const std::string& request) { return request.substr(0, request.find(' ')); }
 
-/// Each of the ways of `zklock WORDS` to meet a lock, free or held.
+/// A `zklock WORDS` and the state in which it finds the lock: free or held.
 struct Scene {
   Words words;
   bool is_held = false;
@@ -127,7 +127,7 @@ std::vector<Scene> Scenes() {
   };
 }
 
-/// A lock for one scene: held by something that is no zklock, and answers nobody.
+/// A lock for one scene. If held, the holder is not a zklock and answers no one.
 class Setting {
  public:
   explicit Setting(const Scene& scene) : lock_(tree_.Create(NewLock("hostile"))) {
@@ -148,7 +148,7 @@ class Setting {
   std::string lock_;
 };
 
-/// The kinds of requests that the scene makes of a sound server.
+/// The kinds of requests that zklock sends to a working server in this scene.
 std::set<std::string> KindsOf(const Scene& scene) {
   const Setting setting(scene);
   std::mutex mutex;
@@ -165,7 +165,7 @@ std::set<std::string> KindsOf(const Scene& scene) {
   return kinds;
 }
 
-/// A zklock that gets each reply of one kind changed.
+/// A zklock that receives every reply of one kind changed.
 struct Victim {
   std::string name;
   std::atomic<int> changed = 0;
@@ -176,7 +176,7 @@ struct Victim {
              const Change& change, const std::string& patience) {
     name = kind + ": " + change.name;
     proxy.EditReplies([this, kind, change](const std::string& request, std::string reply) {
-      // Of a reply with an error nothing else is read.
+      // Nothing after the header of an error reply is read.
       const bool is_error = kind != "connect" && frames::Number(reply, kHeader - 4) != 0;
       if (KindOf(request) != kind || is_error) return std::optional(std::move(reply));
       ++changed;
@@ -186,7 +186,7 @@ struct Victim {
   }
 };
 
-/// Starts one for each kind of reply and each change of it.
+/// Starts one victim for each change of the replies of this kind.
 std::deque<Victim> Attack(const Scene& scene, const Setting& setting, const std::string& kind,
                           const std::string& patience) {
   std::deque<Victim> victims;
@@ -213,7 +213,7 @@ std::vector<Words> Subcommands() {
 TEST_CASE("a session is granted wherever the answer is cut in two, and byte by byte") {
   const std::string grant = HostileServer::Grant();
   const int cuts = static_cast<int>(grant.size());
-  // The last one sends each byte by itself.
+  // The last case sends each byte by itself.
   const auto serve = [&](std::size_t cut) {
     return [&grant, cut](int socket, int) {
       if (!HostileServer::Receive(socket)) return;
@@ -257,10 +257,11 @@ TEST_CASE("no malformed reply ends zklock, makes it run a command, or keeps it f
       const Exit exit = victim.child->Wait();
       const std::string& out = victim.child->out();
       CAPTURE(out, victim.child->err());
-      // 75: the lock is held, as other replies have said.
+      // 75: other replies have shown that the lock is held.
       const bool ends = exit == Exited(0) || exit == Exited(69) || exit == Exited(75);
       CHECK(ends);
-      // Without the others it may run: a list shows what was created, and a release comes later.
+      // With the other kinds malformed, the command may run: a list shows the contender that was
+      // created, and the release comes later.
       if (kind == "connect" || kind == "list" || kind == "check" || kind == "get") {
         CHECK(out.find("ran") == std::string::npos);
       }
@@ -331,7 +332,7 @@ TEST_CASE("a server that sends watch events without pause keeps no signal from e
   });
   SECTION("TERM") {
     Child child = Child::Start(Through(server, words, "1h"));
-    WaitUntil([&] { return floods > 100; });  // more than the kernel buffers: it reads them
+    WaitUntil([&] { return floods > 100; });  // more than the kernel buffers, so zklock reads them
     child.Signal(SIGTERM);
     const Exit exit = child.Wait(kAtOnce);
     CHECK((exit == Exited(128 + SIGTERM) || exit == Killed(SIGTERM)));

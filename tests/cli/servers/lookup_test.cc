@@ -92,7 +92,7 @@ TEST_CASE("a resolver that stops answering does not lose a held lock") {
   REQUIRE(holder.ReadLine() == "held");
   names.SetSlow("server");
   proxy.reset();
-  const Child asked = names.WaitForQuestion("server");  // and gets no answer
+  const Child asked = names.WaitForQuestion("server");  // this query gets no answer
   proxy.emplace(TestServers(), address);
   holder.ReadErrUntil(lock + ": confirmed, still held");
   holder.Write("5\n");

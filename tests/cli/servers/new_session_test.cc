@@ -1,5 +1,5 @@
-// Servers that grant a client that reconnects a new session, and no error, as ClickHouse Keeper
-// does.
+// Servers that grant a new session to a client that reconnects, instead of an error, as ClickHouse
+// Keeper does.
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -17,7 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// `zklock exclusive MORE LOCK -- sh -c SCRIPT`, at a server that knows no session again.
+/// `zklock exclusive MORE LOCK -- sh -c SCRIPT`, connected to a server that recognises no session
+/// on a reconnect.
 struct Forgetful {
   Forgetful() { proxy.ForgetSessions(); }
 
@@ -65,7 +66,7 @@ TEST_CASE("where sessions are not known again, a lock whose zklock was killed ex
   CHECK(holder.Wait() == Killed(SIGKILL));
   server.proxy.WaitForConnections(2);
   CHECK_FALSE(IsAlive(command));
-  // The guard has closed another session within that time.
+  // Within this time, the guard closes the new session, which does not own the contender.
   std::this_thread::sleep_for(1s);
   CHECK(Tree().Children(server.lock).size() == 1);
   Tree().WaitForChildren(server.lock, 0);

@@ -1,5 +1,5 @@
 // --proxy-command: real helpers (socat, ssh through a real sshd) between zklock and a real server,
-// and helpers that fail at each step. None may be left when its zklock has ended.
+// and helpers that fail at each step. No helper may be left when its zklock has ended.
 
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ Child StartProxiedHolder(const Mark& mark, const std::string& line, const std::s
   return holder;
 }
 
-/// Through a proxy command.
+/// A zklock that cannot reach the tests' servers through the proxy command `line`.
 Unreached UnreachedThrough(const std::string& line) {
   return {TestServers(), {"--proxy-command", line}};
 }
@@ -137,7 +137,7 @@ TEST_CASE("the status of a proxy command that failed is part of the message") {
   CHECK_THAT(message("kill -KILL $$"),
              Catch::Contains("; the --proxy-command ended with status 137: does"));
   CHECK_THAT(message("exit 0"), !Catch::Contains("ended with status"));
-  // Ended by zklock, which gives each attempt a share of the time.
+  // zklock ends this helper, because each attempt gets only a share of the time.
   CHECK_THAT(message("trap 'exit 9' HUP; while :; do sleep 1; done"),
              !Catch::Contains("ended with status"));
 }
@@ -153,8 +153,8 @@ TEST_CASE("a server that stalls behind the proxy command does not keep zklock fr
   mark.WaitForEnd();
 }
 
-// A lock is held through a helper, which dies or falls silent. The command runs on: its lease is
-// renewed through a second helper in time.
+// A lock is held through a helper that dies or falls silent. The command continues: its lease is
+// renewed in time through a second helper.
 namespace {
 
 class HeldThroughHelper {
@@ -225,7 +225,7 @@ TEST_CASE("a guard that closes the session gives a proxy command the time that s
   const Mark mark;
   const TemporaryDirectory directory;
   const std::string calls = directory.Path("calls");
-  // The second one, the guard's first, connects to nothing.
+  // The second helper, the guard's first one, never connects.
   const std::string line = "date +%%s%%3N >>" + calls + "; [ $(wc -l <" + calls +
                            ") != 2 ] || exec sleep 1000; " + kSocat;
   const std::string lock = NewLock("proxy-guard");
@@ -265,7 +265,7 @@ TEST_CASE("what a proxy command has left is ended although its monitor runs only
   Child holder =
       StartProxiedHolder(mark, "sleep 1000 & exec socat - TCP:%h:%p", NewLock("proxy-late"));
   const pid_t monitor = mark.One("zklock-proxy");
-  // In a stop of ptrace(2) it is not continued by the CONT that zklock sends to it.
+  // A process stopped by ptrace(2) is not continued by the CONT that zklock sends.
   if (ptrace(PTRACE_SEIZE, monitor, nullptr, nullptr) != 0) return Skip("ptrace(2)");
   REQUIRE(ptrace(PTRACE_INTERRUPT, monitor, nullptr, nullptr) == 0);
   REQUIRE(waitpid(monitor, nullptr, __WALL) == monitor);
@@ -280,7 +280,7 @@ TEST_CASE("what a proxy command has left is ended although its monitor runs only
 
 TEST_CASE("what a proxy command's shell runs has ended before zklock does") {
   const TemporaryDirectory directory;
-  // The kernel takes a moment to free its memory, after the shell has ended.
+  // The kernel takes a moment to free the memory of the Python process, after the shell has ended.
   const std::string line =
       "python3 -c 'import os, subprocess; memory = b\"x\" * (200 << 20); "
       "open(\"" +
@@ -337,7 +337,7 @@ END
   CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
 
-  // Side by side, because each of them takes all of its time.
+  // In parallel, because each run uses up all of its time.
   const auto inspect = [&](const std::string& line, Words words) {
     words.insert(words.end(), {"--connect-timeout", "15s", "/t/x"});
     words.insert(words.begin(), "inspect");

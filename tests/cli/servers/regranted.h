@@ -17,11 +17,11 @@
 
 namespace zklock::test {
 
-/// In front of a server whose grants of session timeouts the test chooses.
+/// A proxy that lets the test choose the session timeouts that a server grants.
 class Regranted {
  public:
-  /// `grants`, in ms: those of the first connects, in order; the server decides on all others. The
-  /// second connect is the client's reconnect.
+  /// `grants`: the timeouts for the first connects, in ms and in order; the server chooses the
+  /// others. The second connect is the client's reconnect.
   explicit Regranted(const std::string& server, std::vector<std::uint32_t> grants = {})
       : proxy_(server) {
     struct State {
@@ -46,8 +46,8 @@ class Regranted {
   }
 
   [[nodiscard]] Proxy& proxy() { return proxy_; }
-  /// Cuts the connection. Returns when a waiter that is next in line has found its contender on the
-  /// next one, and has then sent a heartbeat because its lease was running out.
+  /// Cuts the connection. Returns when a waiter that is next in line has found its contender over a
+  /// new connection, and has then sent a heartbeat because its lease was running out.
   void CutUntilLeaseIsShort() {
     proxy_.Cut();
     if (is_confirmed_.wait_for(kPatience) != std::future_status::ready) {

@@ -1,4 +1,4 @@
-// A server that grants another session timeout than the one before.
+// A server that grants a different session timeout than the previous one.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// In front of a server whose first connect grants the timeout asked for, and later ones 6 s.
+/// A proxy: the first connect is granted the requested timeout, later ones 6 s.
 class Shortener {
  public:
   Shortener() {
@@ -79,8 +79,8 @@ TEST_CASE("the command is dead before a timeout shortened by another server is o
   CHECK(Clock::now() - last_heard < 12s);
 }
 
-// The heartbeats of the waiter prove nothing on the second server, whose grants say that servers
-// ping each other every 3 s.
+// The waiter's heartbeats prove nothing on the second server: its grants imply that the servers
+// ping each other only every 3 s.
 TEST_CASE("a waiter whose session is too short for another server queues again with a longer one") {
   const OwnServer servers(
       {"maxSessionTimeout=4000", "2:minSessionTimeout=12000", "2:maxSessionTimeout=40000"}, 2);
@@ -105,7 +105,8 @@ TEST_CASE("a waiter whose session is too short for another server queues again w
   CHECK(tree.Children(root + "/b").empty());
 }
 
-// The waiter's first session ends when the lock is free, and another contender is next by then.
+// The waiter replaces its first session when the lock becomes free; by then, another contender is
+// ahead of it.
 TEST_CASE("a --wait counts for a session that is too short and the longer one after it") {
   constexpr auto kWait = 15s;
   auto [lock, holder] = HoldNewLock("lengthened");

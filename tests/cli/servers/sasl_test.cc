@@ -18,7 +18,7 @@
 namespace zklock::test {
 namespace {
 
-/// The only line of a run that is refused.
+/// Runs zklock, which must be refused, and returns its only line.
 std::string RefusalOf(ChildOptions options) {
   const Mark mark;
   const Finished finished = Run(mark.On(std::move(options)), Exited(77));
@@ -107,7 +107,7 @@ TEST_CASE("zklock authenticates by DIGEST-MD5, and what it creates belongs to th
       mark.On(AsAlice(HolderOptions({"exclusive", "-z", server.address()}, "/t/held"))));
   REQUIRE(holder.ReadLine() == "held");
   CHECK(Tree("", server.address()).GetAcl("/t/held") == Words{"sasl:alice 31", "world:anyone 1"});
-  // No argument and no variable has the password.
+  // No argument and no variable contains the password.
   Run({.argv = {"sh", "-c",
                 "! tr '\\0' '\\n' </proc/$1/environ | grep tulip && "
                 "! tr '\\0' '\\n' </proc/$1/cmdline | grep tulip",
@@ -133,7 +133,7 @@ TEST_CASE("a server without SASL is refused, and one that stalls is not waited f
              Catch::Contains("no SASL") && Catch::Contains("-Dzookeeper.fips-mode=false"));
   const Peer silent(Peer::Manner::kSaysNothing);
   const Peer web(Peer::Manner::kSpeaksHttp);
-  // Side by side, because each of them takes all of its time.
+  // In parallel, because each run uses up all of its time.
   const auto inspect = [](const Peer& peer) {
     return Child::Start(
         AsAlice({"inspect", "-z", peer.address(), "--connect-timeout", "5s", "/t/x"}));

@@ -52,7 +52,7 @@ class Certificates {
   [[nodiscard]] std::string operator()(const std::string& name) const {
     return directory_.Path(name);
   }
-  /// Options of zklock.
+  /// Options for zklock.
   [[nodiscard]] Words Ca() const { return {"--tls-ca", directory_.Path("ca.pem")}; }
   [[nodiscard]] Words Client(const std::string& name) const {
     return Ca() + Words{"--tls-cert", directory_.Path(name + ".pem")};
@@ -78,7 +78,7 @@ class TlsServer {
                 settings,
             1, options) {}
   [[nodiscard]] std::string address() const { return secure_.address(); }
-  /// By name, so that the certificate's name counts.
+  /// The address by name, so that the name in the certificate is checked.
   [[nodiscard]] std::string named() const { return "localhost:" + secure_.number(); }
   /// Its port without TLS.
   [[nodiscard]] const std::string& plain() const { return server_.address(); }
@@ -88,7 +88,7 @@ class TlsServer {
   OwnServer server_;
 };
 
-/// `openssl s_server` with these options: completes handshakes, and then says nothing.
+/// `openssl s_server` with these options: completes handshakes, then stays silent.
 class OpenSslServer {
  public:
   explicit OpenSslServer(Words options) {
@@ -109,7 +109,7 @@ class OpenSslServer {
   std::optional<Child> server_;
 };
 
-/// What a server needs to know the user alice, password tulip, by DIGEST-MD5.
+/// The configuration with which a server accepts the user alice, password tulip, by DIGEST-MD5.
 class SaslUsers {
  public:
   SaslUsers()
@@ -117,7 +117,7 @@ class SaslUsers {
             directory_.Write("jaas.conf",
                              "Server { org.apache.zookeeper.server.auth.DigestLoginModule required "
                              "user_alice=\"tulip\"; };\n")) {}
-  /// Options of scripts/zookeeper.
+  /// Options for scripts/zookeeper.
   [[nodiscard]] Words Options() const {
     return {"--java", "-Djava.security.auth.login.config=" + file_};
   }

@@ -20,7 +20,7 @@
 namespace zklock::test {
 namespace {
 
-/// A zklock at an `openssl s_server` with the certificate of this name.
+/// A zklock that connects to an `openssl s_server` with the certificate of this name.
 struct Trial {
   Trial(const Certificates& certificates, const std::string& name, const Words& options)
       : server(certificates, name), zklock(server.address(), options) {}
@@ -39,7 +39,7 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   const Words ca = certificates.Ca();
   const Words own = certificates.Client("host");
 
-  // The key in the certificate's file, and in one of its own.
+  // The key is in the certificate's file, or in its own file.
   const Words apart =
       ca + Words{"--tls-cert", certificates("host.crt"), "--tls-key", certificates("host.key")};
   for (const auto& [server, options] :
@@ -57,7 +57,7 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   }
   Unreached anonymous(mutual.named(), ca);
   Unreached stranger(mutual.named(), certificates.Client("stranger"));
-  // The port without TLS, with TLS; and the other way round.
+  // TLS to the port without TLS, and the other way round.
   Unreached tls(open.plain(), ca);
   Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}),
       Exited(69));
@@ -100,7 +100,7 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   CHECK(next.ReadLine() == "held");
   // Far below the session timeout of 30 s, which would end the session otherwise.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
-  // The helper dies: the command lives on.
+  // The helper dies; the command continues.
   kill(mark.One("zklock-transpor"), SIGKILL);
   next.ReadErrUntil("confirmed");
   CHECK(Finish(next) == Exited(0));
@@ -122,7 +122,7 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK(self.Reason() == "its certificate (self) is self-signed; see --tls-ca");
 
   Trial named(certificates, "named", ca);
-  // Without a check of the name the handshake succeeds, and no session follows.
+  // Without the check of the name, the handshake succeeds, but no session follows.
   Trial unchecked(certificates, "named", ca + Words{"--tls-verify", "ca"});
   const OpenSslServer old_server({"-cert", certificates("server.crt"), "-key",
                                   certificates("server.key"), "-tls1_1", "-cipher",
@@ -163,7 +163,7 @@ TEST_CASE("a server's name may end in a dot, which its certificate does not have
   const Certificates certificates;
   const TlsServer server(certificates, "none");
   const std::string port = server.address().substr(server.address().rfind(':'));
-  // Looked up by nobody: not every resolver knows it with the dot.
+  // The name is not looked up: not every resolver knows it with the trailing dot.
   const Words options =
       certificates.Ca() + Words{"--proxy-command", "socat - TCP:127.0.0.1:%p", "/x"};
   Run(Zklock(Words{"try", "-z", "localhost." + port} + options + Words{"--", "true"}), Exited(0));
@@ -187,7 +187,7 @@ TEST_CASE("a server whose name cannot be checked is not used") {
   const Certificates certificates;
   const OpenSslServer server(certificates, "server");
   const std::string port = server.address().substr(server.address().rfind(':'));
-  // Its name is not looked up by zklock, and is too long to be asked for in TLS.
+  // zklock does not look this name up, and it is too long for SNI.
   const std::string name(256, 'x');
   CHECK_THAT(Unreached(name + port,
                        certificates.Ca() + Words{"--proxy-command", "socat - TCP:127.0.0.1:%p"})
@@ -266,7 +266,7 @@ TEST_CASE("files of TLS that cannot be used are named") {
     CHECK_THAT(finished.err, Catch::Contains("host.crt: has no key; name the file"));
   }
   SECTION("files with something else, and a key of another certificate") {
-    // Found before a server is asked.
+    // This is detected before any connection.
     const ClosedPort closed;
     const auto attempt = [&](const Words& options) { return Unreached(closed.address(), options); };
     const std::string locked = certificates("locked.key");
@@ -308,7 +308,7 @@ TEST_CASE("without zklock-transport the options of TLS name the package that has
   CHECK_THAT(Run({.argv = {Binary(), "--version"}}).out,
              Catch::EndsWith("transports: proxy command, TLS, SASL\n"));
 
-  // One that the system cannot execute is a reason like others.
+  // If the system cannot execute zklock-transport, that is reported like any other reason.
   REQUIRE(chmod(directory.Write("zklock-transport", "not a program").c_str(), 0755) == 0);
   ChildOptions broken = Zklock({"inspect", "--tls", "--connect-timeout", "2s", "/t/x"});
   broken.argv.front() = alone;

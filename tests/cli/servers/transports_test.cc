@@ -1,4 +1,5 @@
-// Ways to the servers that combine TLS, SASL and proxy commands, and servers that stall on the way.
+// Transports that combine TLS, SASL and proxy commands, and servers that stall during connection
+// set-up.
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -30,8 +31,8 @@ void CheckAlice(const Words& way, const std::string& plain) {
       Catch::Contains("SASL failed at"));
 }
 
-/// Holds a lock through a server that cuts its connection, so that the next in the list is tried,
-/// which stalls. The command must live on.
+/// Holds a lock through a server that cuts the connection, so that the next server in the list is
+/// tried; that one stalls. The command must continue.
 void CheckStallBetween(const std::string& real, const std::string& stalling,
                        const std::function<ChildOptions(ChildOptions)>& with) {
   Proxy proxy(real);

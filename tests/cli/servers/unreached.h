@@ -11,9 +11,9 @@
 
 namespace zklock::test {
 
-/// `zklock inspect` of a server that grants it no session. It tries for all of its time and then
-/// says why: start several, and then ask for their reasons. A loaded machine may take seconds to
-/// start its helpers.
+/// `zklock inspect` with a server that grants it no session. It tries until its time runs out and
+/// then reports the reason, so start several before you call Reason(). A loaded machine may take
+/// seconds to start its helpers.
 class Unreached {
  public:
   Unreached(std::string server, Words options) : server_(std::move(server)) {
@@ -22,7 +22,7 @@ class Unreached {
     child_.emplace(Child::Start(mark_.On(Zklock(options))));
   }
 
-  /// The reason in its only line, once it and its helpers have ended.
+  /// Waits until zklock and its helpers have ended, and returns the reason in its only line.
   std::string Reason() {
     CHECK(child_->Wait(std::chrono::seconds(15)) == Exited(69));
     mark_.WaitForEnd();

@@ -109,7 +109,7 @@ inline void Report(lock::SurveySink& sink, const std::vector<lock::LockSurvey>& 
   sink.OnEnd();
 }
 
-/// Sets a LOCK's own data after a run, and when it was written.
+/// Sets a LOCK's own data to the record of a run, and the time when it was written.
 inline void SetLastRun(lock::LockSurvey& lock, const protocol::ReleaseRecord& record,
                        std::int64_t written_ms) {
   lock.data = protocol::FormatLockData({record});
@@ -157,7 +157,7 @@ inline lock::LockSurvey BusyLock() {
   return Found(std::move(lock));
 }
 
-/// A semaphore with two of three permits used, or with none free and a queue.
+/// A semaphore with three permits: two of them used, or all of them used and a queue.
 inline lock::LockSurvey Semaphore(bool is_full) {
   const auto says = [](const std::string& host, int pid) {
     return lock::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});

@@ -64,7 +64,7 @@ HistoryView History() {
   return {.success = std::nullopt, .runs = {running, lost, failed, succeeded}};
 }
 
-/// The width without zklock's own escape sequences.
+/// Checks the width of each line without zklock's own escape sequences.
 void CheckFits(const std::string& text, std::size_t width) {
   std::string line;
   for (std::size_t i = 0; i < text.size(); ++i) {

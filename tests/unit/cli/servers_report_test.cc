@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using Catch::Contains;
 using nlohmann::json;
 
-/// The only server of a report, sound but for what a test changes.
+/// A report on one server, which has no fault except those that a test adds.
 ServersReport OneServer() {
   ServersReport report = test::UnfitServers();
   report.facts.servers.resize(1);

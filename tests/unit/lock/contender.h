@@ -73,9 +73,9 @@ struct World {
   FakeServers servers;
 };
 
-/// One contender with a store of its own, on the test's servers.
+/// One contender with its own store, on the test's servers.
 struct Contender {
-  /// `request`: in /l on "host", if it does not say.
+  /// `request`: the LOCK is /l and the host "host" unless it names others.
   explicit Contender(FakeServers& servers, FakeClock& its_clock, AcquireRequest request = {})
       : clock(its_clock),
         store(servers, its_clock),
@@ -88,7 +88,7 @@ struct Contender {
     return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
   }
   [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
-  /// Runs until nothing is left to do; whether it then holds, or still waits.
+  /// Runs until nothing is left to do. Returns whether it then holds (RunToWait: still waits).
   [[nodiscard]] bool RunToHold() {
     store.Run();
     return Holds();
@@ -104,8 +104,8 @@ struct Contender {
   [[nodiscard]] std::optional<Busy::Why> why() const {
     return Ended<Busy>() ? std::optional(std::get<Busy>(*acquire.outcome()).why) : std::nullopt;
   }
-  /// As run does after its command: writes the record and deletes the contender in one transaction,
-  /// then ends the session.
+  /// Writes the record and deletes the contender in one transaction, then ends the session, as run
+  /// does after its command.
   void Release(FakeServers& servers) {
     NobodyTold nobody;
     {
@@ -115,7 +115,7 @@ struct Contender {
     }
     Leave(servers);
   }
-  /// As run does at the end, whatever the outcome: ends the session.
+  /// Ends the session, as run does at the end, whatever the outcome.
   void Leave(FakeServers& servers) { servers.EndSession(store.session_id()); }
 
   FakeClock& clock;
@@ -139,8 +139,8 @@ struct Joined : Contender {
   }
 };
 
-/// `auto [world, other, self] = BehindOther();`: a contender of another client that holds, and one
-/// that has queued after it.
+/// `auto [world, other, self] = BehindOther();`: another client's contender, which holds, and one
+/// that has queued behind it.
 struct BehindOther {
   explicit BehindOther(AcquireRequest request = {}) : self(world, std::move(request)) {}
   World world;
@@ -157,7 +157,7 @@ struct ContenderOf {
         store(world.servers, world.clock),
         set(store, world.clock, requests, NextUuid, notes, further...) {}
 
-  /// Runs until nothing is left to do at this moment.
+  /// Runs until nothing is left to do without advancing the clock.
   void Run() {
     do {
       store.Run();
@@ -184,8 +184,8 @@ struct ContenderOf {
 };
 using SetContender = ContenderOf<AcquireSet>;
 
-/// A waiter that has joined, and has sent nothing for this long, has no lease in hand any more. A
-/// heartbeat makes one that suffices to start a command.
+/// A waiter that has sent nothing for this long since it joined has no lease in hand any more. A
+/// heartbeat gives it a lease that is long enough to start a command.
 inline constexpr Duration kPastLeaseInHand = std::chrono::seconds(17);
 
 }  // namespace zklock::lock

@@ -64,7 +64,7 @@ inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
   return requests;
 }
 
-/// One zklock with --reserve, or without if `id` is empty, with a store of its own.
+/// One zklock with its own store; with --reserve, unless `id` is empty.
 struct Reserver {
   Reserver(World& its_world, std::string its_id, const ReserveOptions& options = {})
       : world(its_world),
@@ -79,7 +79,7 @@ struct Reserver {
     }
   }
 
-  /// Runs until nothing is left to do at this moment.
+  /// Runs until nothing is left to do without advancing the clock.
   void Run() {
     do {
       store.Run();
@@ -106,7 +106,7 @@ struct Reserver {
       failure = failed;
     }
   }
-  /// Lets time pass for this client and the servers. It sends its heartbeats meanwhile.
+  /// Lets time pass for this client, which sends its heartbeats, and the servers.
   void Pass(std::chrono::milliseconds time) {
     while (time.count() > 0) {
       const std::chrono::milliseconds step =
@@ -117,7 +117,7 @@ struct Reserver {
       Run();
     }
   }
-  /// As run does at the end, whatever the outcome: ends the session.
+  /// Ends the session, as run does at the end, whatever the outcome.
   void Leave() const { world.servers.EndSession(store.session_id()); }
 
   [[nodiscard]] bool HasReserved() const {
@@ -126,7 +126,7 @@ struct Reserver {
   [[nodiscard]] const std::vector<ReservedLock>& made() const {
     return std::get<std::vector<ReservedLock>>(*result);
   }
-  /// Why it has not, after an answer.
+  /// Why it has not reserved. There must be a result.
   [[nodiscard]] const NotReserved& obstacle() const {
     REQUIRE(result);
     return std::get<NotReserved>(*result);
@@ -153,7 +153,7 @@ struct Reserver {
   bool may_be_reserved = false;
 };
 
-/// One that has run until nothing was left to do.
+/// A Reserver that has run until nothing was left to do.
 struct JoinedReserver : Reserver {
   JoinedReserver(World& its_world, std::string its_id, const ReserveOptions& options = {})
       : Reserver(its_world, std::move(its_id), options) {
@@ -161,7 +161,7 @@ struct JoinedReserver : Reserver {
   }
 };
 
-/// Makes a reservation, and ends the session that has made it.
+/// Makes a reservation, and ends the session that made it.
 inline ReservedLock MakeReservation(World& world, const std::string& id,
                                     const ReserveOptions& options = {}) {
   const JoinedReserver reserver(world, id, options);
@@ -178,7 +178,7 @@ struct ReservedWorld {
   const ReservedLock made;
 };
 
-/// As `zklock release --reserve` does.
+/// Releases a reservation, as `zklock release --reserve` does.
 inline void Release(World& world, const ReservedLock& one) {
   world.servers.Write(
       "/l", protocol::FormatLockData({RecordOf(protocol::BaseOf(one.path), one.reserved)}));

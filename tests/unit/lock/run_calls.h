@@ -10,8 +10,8 @@
 
 namespace zklock::lock {
 
-/// Runs `work`, which is passed the Calls, over the store, which connects again after each fault.
-/// Returns its result.
+/// Runs `work`, which gets the Calls, over the store, which connects again after each fault.
+/// Returns the result of `work`.
 template <typename F>
 auto RunCalls(test::FakeStore& store, const test::FakeClock& clock, F work) {
   const auto serve = [&](EventSource& /*source*/, const std::function<bool()>& is_done) {
@@ -22,7 +22,7 @@ auto RunCalls(test::FakeStore& store, const test::FakeClock& clock, F work) {
   return work(calls);
 }
 
-/// Likewise, for work that fails.
+/// Likewise, for work that must fail; returns the failure.
 template <typename F>
 OperationFailure RunFailingCalls(test::FakeStore& store, const test::FakeClock& clock, F work) {
   try {

@@ -39,7 +39,7 @@ TEST_CASE("A hard quota is reported with the znode that has it") {
   }
   const bool readable = GENERATE(true, false);
   if (readable) world.servers.Put("/zookeeper/quota/a/zookeeper_limits", 0);
-  // The LOCK exists, or cannot even be created.
+  // Either the LOCK exists, or it cannot even be created.
   if (GENERATE(true, false)) {
     world.servers.Put("/a/b", 0);
     world.servers.Put("/a/b/c", 0);
@@ -68,7 +68,7 @@ TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") 
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world);
-  // After the create, before its list.
+  // Between our create and our list.
   self.store.Before("list /l", [&] {
     world.servers.Remove(self.notes.queued);
     world.servers.Remove(holder);
@@ -81,7 +81,7 @@ TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") 
 TEST_CASE("A wait that is over before a server created the contender is no conflict") {
   World world;
   Contender self(world, {.wait = 1s});
-  self.store.Connect();  // and no answer
+  self.store.Connect();  // but no request is answered
   world.clock.Advance(2s);
   CHECK(self.acquire.GetInterest().wake > world.clock.Now());
   self.acquire.OnReady(0);

@@ -1,4 +1,4 @@
-// The tests' own helper, on which all other tests rely.
+// Tests of the helper on which all other tests rely.
 
 #include "support/child.h"
 

@@ -1,5 +1,5 @@
-// How a command's tree is ended, and which processes are left alone, while the guard and zklock
-// both work.
+// How a command's tree is ended, and which processes are left alone, while both the guard and
+// zklock work normally.
 
 #include <poll.h>
 #include <sched.h>
@@ -36,8 +36,8 @@ void WaitForNews(Supervisor& supervisor) {
   REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
 }
 
-// Measures for how long an overloaded machine kept threads that were due from running. That is 0 on
-// any other machine, so that a bound that contains this time is as strict there as one without.
+// Measures for how long an overloaded machine kept threads that were due from running. On any other
+// machine that is 0, so a bound that includes this time is no weaker there.
 class LostTime {
  public:
   /// Counts from `since`.
@@ -60,7 +60,8 @@ class LostTime {
   LostTime(const LostTime&) = delete;
   LostTime& operator=(const LostTime&) = delete;
 
-  /// On all processors, until now: what delays the guard on one may then delay its tree on another.
+  /// The sum over all processors, until now: the guard may be delayed on one of them, and then its
+  /// tree on another.
   Duration Total() {
     is_over_ = true;
     for (std::thread& thread : std::exchange(threads_, {})) thread.join();
@@ -77,7 +78,7 @@ class LostTime {
       const TimePoint due = std::max(BootClock::now() + milliseconds(5), since);
       poll(nullptr, 0, 5);
       const Duration late = BootClock::now() - due;
-      if (late < milliseconds(20)) continue;  // so little fits into any bound
+      if (late < milliseconds(20)) continue;  // any bound has room for so little
       const std::lock_guard lock(mutex_);
       total_ += late;
     }
@@ -96,13 +97,13 @@ TEST_CASE("the whole tree ends: processes that ignore signals, in other sessions
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(ended.survivors.empty());
-  // None of them has the pipe open: they were dead before the end was reported.
+  // None of them has the pipe open: they died before the end was reported.
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("a tree that changes all the time ends too") {
-  // Each of these is an orphan that leaves a child behind and ends, again and again (but not
-  // forever, should this test fail).
+  // Each of these is an orphan that forks a child and exits; the child does the same, and so on
+  // (but not forever, in case this test fails).
   Supervised command(
       "trap '' TERM; hop() { [ $1 = 0 ] || hop $(($1 - 1)) & }; hop 20000 & hop 20000 & hop 20000 "
       "& echo up >&$REPORT; " +
@@ -129,7 +130,7 @@ TEST_CASE("the grace is not cut short") {
 }
 
 TEST_CASE("the stop signal is the requested one") {
-  // Without a background child: a shell lets those ignore INT, so that it would have to be killed.
+  // No background child: a shell makes those ignore INT, so it would have to be killed.
   Supervised command("trap 'exit 9' INT; trap '' TERM; echo up >&$REPORT; while :; do :; done",
                      {.tree = 1, .stop_signal = SIGINT});
   CHECK(ExitFrom(command.EndByOrder().wait_status) == Exited(9));
@@ -298,7 +299,8 @@ TEST_CASE("a lease that is extended lets the command continue") {
 }
 
 TEST_CASE("a lease extended again and again ends at its last end") {
-  // It is stopped 3 s after the last extension, and has a long grace, in which it ends.
+  // The stop signal is sent 3 s after the last extension; the long grace after it lets the command
+  // end in time.
   const Duration lease = seconds(13);
   const Duration grace = seconds(10);
   Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver,

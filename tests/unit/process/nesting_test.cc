@@ -1,5 +1,5 @@
-// A zklock that holds locks, and zklocks nested under it: both ends of a socket in one process,
-// which is its own parent here.
+// A zklock that holds locks, and zklocks nested under it. Both ends of the socket are in one
+// process, which stands for the parent, too.
 
 #include <linux/sched.h>
 #include <poll.h>
@@ -79,7 +79,7 @@ TEST_CASE("A nested run gets the lease, each change of it, and the end") {
   Nesting nesting;
   const auto link = nesting.Ask();
   nesting.loop.RunReady();
-  CHECK(link->state() == State::kAsking);  // not before the lock is held
+  CHECK(link->state() == State::kAsking);  // no answer before the lock is held
   const NestingLease first = LeaseOf(30);
   nesting.server.Open({kNode}, first);
   nesting.RunUntil([&] { return link->state() == State::kHeld; });
@@ -90,7 +90,7 @@ TEST_CASE("A nested run gets the lease, each change of it, and the end") {
   nesting.RunUntil([&] { return link->lease() == earlier; });
   nesting.server.End();
   nesting.RunUntil([&] { return link->state() == State::kEnded; });
-  // It is over once no process, such as its guard, has its end open.
+  // The run is over once no process, such as its guard, has its end of the socket open.
   CHECK(nesting.server.Runs().size() == 1);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("The command of a run is waited for if it outlives its zklock and guar
   nesting.loop.Remove(*link);
   if (has_unread_lease) nesting.server.SetLease(LeaseOf(20));
   link.reset();
-  CHECK(in_guard.AreLeft());  // before the server has seen the close, and after that
+  CHECK(in_guard.AreLeft());  // both before and after the server has seen the close
   nesting.loop.RunReady();
   CHECK(in_guard.AreLeft());
   CHECK(nesting.server.Runs() == std::vector<pid_t>{command.pid()});
@@ -155,7 +155,7 @@ TEST_CASE("A run is over with its connection if the process that it names cannot
   nesting.server.Open({kNode}, LeaseOf(30));
   auto link = nesting.Ask();
   nesting.RunUntil([&] { return link->state() == State::kHeld; });
-  const bool names_older = GENERATE(false, true);  // than the zklock of the run, here our process
+  const bool names_older = GENERATE(false, true);  // older than the run's zklock, here our process
   ProcessId named = ReadProcessStat(names_older ? 1 : other.pid())->id;
   if (!names_older) --named.start_time;
   link->NameCommand(named);
@@ -226,7 +226,7 @@ TEST_CASE("A process that is not the one that has connected may not run") {
   if (geteuid() != 0) return test::Skip("root, to connect as another user");
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
-  // As if the number had been another user's when it connected.
+  // As if this pid had belonged to another user when it connected.
   REQUIRE(seteuid(65534) == 0);
   auto link = NestingLink::Open(nesting.name, Self(), Self(), {Kind::kRun, kNode});
   REQUIRE(seteuid(0) == 0);
@@ -287,12 +287,12 @@ TEST_CASE("After a stranger, connections of that user are closed unseen, and may
   };
   CHECK(connect_as(65534) == protocol::kNestingRefusal);
   CHECK(connect_as(65534).empty());
-  CHECK(connect_as(65533) == protocol::kNestingRefusal);  // of a user, not of everybody
+  CHECK(connect_as(65533) == protocol::kNestingRefusal);  // one user is refused, not everybody
   CHECK(nesting.Answer() == State::kHeld);
 }
 
 TEST_CASE("A full queue of connections does not look as if nobody listened") {
-  Nesting nesting;  // it accepts nothing before the lock is held
+  Nesting nesting;  // accepts nothing before the lock is held
   while (ConnectTo(nesting.name)) {
   }
   CHECK(errno == EAGAIN);
@@ -303,8 +303,8 @@ TEST_CASE("A full queue of connections does not look as if nobody listened") {
   CHECK(nesting.Answer() == State::kHeld);
 }
 
-// In a PID namespace of its own, where pids can be chosen: a stranger connects and ends; then a
-// process below the owner gets its pid. Returns how many of them may run.
+// A test in its own PID namespace, where pids can be chosen: a stranger connects and ends; then a
+// process below the owner gets its pid. The result is how many of the two may run.
 enum Reuse : int { kNone = 0, kAdmitted = 1, kCannotBeTested = 2 };
 
 /// Forks a process with the pid `wanted`.

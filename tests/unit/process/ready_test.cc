@@ -70,7 +70,7 @@ TEST_CASE("a guard that does not get ready is not waited for forever") {
     SECTION("killed") {
       for (const pid_t child : children) kill(child, SIGKILL);
       for (const pid_t child : children) test::WaitUntilGone(child);
-      // It may have been ready before.
+      // The command may have been ready before that, so any result is right.
       (void)command->AwaitForks(test::kPatience);
     }
     SECTION("stopped") {
@@ -78,7 +78,7 @@ TEST_CASE("a guard that does not get ready is not waited for forever") {
       (void)command->AwaitForks(milliseconds(1));
     }
   }
-  // A guard that was stopped during its fork leaves a command that ends with it.
+  // A guard that was stopped during its fork leaves a command behind, which ends with the guard.
   for (const pid_t child : ChildrenOf(getpid())) {
     if (std::find(before.begin(), before.end(), child) != before.end()) continue;
     test::WaitUntilGone(child);
@@ -107,7 +107,7 @@ TEST_CASE("nothing is left of a prepared command that is discarded") {
 TEST_CASE("a command that is stopped as it is forked leaves nothing when it is discarded") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
-  // Some of these are stopped before they have asked for KILL at the end of their guard.
+  // Some of these are stopped before they have asked for KILL when their guard ends.
   for (int i = 0; i < 200; ++i) {
     const auto command = Supervisor::Prepare(Script("exit 0"), signals);
     while (command->command_pid() == 0) {
@@ -220,7 +220,7 @@ TEST_CASE("a guard that hangs before the command begins does not keep it for lon
 TEST_CASE("after the lease's stop time the command does not begin") {
   ReportPipe report;
   const Signals signals;
-  // A second is left, and a stop signal that ends nothing.
+  // One second is left; the stop signal would not end the command.
   TestCommand spec = Script(
       "echo up >&$REPORT; " + kWaitForEver,
       {.stop_signal = SIGCONT, .kill_after = hours(1), .lease_end = BootClock::now() + seconds(2)});

@@ -1,5 +1,5 @@
-// What the system may refuse: no /proc, a /proc that hides processes, no more processes or
-// descriptors.
+// What the system may refuse: there may be no /proc, or one that hides processes, or no more
+// processes or descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ void BecomeUser(uid_t user) {
   Check(setresuid(user, user, user), "setresuid");
 }
 
-// A user with no other processes, so that RLIMIT_NPROC can be used.
+// A user without other processes, so that RLIMIT_NPROC can be used.
 uid_t LonelyUser() { return 50'000 + static_cast<uid_t>(getpid()) % 10'000; }
 
 // Tries to start a command, and returns what was thrown.
@@ -68,8 +68,8 @@ TEST_CASE("processes of other users that /proc hides are ended all the same") {
       {.body =
            [] {
              if (!MountOverProc("proc", "hidepid=2")) return kNoRight;
-             // The guard and the tree run as the same user, nobody, and see each
-             // other. See survivor_test.cc for processes of another user.
+             // The guard and the tree run as the same user, nobody, and can see
+             // each other. survivor_test.cc tests processes of another user.
              BecomeUser(65534);
              Signals signals;
              const auto command = MustStart(
@@ -114,13 +114,13 @@ TEST_CASE("a command that cannot be forked is an exception that names the operat
   CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
 }
 
-// Not under the sanitizers: UBSan probes memory by writing it to a pipe, and reports sound objects
-// where it can open none. The other builds run these.
+// Not under the sanitizers: UBSan probes memory by writing it to a pipe, and reports valid objects
+// as bad if it cannot open one. The other builds run these tests.
 #ifndef ZKLOCK_SANITIZED
 TEST_CASE("a guard that can open no more files still ends the tree") {
   StubbornTree command({.kill_after = milliseconds(200)});
-  // It needs room for one descriptor more than are below this number, and two to list a process's
-  // children. (Fewer than four could not be waited for: poll(2).)
+  // The guard would need one descriptor more than this limit leaves, and two to list a process's
+  // children. (With a limit below four, poll(2) would fail.)
   const rlimit four{4, 4};
   Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
   const Ended ended = command.EndByOrder();
@@ -130,7 +130,7 @@ TEST_CASE("a guard that can open no more files still ends the tree") {
 }
 
 TEST_CASE("a guard that can open no more files still sends the command the stop signal") {
-  // The child reports itself: a shell that it was forked from may lose a signal before its execve.
+  // The child itself reports "up": before its execve, the forked shell might lose a signal.
   Supervised command("trap 'echo stopped >&$REPORT; exit 3' TERM; " + kSleeper + "wait",
                      {.tree = 1});
   const rlimit four{4, 4};

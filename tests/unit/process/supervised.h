@@ -27,7 +27,7 @@
 namespace zklock::process {
 
 /// A pipe to the test from a command and every process that it starts. Scripts write to
-/// `>&$REPORT`. It ends when the last of them has ended.
+/// `>&$REPORT`. The pipe ends when the last of these processes has ended.
 class ReportPipe {
  public:
   ReportPipe() {
@@ -35,7 +35,7 @@ class ReportPipe {
     Check(pipe2(ends, O_CLOEXEC), "pipe2");
     read_.Reset(ends[0]);
     write_.Reset(ends[1]);
-    // dash knows descriptors of one digit only.
+    // dash accepts only single-digit descriptors.
     if (ends[1] > 9) throw std::runtime_error("too many descriptors open for this test");
   }
 
@@ -86,9 +86,9 @@ class ReportPipe {
   std::string text_;
 };
 
-/// What a test sets for a command. The rest is as without options of zklock.
+/// What a test sets for a command. Everything else is as if zklock had no options.
 struct ScriptOptions {
-  int tree = 0;  ///< Supervised waits until so many of its processes have reported "up"
+  int tree = 0;  ///< Supervised waits until this many of its processes have reported "up"
   int stop_signal = SIGTERM;
   Duration kill_after = std::chrono::hours(1);
   Duration max_run = Duration::max();
@@ -96,7 +96,7 @@ struct ScriptOptions {
   Descendants descendants = Descendants::kLeave;
 };
 
-/// Everything for a run without any events between its steps.
+/// Everything that a run needs if no events occur between its steps.
 struct TestCommand : CommandSpec {
   std::vector<std::string> environment;
   TimePoint lease_end = kNever;
@@ -153,8 +153,8 @@ inline Ended WaitForEnd(Supervisor& supervisor) {
   return *supervisor.ended();
 }
 
-/// Serves a supervisor until a moment, or until the command has ended. Without a supervisor, zklock
-/// hangs.
+/// Serves a supervisor until `moment`, or until the command has ended. Without a supervisor, it
+/// acts like a zklock that hangs.
 inline void ServeUntil(Supervisor* supervisor, TimePoint moment) {
   EventLoop loop;
   test::Moment until(moment);
@@ -178,20 +178,20 @@ inline void WaitForTree(ReportPipe& report, int size) {
   }
 }
 
-/// In a child: its own mount namespace, with another /proc. False without the privilege.
+/// Gives a child its own mount namespace, with another /proc. False without the privilege.
 inline bool MountOverProc(const char* type, const char* options) {
   return unshare(CLONE_NEWNS) == 0 &&
          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("none", "/proc", type, 0, options) == 0;
 }
 
-/// Waits until a process is in a state of /proc/PID/stat ('T': stopped).
+/// Waits until a process is in `state`, as shown in /proc/PID/stat ('T': stopped).
 inline void WaitForState(pid_t pid, char state) {
   test::WaitUntil([&] { return ReadProcessStat(pid).value().state == state; },
                   "state " + std::string(1, state));
 }
 
-/// Waits until a guard sleeps, and so has planned when to look again.
+/// Waits until a guard sleeps, which means that it has planned when to look again.
 inline void WaitUntilAsleep(pid_t guard) {
   test::WaitUntil([&] {
     const auto stat = ReadProcessStat(guard).value();
@@ -219,8 +219,8 @@ class Supervised {
     supervisor_->End(EndCause::kReleaseRequested);
     return WaitForEnd();
   }
-  /// Shortens the lease, and waits until the guard has planned for that. A test that begins with a
-  /// long lease and shortens it here has no deadline for its set-up.
+  /// Shortens the lease, and waits until the guard has planned for that. If a test begins with a
+  /// long lease and shortens it here, its set-up has no deadline.
   void ShortenLease(TimePoint lease_end, Duration grace) const {
     supervisor_->SetLease(lease_end, grace);
     WaitUntilAsleep(guard());
@@ -236,12 +236,12 @@ class Supervised {
   std::unique_ptr<Supervisor> supervisor_;
 };
 
-/// `sh` text for a child that does nothing, and reports "up" once it can be signalled: before its
-/// execve, a shell's child would swallow a signal for which the shell has a trap.
+/// `sh` text for a child that does nothing, and reports "up" once it can be signalled. (Before its
+/// execve, a shell's child would swallow a signal for which the shell has a trap.)
 inline const std::string kSleeper = "sh -c 'echo up >&$REPORT; exec sleep 1000' & ";
 
-/// `sh` text that starts a tree that no stop signal ends: a child, a child in a session of its own,
-/// and an orphan in a session of its own. Each, and the shell itself, reports "up".
+/// `sh` text that starts a tree that no stop signal ends: a child, a child in its own session, and
+/// an orphan in its own session. Each of them, and the shell itself, reports "up".
 inline const std::string kStubbornTree = "trap '' TERM HUP INT; " + kSleeper + "setsid " +
                                          kSleeper + "( setsid " + kSleeper +
                                          ") ; echo up >&$REPORT; ";

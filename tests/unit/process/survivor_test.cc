@@ -22,8 +22,8 @@ using test::Exited;
 
 constexpr uid_t kNobody = 65534;
 
-// A setuid copy of setpriv(1), which becomes root for good as sudo does. None if the test cannot
-// make one: without root, or if setuid files do not work.
+// A setuid copy of setpriv(1), which becomes root for good, as sudo does. The test cannot make one
+// without root, or if setuid files do not work.
 class Sudo {
  public:
   Sudo() {
@@ -99,7 +99,7 @@ TEST_CASE("a process that cannot be signalled is named and not waited for") {
   CHECK(child.Wait() == Exited(0));
   CHECK(ReadProcessStat(survivor));
   kill(survivor, SIGKILL);
-  child.ReadToEnd();  // it was the last one
+  child.ReadToEnd();  // it was the last process
 }
 
 TEST_CASE("a command that cannot be signalled itself is named, and counts as killed") {

@@ -122,7 +122,7 @@ TEST_CASE("After the overflow, a dash that follows a known mark is the number's 
   CheckKnown({
       {"x-lock--000000005", -5, Mark::kLock, Program::kUnknown, Mode::kExclusive},
       {"x-lock--2147483648", -2147483648LL, Mark::kLock, Program::kUnknown, Mode::kExclusive},
-      // Here the ten digits alone would also be a number.
+      // The ten digits alone would also be a valid number here.
       {"x-lock--1234567890", -1234567890, Mark::kLock, Program::kUnknown, Mode::kExclusive},
       {"abc__rlock__-000000001", -1, Mark::kKazooRead, Program::kKazoo, Mode::kRead},
       {"_c_" + kUuid + "-__WRIT__-2147483647", -2147483647, Mark::kCuratorWrite, Program::kCurator,
@@ -253,7 +253,7 @@ TEST_CASE("Only a zklock name can say that its contender supersedes") {
       {newest + "__lock__0000000010", 10, Mark::kKazooLock, Program::kZklock, Mode::kExclusive,
        true},
       {newest + "__rlock__0000000011", 11, Mark::kKazooRead, Program::kZklock, Mode::kRead, true},
-      // Not a host of this name, nor another program's contender.
+      // Neither a host with such a name nor another program's contender supersedes.
       {"a-newest-" + kUuid + "-lock-0000000012", 12, Mark::kLock, Program::kZklock,
        Mode::kExclusive},
       {"_c_" + kUuid + "-newest-lock-0000000013", 13, Mark::kLock, Program::kCurator,

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = Finding::Kind;
 
-/// A server of a sound ensemble.
+/// The facts about a server of a sound ensemble.
 ServerFacts Sound(const std::string& name, int id) {
   return {.name = name,
           .reached = true,
@@ -243,7 +243,7 @@ TEST_CASE("The median of an even number of times is between the two in the middl
 }
 
 TEST_CASE("A clock's offset is corrected by half of the round trip") {
-  // Stamped at 1000.0 to 1001.0 ms, between 1000 and 1040 ms by this host's clock.
+  // Stamped at 1000.0 to 1001.0 ms by the server's clock, at 1000 to 1040 ms by this host's clock.
   const ClockOffset offset = OffsetOf(1000ms, 1040ms, 40ms);
   CHECK(offset == ClockOffset{-19500us, 20500us});
   // Clocks that agree are never proven to differ, whenever the stamp was made.
@@ -256,14 +256,14 @@ TEST_CASE("A clock's offset is corrected by half of the round trip") {
 
 TEST_CASE("A command without servers gets its stop signal after about half of the timeout") {
   const TimeWithoutServers times = HowLongWithoutServers(30s, 5s, 1ms);
-  // The lease ends T/24 and a round trip earlier, and the stop signal precedes that by 5 s.
+  // The lease ends T/24 and a round trip earlier; the stop signal is sent 5 s before that.
   CHECK(times.usual_to_stop == 18750ms - 1250ms - 1ms - 5s);
   CHECK(times.least_to_stop == times.usual_to_stop - 3750ms);
-  // With slower answers there is less.
+  // With slower answers there is less time.
   const TimeWithoutServers slow = HowLongWithoutServers(30s, 5s, 500ms);
   CHECK(slow.usual_to_stop < times.usual_to_stop);
   CHECK(slow.least_to_stop < times.least_to_stop);
-  // Nothing is negative, however slow they are.
+  // However slow the answers are, the times are not negative.
   const TimeWithoutServers hopeless = HowLongWithoutServers(4s, 5s, 10s);
   CHECK(hopeless.least_to_stop == 0s);
   CHECK(hopeless.usual_to_stop == 0s);
@@ -274,7 +274,7 @@ TEST_CASE("Whatever was answered last, the most that a command lives without ser
   const TimeWithoutServers times = HowLongWithoutServers(kTimeout, 5s, 1ms);
   CHECK(times.most_to_stop == kTimeout - 1250ms - 5s);
   CHECK(times.most_to_end == times.most_to_stop + 5s);
-  // A session that commits and reads at any times after its connect.
+  // A session that commits and reads at random times after its connect.
   std::mt19937 random(1);
   for (int life = 0; life < 1000; ++life) {
     TimePoint now = TimePoint() + 1h;

@@ -50,7 +50,7 @@ TEST_CASE("After the release of an earlier contender, another may have held in b
 TEST_CASE("A reader's release does not show when the other readers released") {
   CHECK(GrantTimeOf(Writer(12), 1000, Released(Reader(11), 5000), std::nullopt) ==
         GrantTime{5000, false});
-  // A reader does not wait for another either.
+  // Nor does a reader wait for another one.
   CHECK(GrantTimeOf(Reader(12), 1000, Released(Reader(11), 5000), std::nullopt) ==
         GrantTime{1000, false});
 }

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 TimePoint At(Duration since_start) { return TimePoint(1000s) + since_start; }
 
-/// The end relative to the tests' start, or none.
+/// The lease's end, relative to the start of the test, or none.
 std::optional<Duration> End(const Lease& lease) {
   if (!lease.End()) return std::nullopt;
   return *lease.End() - At(0s);
@@ -23,13 +23,13 @@ std::optional<Duration> End(const Lease& lease) {
 
 std::optional<Duration> Ends(Duration since_start) { return since_start; }
 
-/// How long a command may run from `from` on, with the default grace period of 5 s.
+/// How long a command may run after `from`, with the default grace period of 5 s.
 Duration UntilStop(const Lease& lease, Duration from) {
   REQUIRE(lease.End());
   return StopTime(*lease.End(), GraceFor(5s, lease.timeout())) - At(from);
 }
 
-/// The protocol's definitions of s and p, word for word, without forgetting anything.
+/// The protocol's definitions of s and p, taken literally; no request is ever forgotten.
 class Reference {
  public:
   explicit Reference(Duration timeout) : timeout_(timeout) {}
@@ -91,7 +91,7 @@ void Apply(L& lease, std::size_t kind, TimePoint sent, TimePoint answered) {
 void Answered(Lease& lease, TimePoint sent) { lease.Answered(sent, sent); }
 void Committed(Lease& lease, TimePoint sent) { lease.Committed(sent, sent); }
 
-/// Of a session that was made, and proven by a commit, at the start.
+/// The lease of a session that was created, and proven by a commit, at the start.
 Lease Proven(Duration timeout) {
   Lease lease(timeout);
   lease.ConnectAccepted(At(0s), timeout);
@@ -227,7 +227,7 @@ TEST_CASE("A holder far from the servers survives at least 8 s without them") {
     CHECK(UntilStop(lease, sent + round_trip) >= 8s);
     lease.Committed(At(sent), At(sent) + round_trip);
   }
-  // p is three heartbeats old: a slow answer was not yet there two heartbeats ago.
+  // p is three heartbeats old: two heartbeats ago, the slow answer had not yet arrived.
   CHECK(UntilStop(lease, 0s) == 87500ms);
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("A lease is in hand while half of the timeout less twice the margin is
     Duration timeout;
     Duration until;
   };
-  // With short timeouts a third of them is more.
+  // With short timeouts, a third of the timeout is more than that.
   const auto [timeout, until] = GENERATE(
       values<Case>({{30s, 16250ms}, {12s, 6500ms}, {6s, 3500ms}, {4s, 3500ms - Duration(4s) / 3}}));
   Lease lease(timeout);
@@ -285,7 +285,7 @@ void WaitAsNextInLine(Lease& lease, Duration round_trip, Check check) {
   for (int beat = 0; beat < 20; ++beat) {
     const TimePoint sent = now;
     const TimePoint answered = sent + round_trip;
-    // The lease of the first heartbeats is that of joining.
+    // The first heartbeat is the one that proves the lease when it joins.
     if (beat > 0) check(answered);
     lease.Committed(sent, answered);
     check(answered);
@@ -296,7 +296,7 @@ void WaitAsNextInLine(Lease& lease, Duration round_trip, Check check) {
 
 TEST_CASE("The next in line always has a lease in hand, however long it waits") {
   const Duration timeout = GENERATE(Duration(30s), Duration(12s), Duration(6s), Duration(4s));
-  // A third of what the margin leaves for round trips; of 4 s the margin leaves less.
+  // A third of the margin's allowance for round trips, which is smaller with a timeout of 4 s.
   const Duration round_trip =
       timeout == 4s ? Duration(50ms) : std::max<Duration>(timeout / 24, 500ms) / 3;
   Lease lease(timeout);
@@ -323,7 +323,7 @@ TEST_CASE("The next in line at a server that pings rarely has a lease in hand on
 TEST_CASE("A lost answer takes the lease in hand away until the next heartbeats are answered") {
   Lease lease = Proven(30s);
   for (Duration t = 7500ms; t <= 75s; t += 7500ms) Committed(lease, At(t));
-  // Those at 82.5 s and 90 s are not answered.
+  // The heartbeats at 82.5 s and 90 s are not answered.
   CHECK(lease.IsInHand(At(83s)));
   CHECK_FALSE(lease.IsInHand(At(84s)));
   Committed(lease, At(97500ms));
@@ -354,7 +354,7 @@ TEST_CASE("A shorter timeout that a reconnect grants moves the lease's end back 
   REQUIRE(End(lease) == Ends(28750ms));
   lease.ConnectAccepted(At(10s), 6s);
   CHECK(lease.timeout() == 6s);
-  CHECK(End(lease) == Ends(5500ms));  // for what was proven before
+  CHECK(End(lease) == Ends(5500ms));  // from what was proven before
   Committed(lease, At(10s));
   CHECK(End(lease) == Ends(15500ms));
 }
@@ -587,14 +587,14 @@ TEST_CASE("An answer gets 50 ms even if no time is left") {
   CHECK(AnswerTimeout(30s, -10s, 1s) == 50ms);
 }
 
-/// A holder that has been connected at 0, and whose servers take `answer` for every answer. Calls
-/// `check` with the lease and the time until the stop signal when each heartbeat is sent. The loss
-/// of the lock ends it.
+/// Simulates a holder that connected at 0 and whose servers take `answer` for every answer. Calls
+/// `check` with the lease and the time until the stop signal when each heartbeat is sent. Returns
+/// when the lock is lost, or after 50 heartbeats.
 template <typename F>
 void HoldWith(Duration timeout, Duration answer, F check) {
   Lease lease(timeout);
   lease.ConnectAccepted(At(0s), timeout);
-  TimePoint sent = At(answer);  // of the create
+  TimePoint sent = At(answer);  // when the create is sent
   for (int heartbeat = 0; heartbeat < 50; ++heartbeat) {
     lease.Committed(sent, sent + answer);
     sent = std::max(sent + HeartbeatPeriod(timeout), sent + answer);
@@ -628,7 +628,7 @@ TEST_CASE("A silent server is left while another one that is as quick can still 
         slowest = std::max(slowest, answer);
         CAPTURE(timeout / 1ms, answer / 1ms, until_stop / 1ms);
         REQUIRE(left_after + 2 * answer <= until_stop);
-        // Neither of these two answers comes too late.
+        // Neither of these two answers arrives too late.
         const Duration rest = until_stop - left_after;
         REQUIRE(AnswerTimeout(timeout, rest - answer, answer) >= answer);
       });

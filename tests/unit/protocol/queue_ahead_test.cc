@@ -26,7 +26,7 @@ std::string Reader(std::size_t number) { return Zklock("-__READ__", number); }
 
 ReleaseRecord RecordOf(const std::string& contender) { return {.contender = contender}; }
 
-/// For the last contender of `queue`.
+/// What is ahead of the last contender in `queue`.
 QueueAhead AheadOfLast(const Names& queue) {
   const Contenders contenders(queue);
   const Decision decision = Decide(contenders, queue.back());
@@ -47,8 +47,8 @@ TEST_CASE("Without a list nothing is known of the contenders ahead") {
 TEST_CASE("What the list of the queue shows to the last contender in it") {
   struct Case {
     Names queue;
-    bool settled;  ///< by the deletion of the predecessor
-    bool next;     ///< in line
+    bool settled;  ///< the deletion of the predecessor settles the turn
+    bool next;     ///< the contender is next in line
   };
   const auto [queue, settled, next] = GENERATE(values<Case>({
       {{Exclusive(0), Exclusive(1)}, true, true},
@@ -161,7 +161,7 @@ TEST_CASE("Generated queues: what is known of the contenders ahead is true") {
         ++next;
         REQUIRE(rank.waiting == 0);
       }
-      // One before ours leaves: a holder with or without a record, a waiter without one.
+      // A contender before ours leaves: a holder with or without a record, a waiter without one.
       const std::size_t leaving = random() % (queue.size() - 1);
       const bool holds = std::holds_alternative<MayHold>(Decide(contenders, queue[leaving]));
       if (holds && random() % 2 == 0) record = RecordOf(queue[leaving]);

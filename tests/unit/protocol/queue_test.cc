@@ -52,8 +52,8 @@ std::string Decided(const Names& children, const std::string& own) {
   return Show(Decide(children, own));
 }
 
-/// A contender of the generated queues. Whether it reads is known from its construction, not from
-/// the code under test.
+/// A contender in a generated queue. Whether it is a reader is known from how it was generated, not
+/// from the code under test.
 struct Simulated {
   std::string name;
   std::int64_t number;
@@ -66,7 +66,7 @@ struct Style {
   std::string prefix;
   bool reads;
 };
-// The first letters differ, so that an order by name would show.
+// The first letters differ, so that an order by name would be noticed.
 const Style kStyles[] = {
     {"zeta-" + kUuid + "-lock-", false},
     {"alpha-" + kUuid + "-__WRIT__", false},
@@ -147,7 +147,7 @@ TEST_CASE("Readers hold together, including those of other programs") {
 }
 
 TEST_CASE("A later contender never counts") {
-  // kazoo 2.8 lets a reader wait for a later writer, which waits for the reader.
+  // kazoo 2.8 makes a reader wait for a later writer, which in turn waits for the reader.
   CHECK(Decided({Read(1), Write(2)}, Read(1)) == "hold");
   CHECK(Decided({Exclusive(1), Exclusive(2)}, Exclusive(1)) == "hold");
 }
@@ -167,7 +167,7 @@ TEST_CASE("The order is by number, not by name or by position in the list") {
 }
 
 TEST_CASE("Contenders with equal numbers are ordered by name") {
-  // Curator's downgrade makes a reader with its writer's number.
+  // Curator's downgrade creates a reader with the number of its writer.
   const Names children{kCuratorWriter, Numbered(test::kCuratorReader, 5), Read(6)};
   CHECK(Decided(children, Read(6)) == "wait for " + kCuratorWriter);
   CHECK(Decided({"a-lock-0000000001", "b-lock-0000000001"}, "a-lock-0000000001") == "hold");
@@ -281,7 +281,8 @@ TEST_CASE("A Curator read/write lock is incompatible with exclusive contenders")
 }
 
 TEST_CASE("The C recipe's contender is incompatible with readers and writers") {
-  // It orders by what follows the last dash, and "__WRIT__0000000009" sorts after every number.
+  // The C recipe orders by the text after the last dash, and "__WRIT__0000000009" sorts after every
+  // number.
   const std::string child = "x-0100000000abcdef-0000000004";
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
     CHECK(FindIncompatible({child}, Read(9), mode, Dialect::kCurator) ==
@@ -363,7 +364,7 @@ TEST_CASE("Only a later contender that supersedes ends the wait of those before 
   CHECK_FALSE(IsSuperseded({newest(1)}, newest(1)));
   CHECK_FALSE(IsSuperseded({}, newest(1)));
   CHECK_FALSE(IsSuperseded({newest(1), Exclusive(2), Read(3), Permit(4)}, newest(1)));
-  // By number, not by name or by position in the list.
+  // "Later" refers to the number, not to the name or the position in the list.
   CHECK(IsSuperseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
   CHECK_FALSE(IsSuperseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
   CHECK_FALSE(IsSuperseded({newest(1)}, "no contender"));
@@ -377,7 +378,7 @@ TEST_CASE("A permit holds while there are no more permits than the limit") {
   CHECK(decided({Permit(1), Permit(2)}, Permit(2), 2) == "hold");
   CHECK(decided({Permit(1), Permit(2)}, Permit(2), 1) == "wait for " + Permit(1));
   CHECK(decided({Permit(3), Permit(2), Permit(1)}, Permit(3), 2) == "wait for " + Permit(1));
-  // By Curator's rule the count decides, not the number.
+  // By Curator's rule, the number of permits decides, not their sequence numbers.
   CHECK(decided({Permit(1), Permit(2)}, Permit(1), 1) == "wait for " + Permit(2));
   // Other children do not count; permits of other programs do.
   CHECK(decided({Permit(1), "zzz", "lock"}, Permit(1), 1) == "hold");
@@ -428,7 +429,7 @@ TEST_CASE(
           std::find_if(queue.begin(), queue.end(),
                        [&](const Simulated& other) { return other.name == wait->predecessor; });
       REQUIRE(predecessor != queue.end());
-      // Strictly lower, so there is no cycle.
+      // The predecessor's number is strictly lower, so there is no cycle.
       CHECK(predecessor->number < contender.number);
       CHECK(Conflict(*predecessor, contender));
     }

@@ -42,7 +42,7 @@ TEST_CASE("srvr tells version and role") {
     CHECK(state->role == role);
     CHECK(state->version == "3.8.0");
   }
-  // Debian's build did not expand its commit.
+  // Debian's build did not expand the variable for its commit.
   const auto debian = ParseSrvr(
       "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 "
       "17:54 UTC\nMode: leader\n");

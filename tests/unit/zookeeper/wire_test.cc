@@ -31,12 +31,12 @@ void Append32(Bytes& to, std::int32_t value) {
   for (const int shift : {24, 16, 8, 0}) to.push_back(static_cast<std::byte>(bits >> shift & 0xff));
 }
 
-/// A frame as a server sends it: length, xid, zxid, error, and a body of this many bytes.
+/// A frame as a server sends it: length, xid, zxid, error, and a body of `body_size` bytes.
 Bytes ReplyFrame(std::int32_t xid, int body_size) {
   Bytes frame;
   Append32(frame, 16 + body_size);
   Append32(frame, xid);
-  // The rest may look like anything, even like a frame with the xid that is searched for.
+  // The rest may look like anything, even like a frame with the xid that the scanner looks for.
   for (int i = 0; i < 12 + body_size; ++i) frame.push_back(std::byte{0x11});
   return frame;
 }
@@ -64,8 +64,8 @@ Greeting Judge(const Bytes& bytes) { return JudgeGreeting(bytes.data(), bytes.si
 
 constexpr std::int32_t kXid = 0x11111111;
 
-// How many bytes of a stream, which arrives in pieces of this size, are read until the reply has
-// been seen; 0: never.
+// How many bytes of `stream` have been read, in pieces of this size, when the reply is seen; 0 if
+// it never is.
 std::size_t SeenAfter(const Bytes& stream, std::size_t piece) {
   ReplyScanner scanner(kXid);
   for (std::size_t from = 0; from < stream.size(); from += piece) {
@@ -106,7 +106,7 @@ Bytes Answer(const Bytes& body, std::int32_t xid = kXid, std::int32_t error = 0)
   return Joined({Of({xid, 0, 9, error}), body});
 }
 
-/// As the library reads it: the length by itself, then the frame.
+/// Feeds the frame as the library reads it: the length by itself, then the rest.
 bool Takes(ReplyCheck& check, const Bytes& frame) {
   const Bytes length = Of({static_cast<std::int32_t>(frame.size())});
   return check.Feed(length.data(), length.size()) && check.Feed(frame.data(), frame.size());
@@ -173,7 +173,7 @@ TEST_CASE("seven bytes are too few to judge") {
 
 TEST_CASE("a reply is found after other frames, wherever the stream is split in two") {
   Bytes stream;
-  Append(stream, ReplyFrame(-2, 0));   // a ping's
+  Append(stream, ReplyFrame(-2, 0));   // the reply to a ping
   Append(stream, ReplyFrame(-1, 40));  // a watch event
   Append(stream, ReplyFrame(7, 300));  // a late reply to another request
   const std::size_t before = stream.size();
@@ -183,7 +183,7 @@ TEST_CASE("a reply is found after other frames, wherever the stream is split in 
   for (std::size_t first = 0; first <= stream.size(); ++first) {
     ReplyScanner scanner(kXid);
     CAPTURE(first);
-    // Up to its error, which must be 0.
+    // The reply is found once its error code, which must be 0, has been read.
     CHECK(scanner.Feed(stream.data(), first) == (first >= before + 20));
     CHECK(scanner.Feed(stream.data() + first, stream.size() - first));
   }
@@ -222,7 +222,7 @@ TEST_CASE("an xid inside another frame's body is not the reply") {
 }
 
 TEST_CASE("the replies to all releasing multis are as good as the reply to the close") {
-  // The requests before the close: another one, a releasing one, another one, a releasing one.
+  // The requests before the close; true: a multi that releases something.
   const std::vector<bool> asked = {false, true, false, true};
   const auto seen_after = [&](const Bytes& stream, std::size_t piece) {
     ReplyScanner scanner(kXid, asked);
@@ -233,10 +233,10 @@ TEST_CASE("the replies to all releasing multis are as good as the reply to the c
     return std::size_t{0};
   };
   Bytes stream;
-  Append(stream, MultiReply(40, 0, -1));  // this failure is not that of a releasing one
+  Append(stream, MultiReply(40, 0, -1));  // fails, but is not a releasing multi
   Append(stream, MultiReply(41, 0, 5));
   Append(stream, ReplyFrame(-1, 40));  // a watch event
-  Append(stream, ReplyFrame(-2, 0));   // a ping's
+  Append(stream, ReplyFrame(-2, 0));   // the reply to a ping
   Append(stream, ReplyFrame(42, 300));
   const std::size_t before = stream.size();
   SECTION("the last one is done as well") {
@@ -352,9 +352,9 @@ TEST_CASE("replies answer requests in their order, and only those") {
   ReplyCheck check = Greeted();
   check.Expect("s");
   check.Expect("S");
-  CHECK(Takes(check, Answer({}, -2)));  // to a ping
+  CHECK(Takes(check, Answer({}, -2)));  // the reply to a ping
   CHECK(Takes(check, Answer(Text("/a"))));
-  CHECK(Takes(check, Answer({}, -4)));  // to credentials
+  CHECK(Takes(check, Answer({}, -4)));  // the reply to credentials
   CHECK(Takes(check, Answer({}, -4, -115)));
   CHECK(Takes(check, Answer(kStat)));
   CHECK_FALSE(Takes(check, Answer({})));
@@ -399,7 +399,7 @@ TEST_CASE("the answer to a connect request grants a session that the library can
   }));
   CAPTURE(frame.size());
   ReplyCheck check;
-  // The library reads it in one piece with its length.
+  // The library reads this answer in one piece, with its length.
   const Bytes whole = WithLength(frame);
   CHECK((check.Feed(whole.data(), whole.size()) && check.is_greeted()) == sound);
 }
@@ -412,7 +412,7 @@ TEST_CASE("only a session that existed can have expired") {
 }
 
 TEST_CASE("a frame of an impossible length is not waited for") {
-  // The library allocates all of it before any has arrived.
+  // The library allocates the whole frame before any of it has arrived.
   static constexpr std::uint32_t kMostBytes = 64U << 20U;
   const auto [length, sound] = GENERATE(table<std::uint32_t, bool>({{0, false},
                                                                     {15, false},

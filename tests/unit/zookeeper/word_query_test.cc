@@ -24,7 +24,7 @@ class SilentHelper final : public Helper {
   std::string words_;
 };
 
-/// The server's end of each connection is the test's.
+/// A transport that keeps the server's end of each connection for the test.
 class HeldTransport final : public Transport {
  public:
   std::unique_ptr<Helper> Start(const Endpoint& /*endpoint*/, UniqueFd socket) override {

@@ -15,11 +15,11 @@ namespace {
 using Words = std::vector<std::string>;
 
 Completion CompleteHere(const Words& words) {
-  setenv("ZKLOCK_CONFIG", "/dev/null", 1);  // not what this machine may have
+  setenv("ZKLOCK_CONFIG", "/dev/null", 1);  // ignore this machine's own configuration
   return Complete(words);
 }
 
-/// The words that fit; `<files>`, `<command N>`, `<lock>` for the others.
+/// The words that fit; `<files>`, `<command N>` or `<lock>` for the other kinds of completion.
 Words Fitting(const Words& words) {
   const Completion completion = CompleteHere(words);
   if (std::holds_alternative<CompleteFile>(completion)) return {"<files>"};
@@ -78,7 +78,7 @@ TEST_CASE("After -- the shell completes a command") {
   CHECK(Fitting({"exclusive", "/l", "--", ""}) == Words{"<command 3>"});
   CHECK(Fitting({"try", "-q", "/l", "--", "tar", "--wai"}) == Words{"<command 4>"});
   CHECK(Fitting({"inspect", "--", ""}).empty());
-  CHECK(Fitting({"exclusive", "/l", "--"}).size() > 10);  // an option yet
+  CHECK(Fitting({"exclusive", "/l", "--"}).size() > 10);  // still an option
 }
 
 TEST_CASE("A LOCK is looked up on the servers and below the root that the line names") {

@@ -27,7 +27,7 @@ std::string ErrorOf(const std::string& text) {
   return "";
 }
 
-/// How a good file with these permissions is treated.
+/// How a file is treated.
 enum class Fate { kRead, kUnsafe, kBad };
 Fate FateOf(const std::string& path) {
   try {

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// An environment variable for as long as a test needs it.
+/// Sets an environment variable for the lifetime of this object.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -30,7 +30,7 @@ class Variable {
 };
 
 ParsedCommandLine Parse(const Words& words) {
-  // The environment of the test must not influence it.
+  // The test's environment must not influence the result.
   for (const char* name : {"ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_SESSION_TIMEOUT"}) unsetenv(name);
   const Variable config("ZKLOCK_CONFIG", "/dev/null");
   std::vector<const char*> argv = {"zklock"};

@@ -39,7 +39,7 @@ std::vector<json> Events(const std::string& text) {
   std::vector<json> events;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
-    REQUIRE(end != std::string::npos);  // never half a line
+    REQUIRE(end != std::string::npos);  // never a partial line
     events.push_back(json::parse(text.substr(begin, end - begin)));
     begin = end + 1;
   }

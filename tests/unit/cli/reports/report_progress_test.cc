@@ -73,7 +73,7 @@ TEST_CASE("A contender is called by its command and its label") {
   CHECK(ProcessText("c-1", R"({"host":"b7","pid":7,"command":"sh","label":"nightly"})") ==
         "sh (pid 7 on b7, 'nightly')");
   CHECK(ProcessText("c-1", R"({"host":"b7","label":"nightly"})") == "c-1");
-  // The end of a CI job's URL tells it from others.
+  // CI jobs are told apart by the ends of their URLs.
   const std::string url = "https://git.example.org/" + std::string(80, 'g') + "/-/jobs/4711";
   CHECK_THAT(ProcessText("c-1", R"({"host":"b7","pid":7,"label":")" + url + "\"}"),
              Catch::EndsWith("gg/-/jobs/4711')"));
@@ -98,7 +98,7 @@ TEST_CASE("A history says how long runs take") {
   };
   const auto text = [&] { return RunsTakeText(history.Format(100)); };
   CHECK(text().empty());
-  add(1s, 1, End::kEnded);                // a failure may be early
+  add(1s, 1, End::kEnded);                // a failed run may have ended early
   add(90min, std::nullopt, End::kEnded);  // --hold
   CHECK(text().empty());
   add(4min + 3s, 0, End::kEnded);
@@ -128,7 +128,7 @@ TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the lin
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (p…");
   CHECK(LiveProgress(view, 77) ==
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (…");
-  // Where little would be left of the holder, that is all of the line but the LOCK and the time.
+  // If there is little room for the holder, the line has nothing else except LOCK and the time.
   CHECK(LiveProgress(view, 57) == "…htly/backup: 17s; held by backup.sh (pid 4242 on build1…");
   CHECK(LiveProgress(view, 37) == "…htly/backup: 17s; held by backup.sh…");
   view.holder.clear();

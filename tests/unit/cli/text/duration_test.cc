@@ -131,7 +131,7 @@ TEST_CASE("A span that is shown can be read again, and is close to the original"
     CAPTURE(span.count(), text);
     const auto read = ParseDuration(text);
     REQUIRE(read);
-    // Half of a thirtieth at the worst: 1d15h for what may be half an hour more.
+    // Rounding to two units loses little: 1d15h may be half an hour off, for example.
     const Duration error = *read > span ? *read - span : span - *read;
     CHECK(error <= std::max<Duration>(span / 20, 50us));
   });

@@ -61,7 +61,7 @@ TEST_CASE("Bytes that are not UTF-8 are escaped one by one") {
               {Bytes({0xc3}), "\\xc3"},                        // cut short
               {Bytes({0xe2, 0x82}), "\\xe2\\x82"},             // cut short
               {Bytes({0xe2, 0x82, 'x'}), "\\xe2\\x82x"},       // cut short
-              {Bytes({0xc0, 0x9b}), "\\xc0\\x9b"},             // too long a form of ESC
+              {Bytes({0xc0, 0x9b}), "\\xc0\\x9b"},             // overlong encoding of ESC
               {Bytes({0xe0, 0x80, 0x9b}), "\\xe0\\x80\\x9b"},  // likewise
               {Bytes({0xed, 0xa0, 0x80}), "\\xed\\xa0\\x80"},  // a surrogate
               {Bytes({0xf4, 0x90, 0x80, 0x80}), "\\xf4\\x90\\x80\\x80"},
@@ -113,7 +113,7 @@ TEST_CASE("A cut does not split a character or an escape") {
 }
 
 TEST_CASE("Whatever the bytes, the result is one line that fits") {
-  // Every pair of bytes, at some widths.
+  // Every pair of bytes, at several widths.
   for (int first = 0; first < 256; ++first) {
     for (int second = 0; second < 256; ++second) {
       for (const std::size_t columns : {1U, 5U, 40U}) {
@@ -135,7 +135,7 @@ TEST_CASE("PrintableShort cuts a URL or a path in the middle, and other text at 
   CHECK(PrintableShort("zk1.example.org:2181", 12) == "zk1.e…g:2181");
   CHECK(PrintableShort("1234567", 5) == "1234…");
   CHECK(PrintableShort("nightly", 6) == "night…");
-  // Each character has two columns; a tab is four.
+  // Each character is two columns wide; an escaped ESC is four.
   CHECK(PrintableShort("/\xe5\x8f\xb0\xe5\x8c\x97\xe5\x8f\xb0\xe5\x8c\x97", 7) ==
         "/\xe5\x8f\xb0…\xe5\x8c\x97");
   CHECK(DisplayWidth(PrintableShort("/\x1b/\x1b/\x1b/\x1b", 11)) <= 11);
@@ -146,7 +146,7 @@ TEST_CASE("PrintableEnd cuts the beginning") {
   CHECK(PrintableEnd("/jobs/backup", 8) == "…/backup");
   CHECK(PrintableEnd("/jobs/backup", 1) == "…");
   CHECK(PrintableEnd("/jobs/backup", 0).empty());
-  // Each character has two columns.
+  // Each character is two columns wide.
   CHECK(PrintableEnd("\xe5\x8f\xb0\xe5\x8c\x97", 3) == "…\xe5\x8c\x97");
   CHECK(PrintableEnd("\xe5\x8f\xb0\xe5\x8c\x97", 2) == "…");
   // A mark is dropped with its letter.

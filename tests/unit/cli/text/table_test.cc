@@ -99,13 +99,13 @@ TEST_CASE("Columns that are empty in all rows are dropped before anything is cut
     const std::string text = Render(columns, shown, width);
     return text.substr(0, text.find('\n'));
   };
-  // Also of one row.
+  // Even if there is only one row.
   const std::vector<Cell> row{"web1", "-", "", "until 16:00"};
   CHECK(titles({row}, 29) == "HOST  LABEL  PID  WHAT");
   CHECK(titles({row}, 28) == "HOST  LABEL  WHAT");
   CHECK(titles({row}, 23) == "HOST  WHAT");
   CHECK(titles({row}, 10) == "HOST  WHAT");
-  // What is empty in some rows is not.
+  // A column that is empty in only some rows is kept.
   CHECK(titles({row, {"web2", "x", "", "make"}}, 23) == "HOST  LABEL  WHAT");
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("A column may move to lines of its own, before anything is cut or drop
         "    web1-lock-1\n"
         "b     ls\n"
         "    b-lock-2\n");
-  // They are never cut.
+  // Lines of their own are never cut.
   CHECK(Render(columns, rows, 3) ==
         "WH…\n"
         "ma…\n"
@@ -150,7 +150,7 @@ TEST_CASE("Columns with one value in all rows are dropped first, and before much
   CHECK(titles(rows, 48) == "HOST  TOKEN  WHAT");
   CHECK(titles(rows, 42) == "TOKEN  WHAT");
   CHECK(titles(rows, 10) == "WHAT");
-  // One row is no comparison.
+  // With a single row, there is nothing to compare.
   CHECK(titles({rows[0]}, 23) == "HOST  MODE  TOKEN  WHAT");
   CHECK(titles({rows[0]}, 22) == "HOST  MODE  WHAT");
 }

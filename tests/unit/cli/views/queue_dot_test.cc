@@ -66,7 +66,7 @@ TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while on
   const std::string outer = OurName("b7", "lock-", 0);
   const std::string first = OurName("b7", "lease-", 0);
   const auto graph = [&](bool both_stuck) {
-    // The holder of /a wants a permit; one holder of a permit, or each, wants /a.
+    // The holder of /a wants a permit; one permit holder, or both of them, want /a.
     lock::LockSurvey semaphore{.path = "/s", .permit_limit = 2};
     semaphore.entries = {Contender(first, 1, Says("one")),
                          Contender(OurName("b8", "lease-", 1), 2, Says("two")),
@@ -96,7 +96,7 @@ TEST_CASE("A waiter for several permits is stuck if too few are left by those wh
   const std::string outer = OurName("b7", "lock-", 0);
   const std::string first = OurName("b7", "lease-", 0);
   const auto graph = [&](std::size_t more) {
-    // The holder of /a wants permits; one holder of permits wants /a, the other will end.
+    // The holder of /a wants permits; one permit holder wants /a, the other will end.
     lock::LockSurvey semaphore{.path = "/s", .permit_limit = 4};
     semaphore.entries = {Contender(first, 1, Says("one")),
                          Contender(OurName("b8", "lease-", 2), 2, Says("two")),
@@ -135,7 +135,7 @@ TEST_CASE("A run that waits for any of several locks is shown once, with edges t
                              "  n5 -> n3 [label=\"or\", style=dotted];\n"
                              "  n1 -> n0 [label=\"waits for\"];\n"
                              "  n3 -> n2 [label=\"waits for\"];\n"));
-  // Others are below another path, or of another session.
+  // Contenders below another path, or of another session, are not part of the run.
   CHECK_THAT(Render({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
                      Found({.path = "/b", .entries = {holder, waiter(8, {"/a"})}})}),
              Catch::Contains("  n5 -> n1 [label=\"or\", style=dotted];\n"
@@ -149,7 +149,7 @@ TEST_CASE("A run that waits for any of several locks is red if all of them are d
   const std::string first = OurName("b7", "lock-", 0);
   const std::string second = OurName("b7", "lock-", 1);
   const std::string third = OurName("b7", "lock-", 2);
-  // The holder of /c waits for /a or /b. The holder of /a wants /c, the one of /b too if `both`.
+  // The holder of /c waits for /a or /b. The holder of /a wants /c; if `both`, so does that of /b.
   const auto graph = [&](bool both) {
     const auto waiter = [&](const std::string& other) {
       lock::QueueEntry entry =

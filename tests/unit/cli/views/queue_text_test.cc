@@ -43,7 +43,7 @@ lock::LockSurvey Busy() {
                    Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "dump"))}});
 }
 
-/// A queue of `count` contenders, with `marks` in turn.
+/// A queue of `count` contenders whose names have `marks` in turn.
 lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) {
   lock::LockSurvey lock{.path = "/l"};
   for (std::size_t i = 0; i < count; ++i) {
@@ -356,7 +356,7 @@ TEST_CASE("Contenders' whole names are shown on request, even on a narrow termin
     const std::string text = Render({Busy()}, {.width = width, .with_names = true});
     CHECK_THAT(text, Catch::Contains("  CONTENDER\n") && Catch::Contains("  " + name + "\n"));
   }
-  // Below their rows, which are as without the names.
+  // Each name is on a line below its row; the rows themselves do not change.
   for (const std::size_t width : {40, 60, 80}) {
     const std::string text = Render({Busy()}, {.width = width, .with_names = true});
     CHECK_THAT(text, !Catch::Contains("CONTENDER") && Catch::Contains("\n    " + name + "\n"));
@@ -364,7 +364,7 @@ TEST_CASE("Contenders' whole names are shown on request, even on a narrow termin
     for (std::string line; std::getline(rows, line);)
       CHECK_THAT(text, Catch::Contains(line + "\n"));
   }
-  // But not on a screen, whose rows are counted.
+  // On a screen with a limited number of rows, the names stay in the table.
   const ViewStyle screen{.width = 60, .with_names = true, .rows = 20};
   CHECK_THAT(Render({Busy()}, screen), Catch::Contains("  " + name + "\n"));
 }
@@ -453,7 +453,7 @@ TEST_CASE("On a screen the table has all rows that the lines around it leave") {
     const std::string shown = Render({queue}, {.most_waits = 2, .rows = rows});
     CAPTURE(rows, shown);
     CHECK(lines(shown) == rows);
-    // Seven lines, and four that are empty.
+    // The lines around the table: seven with text, and four empty ones.
     const std::string left = std::to_string(rows - 11);
     CHECK_THAT(shown, Catch::Contains("\n... and " + std::to_string(60 - (rows - 11)) + " more\n"));
     CHECK_THAT(shown, Catch::Contains("\n2 to " + left + " wait, each for the one before it\n"));

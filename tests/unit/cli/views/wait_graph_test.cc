@@ -23,7 +23,7 @@ ContenderView Waiter(const std::string& path, const std::string& predecessor) {
   return view;
 }
 
-/// A holder of permits, or a contender that waits for some, of the ten of the semaphore /s.
+/// Makes `view` a holder of, or waiter for, `take` of the ten permits of the semaphore /s.
 ContenderView Taking(std::size_t take, ContenderView view) {
   view.for_permit = true;
   view.permit_limit = 10;
@@ -45,7 +45,7 @@ ContenderView Of(ContenderView view, int pid) {
   return view;
 }
 
-/// A contender of the run with this session, which takes any one of several LOCKs.
+/// Makes `view` a contender of the run with this session, which takes any one of several LOCKs.
 ContenderView AnyOf(ContenderView view, std::int64_t session,
                     const std::vector<std::string>& others) {
   view.session = session;
@@ -68,7 +68,7 @@ Circles CirclesOf(std::size_t nodes, const Edges& edges) {
   return FindCycles({.nodes = nodes, .edges = edges});
 }
 
-/// Of the contenders alone.
+/// For the contenders only, without the graph's other nodes.
 Circles CirclesOf(const std::vector<ContenderView>& views) {
   Circles circles = FindCycles(Graph(views));
   circles.resize(views.size());
@@ -122,7 +122,8 @@ TEST_CASE("A waiter for any of several is stuck if all of them are") {
   Edges both = one;
   both.push_back({2, 0, Reason::kNested});
   CHECK(CirclesOf(3, both) == Circles{1, 1, 1});
-  // 2 is in another cycle and will never continue. A waiter for a stuck contender is in no cycle.
+  // 2 is in another cycle and will never continue. 4 waits for a stuck contender, but is in no
+  // cycle.
   Edges two = one;
   two.insert(two.end(), {{2, 3, Reason::kQueue}, {3, 2, Reason::kNested}, {4, 0, Reason::kQueue}});
   const Circles circles = CirclesOf(5, two);
@@ -134,8 +135,8 @@ TEST_CASE("A waiter for any of several is stuck if all of them are") {
   CHECK(circles[4] == 0);
 }
 
-/// 0 holds six of ten permits, and waits for /b below. 1 holds two, and will end. 2 holds /b, and
-/// waits below for `take` permits.
+/// 0 holds six of ten permits, and its command waits for /b. 1 holds two, and will end. 2 holds /b,
+/// and its command waits for `take` permits.
 std::vector<ContenderView> WaitingForPermits(std::size_t take) {
   return {Taking(6, Holder("/s/leases/1")), Taking(2, Holder("/s/leases/7")), Holder("/b/1"),
           Under(Waiter("/b/2", "1"), {"/s/leases/1"}),
@@ -191,7 +192,7 @@ TEST_CASE("A run that takes any of several locks is one node, which leads to its
                              {4, 1, Reason::kQueue}});
 }
 
-/// The holder of c waits for any of a and b. That of a waits for c, that of b if `both`.
+/// The holder of c waits for a or b. The holder of a waits for c; if `both`, so does that of b.
 std::vector<ContenderView> WaitingForAny(bool both) {
   std::vector<ContenderView> views{
       Holder("/a/1"), Under(AnyOf(Waiter("/a/2", "1"), 7, {"/b"}), {"/c/1"}),
@@ -214,7 +215,8 @@ TEST_CASE("A run is not stuck if one of its contenders was not found") {
 }
 
 TEST_CASE("A contender of another session is no way out, whatever it claims") {
-  // A stranger waits in a free queue, and claims to be of the run that waits for a or b.
+  // A stranger waits in a queue without a deadlock, and claims to belong to the run that waits for
+  // a or b.
   auto views = WaitingForAny(true);
   ContenderView stranger = Under(Waiter("/d/2", "1"), {"/c/1"});
   views.insert(views.end(), {Holder("/d/1"), AnyOf(Of(stranger, 7), 666, {"/a", "/b"})});
@@ -224,7 +226,7 @@ TEST_CASE("A contender of another session is no way out, whatever it claims") {
 }
 
 TEST_CASE("A run that may take another lock does not hide a deadlock after it in a queue") {
-  // 0 holds a and waits in b for 3; that holds b and waits in a, after a run that may take c.
+  // 0 holds a and waits in b for 3; 3 holds b and waits in a, after a run that may take c.
   const std::vector<ContenderView> views{Holder("/a/1"),
                                          AnyOf(Waiter("/a/2", "1"), 7, {"/c"}),
                                          Under(Waiter("/a/3", "2"), {"/b/1"}),
@@ -232,12 +234,12 @@ TEST_CASE("A run that may take another lock does not hide a deadlock after it in
                                          Under(Waiter("/b/2", "1"), {"/a/1"}),
                                          Holder("/c/1"),
                                          AnyOf(Waiter("/c/2", "1"), 7, {"/a"})};
-  // It is not deadlocked itself.
+  // The run itself is not deadlocked.
   CHECK(CirclesOf(views) == Circles{1, 0, 1, 1, 1, 0, 0});
 }
 
 TEST_CASE("A run that has one of its locks waits for no other") {
-  // Its command holds a. The contender in b is left over, and the holder of b waits for a.
+  // The command has a. The run's contender in b is left over, and the holder of b waits for a.
   const auto of_run = [](ContenderView view, const std::string& other) {
     return Under(AnyOf(Of(std::move(view), 7), 7, {other}), {"/c/1"});
   };

@@ -35,7 +35,7 @@ cli::RunOptions OptionsFor(const std::string& servers) {
   return options;
 }
 
-/// A run on /l with servers that give no session: its messages and events.
+/// A run on /l with servers that do not grant it a session; records its messages and events.
 struct Bench {
   explicit Bench(const std::string& servers) : options(OptionsFor(servers)) {
     context.events.Add(recorder);

@@ -49,7 +49,7 @@ struct Waiter {
     progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead, ahead - 1});
   }
 
-  /// Advances the clock, and wakes Progress whenever it asked for that.
+  /// Advances the clock, and wakes Progress at each time that it asked for.
   void Pass(Duration span, bool servers_answer = true) {
     const TimePoint end = clock.Now() + span;
     for (;;) {
@@ -110,7 +110,7 @@ TEST_CASE("Without a terminal a line is printed after a second, and then each mi
   waiter.Pass(10min);
   const std::string said = waiter.Said();
   CHECK(std::count(said.begin(), said.end(), '\n') == 10);
-  // A list and the holder for each line, and our own contender once.
+  // For each line, a list and a read of the holder; once, a read of our own contender.
   CHECK(waiter.Requests() == 12 * 2 + 1);
 }
 
@@ -320,7 +320,8 @@ TEST_CASE("The history is read once, with the holder, and says how long runs tak
   CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 1m1s; runs take 4m\n"));
   waiter.Pass(1min);
   CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 2m1s; runs take 4m\n"));
-  // A list and the holder for each line; our own contender and the history once.
+  // For each line, a list and a read of the holder; once, reads of our own contender and the
+  // history.
   CHECK(waiter.Requests() == 2 * 2 + 1 + 1);
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("A missing chroot is created to stay") {
 TEST_CASE("A LOCK deleted before its contender is created is created again, a few times") {
   World world(false);
   Contender self(world);
-  // The first create finds no LOCK; the second one follows the creation of LOCK.
+  // The first create finds no LOCK; LOCK, created for the second one, is deleted again before it.
   const std::string create = "create /l/host-";
   self.store.Before(create,
                     [&] { self.store.Before(create, [&] { world.servers.Remove("/l"); }); });
@@ -105,7 +105,8 @@ TEST_CASE(
   world.clock.Advance(kPastLeaseInHand);
   world.servers.Remove(holder);
   REQUIRE(self.RunToHold());
-  // The last requests are the proof and, with it, the data of LOCK, which the release needs.
+  // The last requests are the proof and, sent with it, a read of LOCK's data, which the release
+  // needs.
   CHECK(self.store.log().rbegin()[1] == "check " + self.ticket().path);
   CHECK(self.store.log().back() == "get /l");
 }
@@ -232,8 +233,7 @@ TEST_CASE("A contender deleted at any moment never holds") {
     if (!in_hand) world.clock.Advance(kPastLeaseInHand);
     world.servers.Remove(holder);
     self.store.Run();
-    // From the answer to the last list or heartbeat on it holds, and learns of the loss as a
-    // holder.
+    // Once the last list or heartbeat is answered, it holds, and learns of the loss as a holder.
     const auto& log = self.store.log();
     const auto proof = std::find_if(log.rbegin(), log.rend(), [&](const std::string& line) {
       return line == "list /l" || line == "check " + self.notes.queued;
@@ -245,7 +245,7 @@ TEST_CASE("A contender deleted at any moment never holds") {
 
 // ---- lost replies, lost connections, lost sessions ------------------------------------------
 
-/// A contender after another, with one fault at one request; the other leaves at the end.
+/// Queues a contender behind another, with one fault at one request; then the other one leaves.
 void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   CAPTURE(at, static_cast<int>(fault), static_cast<int>(mode), lock_exists);
   World world(lock_exists);
@@ -257,7 +257,7 @@ void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   if (lock_exists) {
     REQUIRE(holder.Holds());
     REQUIRE_FALSE(self.Holds());
-    // Exactly one contender of ours is in the queue: no stray, and not none.
+    // Exactly one of our contenders is in the queue: it is neither missing nor duplicated.
     REQUIRE(world.servers.Children("/l").size() == 2);
     holder.Leave(world.servers);
     self.store.Run();
@@ -314,8 +314,8 @@ TEST_CASE("A create whose reply was lost is adopted in the same session, after a
 TEST_CASE("An old session's contender is not adopted though it is still listed") {
   World world;
   Contender self(world);
-  // The create is executed, its reply is lost, and the session expires, but its znode is listed
-  // for a while: it does not have the new session's UUID.
+  // The create is executed, its reply is lost, and the session expires. Its znode is still listed
+  // for a while, but does not have the new session's UUID.
   self.store.PlaceFault("create /l/host-", Fault::kReplyLost);
   self.store.Connect();
   self.store.Step();
@@ -353,7 +353,7 @@ TEST_CASE("A waiter goes on waiting however often its session expires and LOCK i
     self.store.Expire();
     world.servers.Remove(other);
     world.servers.Remove("/l");
-    // The first create finds no LOCK, and before the second another contender joins the new one.
+    // The first create finds no LOCK. Before the second one, another contender joins the new LOCK.
     self.store.Before("create /l/host-", [&] {
       self.store.Before("create /l/host-",
                         [&] { other = world.servers.Put("/l/other-lock-", 1, true); });
@@ -499,7 +499,7 @@ TEST_CASE("An incompatible contender that arrives later is reported once") {
 TEST_CASE("A child that may be a lock of another program is refused only if a session owns it") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);
-  // The lock of one znode, and permits of kazoo's Semaphore, one of which ends like a number.
+  // A single-znode lock, and permits of kazoo's Semaphore, one of which ends in a number.
   const std::string name = GENERATE(as<std::string>{}, "lock", "0123456789abcdef0123456789abcdef",
                                     "0123456789abcdef01234a0000000000");
   CAPTURE(ephemeral, try_only, name);
@@ -507,7 +507,7 @@ TEST_CASE("A child that may be a lock of another program is refused only if a se
   world.servers.Put("/l/ffffffffffffffffffffffffffffffff", 0);
   world.servers.Put("/l/" + name, ephemeral ? 1 : 0);
   Joined self(world, {.try_only = try_only});
-  // A number makes it a contender, and one without a session would never be deleted.
+  // The number makes it a contender, and a contender without a session would never be deleted.
   const bool refused = ephemeral || name.ends_with("0000000000");
   CHECK(self.Ended<Unusable>() == refused);
   CHECK(self.Holds() == !refused);
@@ -609,7 +609,8 @@ TEST_CASE("A session timeout too short for a lease is refused") {
   CHECK(std::holds_alternative<Unusable>(*acquire.outcome()));
 }
 
-/// Lets `self`, whose turn it is, confirm its session until it is over. Each answer takes `answer`.
+/// Lets `self`, whose turn it is, confirm its session until it has an outcome. Each answer takes
+/// `answer`.
 void ConfirmSlowly(World& world, Contender& self, Duration answer) {
   for (int i = 0; i < 10 && !self.acquire.outcome(); ++i) {
     world.clock.Set(std::max(self.acquire.GetInterest().wake, world.clock.Now()));
@@ -639,7 +640,7 @@ TEST_CASE("One slow answer does not rule out a lock whose next answers are quick
   Contender self(world);
   self.store.Before("create", [&] { world.clock.Advance(25s); });
   self.store.Run();
-  // 11.25 s are left for the answer before the pause and the one after it.
+  // 11.25 s are left for two answers: one before the pause and one after it.
   world.clock.Set(self.acquire.GetInterest().wake);
   self.acquire.OnReady(0);
   world.clock.Advance(5s);
@@ -653,7 +654,7 @@ TEST_CASE("A lock that needs a longer session names the timeout that would do") 
   Contender self(world);
   const std::string other = world.servers.Put("/l/other-lock-", 1, true);
   self.store.Run();
-  // Another server grants more than it is asked for, and pings as rarely as that allows.
+  // Another server grants more than was requested, and so pings more rarely.
   self.store.SetGranted(120s);
   self.store.Disconnect();
   self.store.Run();
@@ -719,7 +720,8 @@ TEST_CASE("A wait that ends without a connection is a conflict only if a server 
   }
 }
 
-// The leader has proposed the first create when the next connection's server lists the queue.
+// The leader has already proposed the first create, but the server of the next connection does not
+// list it yet.
 TEST_CASE("A contender that appears late counts from when its create was sent") {
   World world;
   Contender self(world);

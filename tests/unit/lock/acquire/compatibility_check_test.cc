@@ -14,7 +14,7 @@ const std::string kKazooPermit = "0123456789abcdef0123456789abcdef";
 const std::string kKazooLock = "0123456789abcdef0123456789abcdef__lock__0000000001";
 const std::string kOwn = "host-00000000-0000-4000-8000-000000000000-lock-0000000000";
 
-/// A check of /l by a contender that may be in its queue, with the answers so far.
+/// A check of /l, for a contender that may be in the queue, and the answers so far.
 struct Bench {
   explicit Bench(AcquireRequest its_request = {.lock = {"/l", ""}})
       : request(std::move(its_request)) {

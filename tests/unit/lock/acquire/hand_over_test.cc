@@ -7,7 +7,7 @@
 #include "protocol/release_record.h"
 #include "unit/lock/contender.h"
 
-// A lock that is handed over by the record in LOCK's data, without a list.
+// A lock handed over through the record in LOCK's data, without a list.
 
 namespace zklock::lock {
 namespace {
@@ -23,7 +23,7 @@ std::optional<protocol::ReleaseRecord> RecordIn(const World& world) {
   return data ? data->last_release : std::nullopt;
 }
 
-/// Writes the record that the contender `path` leaves when it releases the lock.
+/// Writes the record that the contender at `path` leaves when it releases the lock.
 void PutRecord(World& world, const std::string& path, Mode mode = Mode::kExclusive) {
   world.servers.Write("/l", protocol::FormatLockData({protocol::ReleaseRecord{
                                 .contender = Name(path), .mode = mode, .token = 1, .host = "h"}}));
@@ -120,7 +120,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < waiters.size(); ++i) {
       const Requests asked = waiters[i]->store.SentSince(before[i]);
       if (waiters[i] == next && in_hand) {
-        // The first one knows from its list that the holder is the only one before it.
+        // The first waiter knows from its list that only the holder is before it.
         CHECK(asked == (i == 0 ? Requests{} : Requests{"get /l"}));
       } else if (waiters[i] == next) {
         CHECK(asked == Requests{"check " + next->ticket().path, "get /l"});
@@ -216,7 +216,7 @@ TEST_CASE("A record that no contender in the queue wrote does not let a waiter p
   const std::string number = GENERATE("0000005000", "0000000001", "0000000000");
   PutRecord(world, "/l/host-11111111-1111-4111-8111-111111111111-lock-" + number);
   Joined self(world);
-  // Read while we wait.
+  // The waiter reads the record while it waits.
   world.clock.Advance(7502ms);
   self.acquire.OnReady(0);
   self.store.Run();
@@ -279,7 +279,7 @@ TEST_CASE("One fault at any request of the hand-over leaves one contender, which
       self.Release(world.servers);
       next.store.Run();
     } else {
-      // Its place is lost: the next one is first.
+      // Its place is lost: the next waiter is now first.
       REQUIRE(next.Holds());
       REQUIRE_FALSE(self.acquire.outcome());
       next.Release(world.servers);
@@ -321,7 +321,7 @@ TEST_CASE("Two faults at requests of the hand-over leave one contender, which ho
 TEST_CASE("A contender deleted before its turn is proven never holds, whatever the record says") {
   const bool in_hand = GENERATE(true, false);
   for (const bool while_confirming : {false, true}) {
-    if (in_hand && while_confirming) continue;  // there is no heartbeat
+    if (in_hand && while_confirming) continue;  // nothing to confirm: no heartbeat is sent
     CAPTURE(in_hand, while_confirming);
     World world;
     Joined holder(world);
@@ -359,7 +359,7 @@ TEST_CASE(
   reader.store.Run();
   world.clock.Advance(29s);  // no reads: this process did not run
   REQUIRE(self.RunToWait());
-  // It has read the record, which another one has replaced meanwhile.
+  // It has read the record, but another one replaces that before its turn.
   reader.Release(world.servers);
   world.clock.Advance(7502ms);
   const std::size_t before = self.store.requests_sent();

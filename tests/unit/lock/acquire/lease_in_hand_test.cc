@@ -9,7 +9,7 @@
 #include "protocol/release_record.h"
 #include "unit/lock/contender.h"
 
-// A turn that is taken without a commit, by the lease in hand.
+// A turn that is taken without a commit, because the waiter has a lease in hand.
 
 namespace zklock::lock {
 namespace {
@@ -27,7 +27,7 @@ std::size_t Commits(const Requests& requests) {
       }));
 }
 
-/// Lets time pass as an event loop would, until it is over; the servers answer at once.
+/// Lets `span` pass as an event loop would; the servers answer at once.
 void Pass(Contender& contender, Duration span) {
   const TimePoint end = contender.clock.Now() + span;
   for (;;) {
@@ -41,7 +41,7 @@ void Pass(Contender& contender, Duration span) {
   contender.clock.Set(std::max(end, contender.clock.Now()));
 }
 
-/// LOCK's data after the contender `path` has released it.
+/// LOCK's data after the contender at `path` has released it.
 std::string RecordOf(const std::string& path) {
   return protocol::FormatLockData(
       {protocol::ReleaseRecord{.contender = Name(path), .token = 1, .host = "h"}});
@@ -53,7 +53,7 @@ std::optional<std::string> RecordedIn(const World& world) {
   return data->last_release->contender;
 }
 
-/// A queue of contenders on servers of their own: the first holds, the others wait.
+/// A queue of contenders on its own servers: the first holds, the others wait.
 struct QueueOf {
   explicit QueueOf(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) Join();
@@ -64,7 +64,7 @@ struct QueueOf {
     return *all.back();
   }
   Contender& operator[](std::size_t index) { return *all.at(index); }
-  /// The holder `from` releases, and `to` holds.
+  /// The holder `from` releases the lock, and `to` acquires it.
   Contender& HandOver(std::size_t from, std::size_t to) {
     (*this)[from].Release(world.servers);
     (*this)[to].store.Run();
@@ -107,7 +107,7 @@ TEST_CASE("A lease that runs short while LOCK is read needs a heartbeat") {
   queue.HandOver(0, 1);
   Contender& self = queue[2];
   const std::size_t before = self.store.requests_sent();
-  // The process is suspended before it gets the answer.
+  // The process is suspended before the answer arrives.
   self.store.Before("get /l", [&] { queue.world.clock.Advance(kPastLeaseInHand); });
   queue[1].Release(queue.world.servers);
   REQUIRE(self.RunToHold());
@@ -159,7 +159,7 @@ TEST_CASE("A waiter whose own watch is not known to be set needs a heartbeat") {
 }
 
 TEST_CASE("The turn of a waiter that has not seen an unknown program's contender needs a list") {
-  // The deletion of a contender of Curator may leave a reader with the same number.
+  // A Curator contender that is deleted may leave behind a reader with the same number.
   World world;
   const std::string writer = world.servers.Put("/l/_c_1-__WRIT__", 1, true);
   Joined self(world, {.mode = Mode::kWrite});
@@ -212,7 +212,7 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, which ho
   Contender& self = queue[2];
   queue.HandOver(0, 1);
   self.store.PlaceFault(request, fault);
-  // Without a record the list decides.
+  // Without a record, the list decides.
   queue[1].Leave(queue.world.servers);
   REQUIRE(self.RunToHold());
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
@@ -231,7 +231,7 @@ TEST_CASE("A fault at the turn after which a server shortens the session timeout
   if (!in_hand) queue.world.clock.Advance(kPastLeaseInHand);
   self.store.SetGranted(granted);
   self.store.PlaceFault(request, fault);
-  queue[1].Leave(queue.world.servers);  // without a record: the list is read, too
+  queue[1].Leave(queue.world.servers);  // without a record, so the list is read, too
   Pass(self, 60s);
   REQUIRE(self.Holds());
   const bool is_sent = !in_hand || request != "check ";
@@ -243,7 +243,7 @@ TEST_CASE("A fault at the turn after which a server shortens the session timeout
 TEST_CASE("A session that expires before its turn does not hold, though its lease seemed in hand") {
   QueueOf queue(2);
   Contender& self = queue[1];
-  // The servers end the session, against their promise; the connection is lost with it.
+  // The servers break their promise and end the session; the connection is lost, too.
   self.store.Expire();
   queue[0].Release(queue.world.servers);
   REQUIRE_FALSE(self.acquire.outcome());
@@ -327,7 +327,7 @@ TEST_CASE("A waiter learns from the record that it is next, and gets a lease at 
 
 TEST_CASE("A waiter that learns from a list that it is next gets a lease at once") {
   QueueOf queue(0);
-  queue.world.servers.Write("/l", "mine");  // no record will decide
+  queue.world.servers.Write("/l", "mine");  // there will be no record
   for (int i = 0; i < 3; ++i) queue.Join();
   Contender& self = queue[2];
   Pass(self, 61s);
@@ -410,7 +410,7 @@ TEST_CASE("A set whose first LOCK is lost just before the last one is released h
 
 // ---- the holder -----------------------------------------------------------------------------
 
-/// Holds as run does, for `span`.
+/// Holds the lock for `span`, as run does.
 void HoldFor(Contender& contender, Duration span) {
   NobodyTold nobody;
   Hold hold(contender.store, contender.clock, {contender.ticket()}, 5s, nobody);

@@ -8,7 +8,7 @@
 
 #include "unit/lock/reserver.h"
 
-// Reservations that are overdue, and that the contender directly behind them does not delete.
+// Overdue reservations that the contender directly behind them does not delete.
 
 namespace zklock::lock {
 namespace {
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using test::Fault;
 using test::kLosses;
 
-/// A contender of a program that deletes no reservations.
+/// Creates a contender of a program that does not delete reservations.
 std::string PutOther(World& world, const std::string& queue = "/l",
                      const std::string& mark = "-lock-") {
   return world.servers.Put(queue + "/_c_0123abcd-0123-4123-8123-0123456789ab" + mark, 7, true);
@@ -34,7 +34,7 @@ TEST_CASE("The first zklock after an overdue reservation deletes it, whoever is 
   const bool joins_late = GENERATE(false, true);
   const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
-  // Of Curator's mutex, or its read/write lock.
+  // A contender of Curator's mutex or of its read/write lock.
   const std::string other = PutOther(world, "/l", mode == Mode::kRead ? "-__WRIT__" : "-lock-");
   if (joins_late) PassServersTime(world, 1h);
   JoinedReserver waiter(world, "", {.mode = mode});
@@ -123,7 +123,7 @@ TEST_CASE("A waiter that knows what the servers' clock shows does not ask with e
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   JoinedReserver waiter(world, "");
   REQUIRE(waiter.Waits());
-  world.clock.Set(world.clock.Now() + 1h);  // the servers' clock has been set back by as much
+  world.clock.Set(world.clock.Now() + 1h);  // an hour passes; the servers set theirs back an hour
   waiter.Run();
   CHECK(waiter.store.CountSent("set ") == 1);
   for (int i = 0; i < 3; ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("Waiters list the queue and delete an overdue reservation one after th
     waiters.push_back(std::make_unique<Reserver>(world, ""));
     waiters.back()->store.may_delete = i + 1 == kWaiters;
     waiters.back()->Run();
-    // One list, and one read of the reservation.
+    // Each sends one list, and reads the reservation once.
     CHECK(waiters.back()->store.CountSent("list ") == 1);
     CHECK(waiters.back()->store.CountSent("get " + freeze.path) == 1);
   }
@@ -362,7 +362,7 @@ TEST_CASE("Any request of a waiter behind another program may fail, and the rese
 
 namespace {
 
-/// A contender of Curator that has passed the turnstile, and waits for a permit.
+/// Creates a Curator contender that has passed the turnstile and waits for a permit.
 void PutOtherWithoutPermit(World& world) {
   PutOther(world, "/l/locks");
   PutOther(world, "/l/leases", "-lease-");

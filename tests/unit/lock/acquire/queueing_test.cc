@@ -4,8 +4,8 @@
 
 #include "unit/lock/contender.h"
 
-// The other ways to queue: the one znode, --supersede, a queue of limited length; and incompatible
-// contenders when a new place is taken.
+// The other ways to queue: a single-znode lock, --supersede, a queue of limited length. Also
+// incompatible contenders found when the place in the queue is lost and a new one is taken.
 
 namespace zklock::lock {
 namespace {
@@ -132,7 +132,7 @@ TEST_CASE("A newer contender that supersedes ends the wait of older ones, and no
 TEST_CASE("A newer contender that arrives while the turn is being proven still supersedes") {
   const bool with_record = GENERATE(true, false);
   const bool in_hand = GENERATE(true, false);
-  // A list, or check, get and list.
+  // The requests that prove the turn: a list, or a check, a get and a list.
   for (std::size_t at = 0; at < (in_hand ? 1 : 3); ++at) {
     CAPTURE(at, with_record, in_hand);
     World fresh;
@@ -170,7 +170,7 @@ TEST_CASE("Contenders that ours supersedes do not fill the queue, all others do"
     request.max_queue = 1;
     return request;
   };
-  // A contender of --supersede that holds is not superseded.
+  // A holder is not superseded, even if it has --supersede.
   Joined holder(world, Newest());
   REQUIRE(holder.Holds());
   Joined older(world, newest_of_one());
@@ -180,7 +180,7 @@ TEST_CASE("Contenders that ours supersedes do not fill the queue, all others do"
   older.store.Run();
   CHECK(older.why() == Busy::Why::kSuperseded);
   older.Leave(world.servers);
-  // A contender that supersedes none counts every waiter.
+  // A contender without --supersede counts every waiter.
   Joined plain(world, WithMaxQueue(1));
   CHECK(plain.why() == Busy::Why::kQueueFull);
   plain.Leave(world.servers);

@@ -1,5 +1,5 @@
-// Dialect::kSimple has one name for all contenders: whoever finds a znode of that name has to check
-// which contender it is.
+// In Dialect::kSimple all contenders have the same name: whoever finds a znode of that name has to
+// check whose it is.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -66,7 +66,7 @@ TEST_CASE("A waiter creates LOCK again as often as the servers delete it after i
   world.servers.Put(kNode, kSuccessor);
   Joined self(world, SimpleRequest());
   for (int i = 0; i < 12; ++i) {
-    // Our create finds no LOCK. Once it is there again, another contender is faster.
+    // Our create finds no LOCK. Once LOCK exists again, another contender is faster.
     self.store.Before("create /l/lock", [&] {
       self.store.Before("create /l/lock", [&] { world.servers.Put(kNode, kSuccessor); });
     });

@@ -11,7 +11,7 @@
 #include "lock/several/acquire_set.h"
 #include "unit/lock/contender.h"
 
-// Semaphores: through the turnstile to a permit, and out of the turnstile.
+// Semaphores: passing the turnstile to get a permit, and leaving the turnstile.
 
 namespace zklock::lock {
 namespace {
@@ -32,7 +32,7 @@ struct Permit : SetContender {
   explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
       : SetContender(its_world, Requests(permits, try_only)) {}
 
-  /// Runs until nothing is left to do at this moment.
+  /// Runs until nothing is left to do without advancing the clock.
   void Run() {
     do {
       store.Run();
@@ -44,14 +44,14 @@ struct Permit : SetContender {
     } while (store.Step());
   }
   [[nodiscard]] bool IsRefused() const { return Ended<Unusable>(); }
-  /// As run does at the end, whatever the outcome: ends the session.
+  /// Ends the session, as run does at the end, whatever the outcome.
   void Leave() const { world.servers.EndSession(store.session_id()); }
 
   NobodyTold nobody;
   std::optional<Hold> hold;
 };
 
-/// One that has run until nothing was left to do.
+/// A Permit that has run until nothing was left to do.
 struct JoinedPermit : Permit {
   explicit JoinedPermit(World& its_world, std::size_t permits = 2, bool try_only = false)
       : Permit(its_world, permits, try_only) {
@@ -127,10 +127,10 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
     all.back()->Run();
     CHECK(all.back()->Holds() == (i < permits));
   }
-  // One at a time has passed the turnstile without a permit.
+  // Only one waiter at a time is past the turnstile without holding.
   CHECK(PermitsIn(world) == permits + 1);
   CHECK(InTurnstile(world) == 3);
-  // Any holder may leave; this is the one that was granted a permit before the last.
+  // Any holder may leave; here it is the last but one that was granted a permit.
   for (std::size_t next = permits; next < all.size(); ++next) {
     all[next >= 2 ? next - 2 : 0]->Leave();
     if (next >= 2 && permits == 1) all[next - 1]->Leave();
@@ -158,8 +158,8 @@ TEST_CASE("A permit is not taken by a lease in hand, but after a heartbeat") {
 
 // ---- a try ----------------------------------------------------------------------------------
 
-/// Contenders of another session in /l: some have a permit, some are in the turnstile, and the
-/// first of these may have created its permit already.
+/// Contenders of another session in /l: some have a permit, some are in the turnstile. The first in
+/// the turnstile may have created its permit already.
 struct Others {
   Others(World& its_world, std::size_t with_permit, std::size_t in_turnstile, bool first_has_permit)
       : world(its_world) {
@@ -262,7 +262,7 @@ TEST_CASE("Any reply on the way to a permit may be lost, and any request not be 
       Permit self(world);
       self.store.PlaceFault(at, fault);
       self.Run();
-      if (self.hold && self.hold->loss()) continue;  // its session expired once it held
+      if (self.hold && self.hold->loss()) continue;  // its session expired while it held
       CHECK(self.Holds());
       CHECK(PermitsIn(world) == 2);
       CHECK(InTurnstile(world) == 0);
@@ -328,7 +328,7 @@ TEST_CASE("A waiter learns of another number when the first in the turnstile tak
   const Others others(world, 1, 1, false);
   world.servers.Write("/l/leases", "2");
   JoinedPermit self(world, 3);
-  // The only permit may be that of the first, which may be about to write 3.
+  // The only permit may belong to the first in the turnstile, which may be about to write 3.
   REQUIRE_FALSE(self.set.outcome());
   others.CreatePermit();
   self.Run();
@@ -413,7 +413,7 @@ TEST_CASE("Another number is refused though a reply was lost") {
 TEST_CASE("A missing number of permits is written before a permit is taken") {
   World world;
   world.servers.Put("/l/leases", 0, false, GENERATE(as<std::string>{}, "", "many", "2 ", "-2"));
-  // Curator does not write its number.
+  // Curator does not write the number of permits.
   const bool beside_curator = GENERATE(false, true);
   if (beside_curator) world.servers.Put("/l/leases/" + kCuratorPermit, 7, true);
   JoinedPermit self(world, 2);
@@ -485,7 +485,7 @@ TEST_CASE("The number is written though something else is written before any req
   plain.servers.Put("/l/leases", 0);
   JoinedPermit sample(plain, 2);
   const std::string other = GENERATE("", "many", "3");
-  // The last request leaves the turnstile: by then the permit is held.
+  // The last request leaves the turnstile; the permit is already held then.
   for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
     CAPTURE(other, at);
     World world;

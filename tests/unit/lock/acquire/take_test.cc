@@ -40,7 +40,7 @@ struct Taker : SetContender {
       if (!hold && Holds()) {
         hold.emplace(store, world.clock, set.tickets(), 5s, nobody, set.passed());
       }
-      // As its loop does: it watches its znodes.
+      // Serves the hold, as run's loop does, so that it watches its znodes.
       if (hold && hold->GetInterest().wake <= world.clock.Now()) hold->OnReady(0);
     } while (store.Step());
   }
@@ -52,7 +52,7 @@ struct Taker : SetContender {
   std::optional<Hold> hold;
 };
 
-/// One that has run until nothing was left to do.
+/// A Taker that has run until nothing was left to do.
 struct Taken : Taker {
   Taken(World& its_world, std::size_t permits, std::size_t take, bool try_only = false)
       : Taker(its_world, permits, take, try_only) {
@@ -173,7 +173,7 @@ TEST_CASE("Permits of a create that was repeated are deleted, also if all permit
   World world;
   world.servers.Put("/l/leases", 0);
   Taker self(world, 3, 3);
-  // The first create is done, but does not show before the second.
+  // The first create is executed, but its znodes do not appear before the second create.
   self.store.PlaceFault("create all", Fault::kReplyLost);
   std::vector<std::pair<std::string, FakeServers::Node>> late;
   self.store.Before("sync /l/leases", [&] {
@@ -263,7 +263,7 @@ TEST_CASE("A try that finds too few permits free creates nothing") {
 TEST_CASE("A try leaves the turnstile when those before it take more than is left") {
   World world;
   Taken holder(world, 4, 1);
-  // Before it has created its permits, it may take one or four.
+  // Until it has created its permits, others cannot know whether it takes one or four.
   Taker big(world, 4, 4);
   big.store.Before("create all", [&] {
     Taken self(world, 4, 1, true);
@@ -384,7 +384,7 @@ TEST_CASE("Nobody takes a znode with a forged name for one of a reservation's pe
   const std::size_t take = GENERATE(1U, 3U);
   const ReservedLock made = MakeReservation(world, "freeze", {.permits = 5, .take = take});
   const std::string run = made.path.substr(0, made.path.size() - 10);
-  // Whoever may create children may do this.
+  // Anyone with CREATE permission can do this.
   const std::string number = GENERATE("-000000005", "0000000009");
   const protocol::ReservationRequest request{.id = "freeze", .lasts = 1ms};
   const std::string forged = world.servers.Put(
@@ -439,7 +439,8 @@ TEST_CASE("A reservation that is made while its permits are read has not lost an
     world.servers.nodes.at(paths.back()).czxid = czxid;
   }
   const std::string id = GENERATE(as<std::string>{}, "", "freeze");
-  // Behind it in the turnstile, nothing watches the permits, and no other zklock is before us.
+  // Behind this contender in the turnstile, we do not watch the permits, and no other zklock is
+  // before us.
   world.servers.Put("/l/locks/_c_00000000-0000-4000-8000-888888888888-lock-", 78, true);
   Reserver other(world, id, {.permits = 4, .take = 3});
   other.store.Before("get " + paths[1], [&] {
@@ -492,7 +493,7 @@ TEST_CASE("Permits of a lost create are deleted although somebody has deleted on
   World world;
   Taker self(world, 10, 3);
   std::vector<std::string> strays;
-  // The list after the create.
+  // The list that follows the create.
   World plain;
   const auto log = Taken(plain, 10, 3).store.log();
   const auto list = std::find(log.rbegin(), log.rend(), "list /l/leases");

@@ -1,4 +1,4 @@
-// A wait for a lock that --hold holds for the waiter itself is found out over its own session.
+// A waiter notices over its own session that --hold holds the lock for the waiter itself.
 
 #include "lock/ahead/holder_search.h"
 
@@ -123,7 +123,7 @@ TEST_CASE("Another program's contender holds for no shell, and is not read") {
   Put(world, Mode::kExclusive);
   Joined self(world, Request());
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(self.store.CountSent("get /l/") == 2);  // its own and its predecessor
+  CHECK(self.store.CountSent("get /l/") == 2);  // reads of its own contender and its predecessor
 }
 
 TEST_CASE("A reader after a waiting writer finds that its own shell holds as a reader") {
@@ -173,7 +173,7 @@ TEST_CASE("A lock held for us is found in every dialect") {
   const std::string holder = Put(world, Mode::kExclusive, kOurs, dialect);
   Joined self(world, Request(Mode::kExclusive, dialect, try_only));
   CHECK(FoundIn(self) == Mode::kExclusive);
-  // Where the name is reused, it is read once more after the check.
+  // Where names are reused, the holder is read once more after the check.
   CHECK(self.store.CountSent("get " + holder) == (dialect == Dialect::kSimple ? 2 : 1));
   CHECK(self.store.CountSent("list ") <= 1);
 }
@@ -297,7 +297,7 @@ TEST_CASE("A server that slowly answers a try about one reader after another is 
   Contender self(world, request);
   self.store.Connect();
   for (int steps = 0; !self.acquire.outcome() && steps < kReaders + 10; ++steps) {
-    // Each answer takes less than the time for an answer, all of them take many times that.
+    // Each answer arrives within the time allowed for one; together they take many times that.
     if (self.store.requests_sent() > 4) world.clock.Advance(6s);
     if (self.acquire.GetInterest().wake <= world.clock.Now()) self.acquire.OnReady(0);
     self.store.Step();
@@ -341,7 +341,7 @@ TEST_CASE("If the holder is deleted before any request, the lock is acquired") {
     });
     self.store.Run();
     if (!deleted) {
-      // It had all its answers by then.
+      // The search already had all its answers.
       CHECK(FoundIn(self) == Mode::kExclusive);
       continue;
     }
@@ -395,7 +395,7 @@ TEST_CASE("A lock that is released during the search is acquired, and late answe
     world.servers.Write(first, kOurs);
   });
   REQUIRE(self.RunToHold());
-  CHECK(self.store.log().back() == "list /l");  // which decides: no check of the reader
+  CHECK(self.store.log().back() == "list /l");  // the list decides: the reader is not checked
 }
 
 TEST_CASE("A wait that is over ends during the search too") {
@@ -423,7 +423,7 @@ TEST_CASE("During the search the waiter keeps its lease fresh, and the search go
   self.store.Connect();
   for (int i = 0; i < 5; ++i) self.store.Step();
   REQUIRE_FALSE(self.acquire.outcome());
-  // The answer is outstanding. The waiter reads LOCK meanwhile, and gives up a silent server.
+  // While the answer is outstanding, the waiter still reads LOCK, and gives up a silent server.
   world.clock.Advance(7500ms);
   self.acquire.OnReady(0);
   CHECK(self.store.log().back() == "get /l");
@@ -588,7 +588,7 @@ TEST_CASE("A try of several LOCKs whose search gets no answer gives the server u
   caller.clock.Advance(4s);
   caller.store.Step();  // list
   REQUIRE(caller.store.log().back() == "get " + holder);
-  // The time for an answer begins anew with that one.
+  // The time allowed for an answer starts again with that one.
   caller.clock.Advance(7s);
   caller.set.OnReady(0);
   CHECK_FALSE(caller.store.server_given_up());

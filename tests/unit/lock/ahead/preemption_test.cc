@@ -26,7 +26,7 @@ struct Notes final : public AcquireObserver {
   std::vector<Preempted> results;
 };
 
-/// A queue of zklocks with a holder and three waiters, and one that preempts them.
+/// A queue of zklock contenders: a holder, three waiters, and one that preempts them.
 struct Bench : test::FakeBench {
   Bench() {
     servers.Put("/l", 0, false, "zklock/1");

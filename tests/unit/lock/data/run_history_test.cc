@@ -69,7 +69,7 @@ TEST_CASE("Who took a lock away is kept, also of a run that was entered as lost 
   CHECK(taken.taken_by == "root on db1");
   CHECK(taken.taken_reason == "stuck");
   CHECK(taken.contender.empty());
-  // A run that has ended, and one that is not there.
+  // A run that has ended, and one that is not in the history.
   CHECK_FALSE(history.EnterTaken(42, "root on db1", "stuck"));
   CHECK_FALSE(history.EnterTaken(44, "root on db1", "stuck"));
   CHECK(history.entries().back().line == kRun);

@@ -51,7 +51,7 @@ struct Held {
     if (served) Pass(0s);
   }
 
-  /// Lets time pass as an event loop would, with every wake-up in between.
+  /// Lets `span` pass as an event loop would, with every wake-up in between.
   void Pass(Duration span, bool servers_answer = true) {
     const TimePoint end = clock.Now() + span;
     for (;;) {

@@ -37,7 +37,7 @@ struct Bench {
     REQUIRE(history.Find(token) != nullptr);
     return *history.Find(token);
   }
-  /// As another holder does who writes what is there already.
+  /// Writes the same data again, as another holder might: only the version changes.
   void Touch() { servers.Write("/l/last-run", servers.nodes.at("/l/last-run").data); }
 
   const bool is_semaphore;
@@ -85,7 +85,7 @@ struct Runner {
     bench.clock.Set(bench.clock.Now() + 2s);
     recorder->Begin(bench.clock.Now());
   }
-  /// As a run does it: enters the end, releases, and closes the session.
+  /// Enters the end, releases, and closes the session, as a run does.
   void Finish(int status = 0) {
     bench.clock.Set(bench.clock.Now() + 3s);
     const FinishedRun run{.duration = 3s, .status = status, .host = "db1"};
@@ -97,7 +97,7 @@ struct Runner {
     store.Run();
     Vanish();
   }
-  /// As a run with --min-interval does it: before the command, and after its success.
+  /// What a run with --min-interval does before the command, and after its success.
   void FindLastSuccess() {
     recorder->FindLastSuccess();
     Serve();
@@ -120,7 +120,7 @@ struct Runner {
   std::size_t first_request = 0;
 };
 
-/// One whose beginning has been entered.
+/// A Runner whose beginning has been entered.
 struct Begun : Runner {
   explicit Begun(Bench& its_bench) : Runner(its_bench) {
     Begin();
@@ -137,7 +137,7 @@ TEST_CASE("A run whose contender was deleted by force does not enter the next on
   const std::int32_t version = bench.servers.nodes.at("/l/last-run").version;
   removed.Serve();
   CHECK(bench.RunOf(next.ticket.token).end == End::kNone);
-  // The release of the next one names this version.
+  // The next run's release names this version.
   CHECK(bench.servers.nodes.at("/l/last-run").version == version);
   next.Finish();
   CHECK(bench.RunOf(next.ticket.token).end == End::kEnded);
@@ -331,7 +331,7 @@ TEST_CASE("If somebody else writes in the last moment, the lock is released with
   CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
   CHECK_FALSE(bench.servers.Has(run.ticket.path));
   REQUIRE(run.recorder->unkept().size() == 1);
-  // A permit's holder has read it again.
+  // The holder of a permit has read last-run again, and so has no error to report.
   CHECK(run.recorder->unkept().front().error.has_value() == !semaphore);
   if (semaphore) return;
   CHECK(run.recorder->unkept().front().error == zookeeper::Error::kBadVersion);
@@ -362,10 +362,11 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
       const RunHistory history = bench.History();
       REQUIRE(history.entries().size() == 1);
       const RunRecord& kept = history.entries().front().run;
-      // What is lost with the connection is not sent again.
+      // A request that is lost with the connection is not sent again.
       if (at == 0) CHECK(kept.status == 4);
       if (kept.end == End::kEnded) CHECK(kept.status == 4);
-      // After the release it is written by itself. A permit's holder reads before both.
+      // After the release, the end is written by itself. The holder of a permit reads last-run
+      // before each of the two.
       const bool loses_end = semaphore ? at % 2 == 1 : at == 2;
       CHECK(run.recorder->unkept().size() == (loses_end ? 1 : 0));
     }
@@ -390,7 +391,7 @@ TEST_CASE("After the last answer that is waited for nothing is written any more"
   bench.servers.Write("/l", "mine");
   run.recorder->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
   run.recorder->GiveUpRest();
-  // The refusal arrives late. Most often the answer is that all is done.
+  // The refusal arrives too late to be noticed. Usually, such a late answer is a success.
   run.Serve();
   CHECK(run.Sent().back().starts_with("write /l, write /l/last-run"));
   CHECK(run.recorder->unkept().empty());
@@ -426,7 +427,7 @@ TEST_CASE("Holders of permits enter their runs side by side") {
   CHECK(bench.RunOf(first.ticket.token).end == End::kNone);
   CHECK(bench.RunOf(second.ticket.token).end == End::kNone);
 
-  // A third one writes while the first releases.
+  // A third one writes just before the first releases.
   const std::string release = "write /l/last-run, delete " + first.ticket.path;
   std::optional<Begun> third;
   first.store.Before(release, [&] { third.emplace(bench); });
@@ -467,7 +468,7 @@ TEST_CASE("A permit that is taken between two reads of another run is not lost")
 TEST_CASE("A permit is released without its own delete counting as a loss") {
   Bench bench(true);
   Runner run(bench);
-  run.hold->OnReady(0);  // watches its contender
+  run.hold->OnReady(0);  // sets the watch on its contender
   run.Begin();
   run.Serve();
   const std::size_t before = run.store.requests_sent();
@@ -524,7 +525,7 @@ TEST_CASE("With a success and a history, last-run is read once, and written once
   Runner run(bench);
   run.FindLastSuccess();
   run.Begin();
-  const bool is_short = GENERATE(false, true);  // the beginning is not written yet
+  const bool is_short = GENERATE(false, true);  // if true, the beginning has not been written yet
   if (!is_short) run.Serve();
   run.RecordSuccess();
   CHECK(run.recorder->HasRecordedSuccess());
@@ -668,7 +669,7 @@ TEST_CASE("A history that may be what breaks the connection is left out of a suc
 }
 
 TEST_CASE("A success does not overwrite what another run has written meanwhile") {
-  // As when this one has lost the lock and does not know it yet.
+  // This can happen when the run has lost the lock and does not know it yet.
   const std::size_t most_runs = GENERATE(0, 32);
   Bench bench;
   bench.servers.Put("/l/last-run", 0, false, "zklock/1 900000 db0");
@@ -781,7 +782,7 @@ TEST_CASE("A beginning that may not be written keeps no success from being writt
   run.FindLastSuccess();
   run.store.Refuse("set /l/last-run", zookeeper::Error::kQuotaExceeded);
   run.Begin();
-  const bool is_short = GENERATE(false, true);  // it is refused while the success is waiting
+  const bool is_short = GENERATE(false, true);  // if true, it is refused while the success waits
   if (!is_short) run.Serve();
   run.RecordSuccess();
   CHECK(run.recorder->HasRecordedSuccess());
@@ -812,7 +813,7 @@ TEST_CASE("Of several LOCKs the newest success counts") {
 
 // ---- reservations ---------------------------------------------------------------------------
 
-/// One zklock that has made, or found, a reservation of /l or of a permit.
+/// A zklock that has made, or found, a reservation of /l or of a permit.
 struct ReservationRecorder {
   ReservationRecorder(Bench& its_bench, const std::string& path, std::int64_t token,
                       protocol::Mode mode = protocol::Mode::kExclusive)
@@ -912,7 +913,7 @@ TEST_CASE("The run that follows a reservation at once is not entered as lost") {
   const std::string path = PutReservation(bench);
   ReservationRecorder reserved(bench, path, 50);
   std::optional<Runner> next;
-  // The reservation is released, and the next run begins, while the entry is on its way.
+  // The reservation is released, and the next run begins, before the entry reaches the servers.
   reserved.store.Before("set /l/last-run", [&] {
     bench.servers.Remove(path);
     next.emplace(bench);
@@ -941,7 +942,7 @@ TEST_CASE("Reservations and runs side by side are not lost while they hold") {
   CHECK(bench.RunOf(51).end == End::kNone);
   CHECK(bench.RunOf(running.ticket.token).end == End::kNone);
   CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
-  // It has ended, or was taken away.
+  // The reservation has ended, or was taken away.
   bench.servers.Remove(path);
   running.Finish();
   Begun next(bench);
@@ -968,7 +969,7 @@ TEST_CASE("A reservation is entered once, whatever request or reply is lost") {
 }
 
 TEST_CASE("The entry of a reservation waits for a server, until it is given up") {
-  const bool has_asked = GENERATE(false, true);  // the answer arrives after that
+  const bool has_asked = GENERATE(false, true);  // if true, the answer arrives after that
   Bench bench;
   ReservationRecorder reserved(bench, PutReservation(bench), 50);
   if (!has_asked) reserved.store.Disconnect();
@@ -979,7 +980,7 @@ TEST_CASE("The entry of a reservation waits for a server, until it is given up")
   REQUIRE(reserved.recorder->unkept().size() == 1);
   CHECK(reserved.recorder->unkept().front().lock == "/l");
   CHECK(reserved.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
-  // A late server changes nothing.
+  // A server that is reached later changes nothing.
   if (!has_asked) reserved.store.Connect();
   reserved.Serve();
   CHECK_FALSE(bench.HasHistory());

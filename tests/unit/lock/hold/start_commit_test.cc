@@ -46,7 +46,7 @@ struct Holder : test::FakeBench {
       start->OnReady(0);
     } while (start->GetInterest().wake <= clock.Now() || store.Step());
   }
-  /// Begins, and returns why not.
+  /// Tries to begin, and returns why that is refused.
   template <typename T>
   T RefusalOf() {
     Begin();

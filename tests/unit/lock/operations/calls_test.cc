@@ -24,7 +24,7 @@ struct Bench : test::FakeBench {
   }
 };
 
-/// What a signal does.
+/// Thrown in place of a signal.
 struct Interruption {};
 
 }  // namespace
@@ -45,7 +45,7 @@ TEST_CASE("Work begins again over the next connection, whichever request is lost
       });
     });
     CHECK(data == "/a/b");
-    // The answer to the last request needs no connection any more.
+    // Once the last request is answered, no connection is needed any more.
     CHECK(begun == (fault == Fault::kAnsweredAndClosed && at == 1 ? 1 : 2));
   }
 }
@@ -57,7 +57,7 @@ TEST_CASE("Work does not go on over another connection than it began with") {
     bench.store.Run();
     REQUIRE(is_done());
     if (begun != 1) return;
-    // After the answer, and before the work goes on.
+    // After the answer, but before the work continues.
     bench.store.Disconnect();
     bench.store.Connect();
   };

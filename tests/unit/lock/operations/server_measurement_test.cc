@@ -13,7 +13,7 @@ using test::FakeStore;
 using test::Fault;
 using zookeeper::Error;
 
-/// Until nothing more happens: the store leaves a server that is given up with its next run.
+/// Runs until nothing more happens: a server that is given up is left only in the store's next run.
 void RunToEnd(FakeStore& store) {
   constexpr int kMostConnects = 60;
   for (int i = 0; i < kMostConnects; ++i) store.Run();
@@ -36,7 +36,7 @@ struct Bench : test::FakeBench {
   [[nodiscard]] std::ptrdiff_t Count(const std::string& request) const {
     return std::count(store.log().begin(), store.log().end(), request);
   }
-  /// Whether all is as before.
+  /// Whether no znode of the measurement is left.
   [[nodiscard]] bool IsClean() const { return servers.nodes.size() == 4; }
 };
 
@@ -94,7 +94,7 @@ TEST_CASE("An unanswered commit counts with the time elapsed so far") {
   CHECK_FALSE(measurement.IsOver());
   bench.clock.Advance(5s);
   CHECK(measurement.commits() == protocol::Spread{5s, 5s, 1});
-  // A loss ends it: what follows is no slow commit.
+  // A lost connection ends the commit: the time after that does not count.
   bench.store.Disconnect();
   bench.clock.Advance(20s);
   CHECK(measurement.commits() == protocol::Spread{5s, 5s, 1});

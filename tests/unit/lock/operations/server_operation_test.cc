@@ -1,4 +1,4 @@
-// How operations handle errors that none of them expects.
+// How operations handle errors that no operation expects.
 
 #include "lock/operations/server_operation.h"
 
@@ -36,7 +36,7 @@ struct Kind {
   std::function<OperationFailure(FakeStore&, FakeClock&)> run;
 };
 
-/// Runs what fails.
+/// Returns a function that runs `work`, which must fail, and returns its failure.
 template <typename F>
 std::function<OperationFailure(FakeStore&, FakeClock&)> Asking(F work) {
   return [work](FakeStore& store, FakeClock& clock) { return RunFailingCalls(store, clock, work); };
@@ -78,7 +78,7 @@ std::vector<Kind> Kinds(const ContenderId& id) {
   };
 }
 
-/// The failure of each kind of operation when its request gets this error.
+/// Calls `check` with the failure of each kind of operation whose request gets this error.
 template <typename F>
 void ForEachAnswered(Error answer, F check) {
   FakeServers servers;
@@ -144,7 +144,7 @@ TEST_CASE("Servers that answer only a first request are left soon after --connec
   } catch (const OperationFailed& failed) {
     CHECK(std::holds_alternative<Unreachable>(failed.failure()));
   }
-  // The second server's time is not cut short.
+  // The second server still gets its full time.
   CHECK(clock.Now() - begin < 2 * 15s);
 }
 

@@ -16,7 +16,7 @@ using test::kLosses;
 
 const ReserveOptions kPool{.locks = {"/a", "/b", "/c"}, .any = true};
 
-/// With the LOCKs of kPool, without contenders.
+/// A world with the LOCKs of kPool, without contenders.
 struct PoolWorld : World {
   PoolWorld() {
     for (const std::string& lock : kPool.locks) servers.Put(lock, 0, false, "zklock/1");
@@ -77,7 +77,7 @@ TEST_CASE("Any: two pools with one ID end with one reservation, whichever reply 
   const std::string request = GENERATE("create all", "list", "convert ");
   const auto loss = GENERATE(from_range(kLosses));
   first.store.PlaceFault(request, loss);
-  second.store.Step();  // neither has begun before the other
+  second.store.Step();  // begins before the first one runs
   for (int turn = 0; turn < 3; ++turn) {
     first.Run();
     second.Run();
@@ -102,7 +102,7 @@ TEST_CASE("Any: a pool leaves a LOCK to an earlier one with its ID that waits in
   JoinedReserver second(world, "ci", kPool);
   REQUIRE(first.Waits());
   REQUIRE(second.Waits());
-  // By force: the contender of the first in /a, and what is before it.
+  // Deletes by force the first one's contender in /a, and everything before it.
   for (const std::string& child : world.servers.Children("/a")) {
     const std::string path = "/a/" + child;
     if (world.servers.nodes.at(path).owner != second.store.session_id()) {
@@ -148,7 +148,7 @@ TEST_CASE("Any: a reservation that has ended by our clock alone is to be looked 
   MakeReservation(world, "ci", {.locks = {"/c"}, .lasts = 2s});
   const bool seems_over = GENERATE(false, true);
   Reserver pool(world, "ci", kPool);
-  // The servers' clock may show as much as ours since the create was sent.
+  // The servers' clock may have advanced as far as ours has since the create was sent.
   pool.store.Before("list /c", [&] {
     if (seems_over) world.clock.Set(world.clock.Now() + 3s);
   });

@@ -21,7 +21,7 @@ using test::Fault;
 
 constexpr milliseconds kMade = 20'000 * 24h;
 
-/// What another run's renewal writes.
+/// The data that another run's renewal writes.
 const Reserved kLonger{.reservation = {.id = "x", .lasts = 5h}};
 
 /// Another zklock, in a world in which /l and /m are reserved for "x".
@@ -46,7 +46,7 @@ struct Bench {
     return RunCalls(store, world.clock,
                     [&](Calls& calls) { return RenewReservations(calls, made, {.lasts = lasts}); });
   }
-  /// The LOCKs whose reservation a command has outlived; with "!", those whose end is over.
+  /// The LOCKs whose reservations a command has outlived; "!" marks those whose end has passed.
   std::vector<std::string> FindOutlived() {
     std::vector<Ticket> tickets;
     for (const ReservedLock& one : made) {
@@ -61,7 +61,7 @@ struct Bench {
     }
     return locks;
   }
-  /// When the reservation of each LOCK ends, as its znode shows it.
+  /// The end of each LOCK's reservation, according to its znode.
   std::vector<std::optional<milliseconds>> Ends() {
     std::vector<std::optional<milliseconds>> ends;
     for (const ReservedLock& one : made) {

@@ -140,7 +140,7 @@ struct HistoryBench : test::FakeBench {
     servers.Write("/l/last-run", history.Format(kMostRuns));
   }
   [[nodiscard]] std::string LastRun() const { return servers.nodes.at("/l/last-run").data; }
-  /// A minute later.
+  /// Releases the reservation, a minute after it was made.
   ReservationRelease Release() { return RunCalls(store, clock, Work()); }
   std::function<ReservationRelease(Calls&)> Work() {
     servers.now_ms = 1'060'000;
@@ -152,7 +152,7 @@ struct HistoryBench : test::FakeBench {
     return *history->Find(token);
   }
   [[nodiscard]] bool HasEnd() const { return EntryOf(50).end == RunRecord::End::kEnded; }
-  /// As another holder of a permit does.
+  /// Writes last-run, as another holder of a permit does.
   void WriteByOther() { servers.Write("/l/last-run", LastRun()); }
 
   std::string path;

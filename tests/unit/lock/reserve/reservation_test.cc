@@ -285,7 +285,7 @@ TEST_CASE("A fault at any request leaves one reservation, or nothing") {
     REQUIRE(self.result);
     self.Leave();
     CHECK(world.servers.Children("/l").size() == (self.HasReserved() ? 1 : 0));
-    // Only a session that expires with the contender loses the place.
+    // The place is lost only if the session, and so the contender, expires.
     const bool may_lose = fault == Fault::kExpiredNotDone || fault == Fault::kExpiredReplyLost;
     if (!may_lose) CHECK(self.HasReserved());
     if (self.HasReserved()) {
@@ -326,7 +326,7 @@ TEST_CASE(
   JoinedReserver reserver(world, "deploy-1");
   REQUIRE(reserver.HasReserved());
   const std::string path = reserver.made().front().path;
-  // A request to leave, or a delete, by someone who has read the contender.
+  // Somebody who has read the contender might send a request to leave, or a delete, with version 0.
   CHECK_FALSE(world.servers.HasVersion(path, 0));
 }
 
@@ -579,7 +579,7 @@ TEST_CASE("A forged reservation behind a holder gives nobody a turn, and leaves 
   World world;
   JoinedReserver holder(world, "");
   REQUIRE(holder.Holds());
-  // All that it takes is the right to create children.
+  // This only takes CREATE permission.
   const std::string forged = world.servers.Put(
       NameOf("0e"), 0, true, R"({"reservation":{"id":"x","for":1500,"token":1}})");
   const Mode mode = GENERATE(Mode::kRead, Mode::kExclusive);
@@ -621,7 +621,7 @@ TEST_CASE("A forged reservation for our ID behind a holder does not let us run b
   if (try_only) return;
   holder.Leave();
   self.Run();
-  // It holds now, and whoever knows the ID counts as its owner.
+  // The forged reservation holds now, and whoever knows the ID counts as its owner.
   CHECK((joins_before ? self.Holds() : self.HasFound()));
 }
 

@@ -39,7 +39,7 @@ struct CallerOf : private World, ContenderOf<Acquisition> {
   using World::clock;
   using World::servers;
 
-  /// The contenders of this session in the queue.
+  /// This session's contenders in the queue of `lock`.
   [[nodiscard]] std::vector<std::string> Own(const std::string& lock) const {
     std::vector<std::string> own;
     for (const std::string& child : servers.Children(lock)) {
@@ -61,7 +61,8 @@ struct CallerOf : private World, ContenderOf<Acquisition> {
 struct Caller : CallerOf<AcquireAny> {
   explicit Caller(const AcquireRequest& common = {}) : CallerOf(common) {}
 
-  /// Holds `lock` by the one contender there, and has passed exactly its contenders elsewhere.
+  /// Checks that it holds `lock` through its only contender there, and has passed exactly its
+  /// contenders elsewhere.
   void CheckHolds(const std::string& lock) {
     REQUIRE(Held() == lock);
     const Ticket ticket = set.tickets()[0];
@@ -137,7 +138,7 @@ TEST_CASE("A lost create of a pool is found again, or repeated, whatever is lost
   caller.store.PlaceFault("create all", loss);
   caller.Run();
   caller.CheckHolds("/a");
-  // What was created keeps its place.
+  // Contenders that were created keep their places.
   CHECK(caller.store.CountSent("create all") == (loss == Fault::kReplyLost ? 1 : 2));
   for (const char* lock : kLocks) CHECK(caller.Own(lock).size() == 1);
 }
@@ -147,7 +148,7 @@ TEST_CASE("A create of a pool that succeeds after all leaves no contender behind
   const std::string holder = caller.Occupy("/b");
   for (const char* lock : {"/a", "/c"}) (void)caller.Occupy(lock);
   caller.Run();
-  // The one of a create that was lost before: the same UUID, the same session.
+  // A contender from an earlier create that was lost: the same UUID, the same session.
   const std::string own = caller.Own("/b").at(0);
   (void)caller.servers.Put(own.substr(0, own.size() - 10), caller.store.session_id(), true);
   REQUIRE(caller.Own("/b").size() == 2);
@@ -237,7 +238,7 @@ TEST_CASE("A LOCK is not taken before the first list of each queue") {
   caller.servers.Put("/c/leases", 0);
   caller.servers.Put("/c/leases/other-lease-", 1, true);
   caller.store.Connect();
-  // As a loop that is served after each answer.
+  // As if the loop served the set after each answer.
   while (!caller.set.outcome() && caller.store.Step()) caller.set.OnReady(0);
   caller.Run();
   CHECK(caller.Ended<Unusable>());
@@ -379,7 +380,7 @@ TEST_CASE("A pool that proves several grants again passes all that it does not t
   caller.store.Connect();
   while (!caller.set.outcome()) {
     REQUIRE(caller.store.Step());
-    // What is granted meanwhile does not keep the loop busy.
+    // LOCKs that are granted in the meantime do not keep the loop busy.
     for (int i = 0; caller.set.GetInterest().wake <= caller.clock.Now(); ++i) {
       REQUIRE(i < 3);
       caller.set.OnReady(0);
@@ -416,7 +417,7 @@ TEST_CASE("A grant that is too old to start a command is proven again") {
   caller.store.Before("list /b", [&] { caller.clock.Advance(21s); });
   caller.Run();
   REQUIRE_FALSE(caller.set.outcome());
-  // The servers have to ping each other first.
+  // The proof must wait until the servers have pinged each other.
   for (int i = 0; i < 5 && !caller.set.outcome(); ++i) {
     caller.clock.Advance(caller.set.GetInterest().wake - caller.clock.Now());
     caller.Run();
@@ -443,7 +444,7 @@ TEST_CASE("A pool whose session expires long after an earlier loss looks for ser
   caller.Run();
   caller.clock.Advance(1h);
   caller.store.Expire();
-  caller.store.Connect();  // learns that it has expired
+  caller.store.Connect();  // learns that the session has expired
   caller.set.OnReady(0);
   REQUIRE_FALSE(caller.set.outcome());
   caller.Run();
@@ -486,7 +487,7 @@ TEST_CASE("The wait of a pool ends for all queues at once") {
   caller.Run();
   CHECK(caller.set.wait_end() == caller.clock.Now() + 10s);
   caller.clock.Advance(5s);
-  caller.store.Expire();  // one wait counts for all sessions
+  caller.store.Expire();  // one wait limit covers all sessions
   caller.Run();
   caller.clock.Advance(4s);
   caller.Run();
@@ -584,7 +585,7 @@ TEST_CASE("A try for any LOCK ends if none is free") {
 /// A `try` of /a beside a pool that is first in the queues of /a and /b, and may withdraw.
 struct TrierBesidePool : World {
   struct How {
-    bool joins_first = false;  ///< the `try` has seen a free lock, and creates its contender
+    bool joins_first = false;  ///< the `try` saw a free lock, and is creating its contender
     bool looks_again = true;
     std::vector<std::string> any{"/b"};  ///< what the pool's contender in /a says
   };
@@ -597,7 +598,7 @@ struct TrierBesidePool : World {
               .holds_for_us = [](protocol::Mode, const std::string&) { return false; },
               .connect_timeout = 5s}) {
     for (const char* path : kLocks) servers.Put(path, 0, false, "zklock/1");
-    // The contenders of one pool have different numbers.
+    // Give the contenders of the pool different numbers.
     servers.Remove(servers.Put("/b/x-lock-", 1, true));
     const auto put_pool = [this, any = how.any] {
       const std::string name = "/host-00000000-0000-4000-8000-aaaaaaaaaaaa-lock-";
@@ -628,7 +629,7 @@ TEST_CASE("A try of one LOCK waits until a pool that is first there has withdraw
   TrierBesidePool trier({.joins_first = joins_first});
   REQUIRE_FALSE(trier.self.acquire.outcome());
   trier.servers.Remove(trier.pool[0]);
-  // If it has its contender, a watch wakes it.
+  // If the `try` has its contender, a watch wakes it.
   joins_first ? trier.Run() : trier.RunFor(1s);
   CHECK(trier.self.Holds());
 }

@@ -67,7 +67,7 @@ TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
   caller.CheckHolds();
   CHECK(caller.set.tickets()[0].token < caller.set.tickets()[1].token);
   CHECK(caller.set.tickets()[1].token < caller.set.tickets()[2].token);
-  // The last request but one: in one write with the read of the last LOCK's data.
+  // The proof is the last request but one, sent together with the read of the last LOCK's data.
   const std::string& proof = caller.store.log().at(caller.store.log().size() - 2);
   CHECK(proof.rfind("check ", 0) == 0);
   for (const Ticket& ticket : caller.set.tickets())
@@ -126,7 +126,7 @@ TEST_CASE("A held LOCK whose contender is deleted while the next is waited for e
 
 TEST_CASE("A held LOCK whose contender is deleted is noticed before the set is acquired") {
   Caller caller;
-  // Before each request up to the proof.
+  // The contender is deleted before each request up to the proof.
   caller.Run();
   const std::size_t proof = caller.store.requests_sent() - 2;
   for (std::size_t at = 0; at <= proof; ++at) {
@@ -212,7 +212,7 @@ TEST_CASE("A wait that one LOCK has used up does not end at the next if that is 
   caller.clock.Advance(9s);
   caller.Run();
   caller.servers.Remove(first);
-  // The create in /b has been answered, the list has not.
+  // The create in /b has been answered, but not the list.
   while (!caller.notes.queued.starts_with("/b/")) {
     if (!caller.store.Step()) caller.set.OnReady(0);
   }

@@ -19,7 +19,7 @@ using Scope = SurveyRequest::Scope;
 using Words = std::vector<std::string>;
 
 struct Bench : test::FakeBench {
-  /// `permits`: the limit in its data; empty as Curator leaves it.
+  /// `permits`: the limit in the data of /s/leases; empty, as Curator leaves it, if "".
   explicit Bench(const std::string& permits = "2") {
     servers.Put("/s", 0);
     servers.Put("/s/leases", 0, false, permits);
@@ -31,7 +31,7 @@ struct Bench : test::FakeBench {
   std::string InTurnstile(std::int64_t session) {
     return servers.Put("/s/locks/_c_x-lock-", session, true, "said");
   }
-  /// Both znodes of a contender that waits for a permit.
+  /// Creates both znodes of a contender that waits for a permit.
   void Waiter(std::int64_t session) {
     InTurnstile(session);
     Permit(session);
@@ -97,7 +97,7 @@ TEST_CASE("The permits of one run are one contender, and all of them are used") 
   CHECK(lock.used == 3);
   CHECK(lock.FreePermits() == 1U);
   CHECK(lock.entries.front().more.size() == 1);
-  // Three more do not fit: their contender is still in the turnstile.
+  // There is no room for three more: their contender is still in the turnstile.
   bench.InTurnstile(13);
   take(13, 3);
   lock = bench.Only();

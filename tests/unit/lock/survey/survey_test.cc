@@ -26,11 +26,11 @@ using test::kUuid;
 using Strings = std::vector<std::string>;
 
 struct Bench : test::FakeBench {
-  /// With these persistent znodes, without data.
+  /// Servers with these persistent znodes, which have no data.
   Bench(std::initializer_list<const char*> paths = {}) {
     for (const char* const path : paths) servers.Put(path, 0);
   }
-  /// Adds contenders of one session; the last one's path.
+  /// Adds contenders of one session. Returns the last one's path.
   std::string Join(const std::string& lock = "/l", int count = 1) {
     std::string path;
     while (count-- > 0) path = servers.Put(lock + "/_c_x-lock-", kSession, true);
@@ -78,7 +78,7 @@ Waits WaitsOf(const LockSurvey& lock) {
   return waits;
 }
 
-/// Writes down what is reported.
+/// Notes everything that is reported.
 class Scribe final : public SurveySink {
  public:
   Strings told;
@@ -505,7 +505,7 @@ TEST_CASE("While the sink can take no more, nothing is reported or read") {
   CHECK(scribe.told.size() == 11);
   CHECK(bench.store.requests_sent() < 100);
   CHECK_FALSE(survey.IsOver());
-  // No answer is expected meanwhile.
+  // No answer is expected in the meantime.
   bench.clock.Advance(1h);
   survey.OnReady(0);
   CHECK_FALSE(bench.store.server_given_up());
@@ -620,7 +620,7 @@ struct Watching {
     bench.store.Run();
     asked = bench.store.requests_sent();
   }
-  /// Lets it run, and returns the requests that it sent.
+  /// Lets the survey run, and returns the requests that it sent.
   Strings Go() {
     for (int i = 0; i < 3; ++i) {
       bench.store.Run();

@@ -33,7 +33,8 @@ using test::Exited;
 using test::ExitFrom;
 using test::Killed;
 
-// A named pipe through which when_orphaned reports: the guard has closed the test's descriptors.
+// A named pipe through which when_orphaned reports, because the guard has closed the test's
+// descriptors.
 class Notice {
  public:
   Notice() {
@@ -41,7 +42,7 @@ class Notice {
     read_.Reset(Check(open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "open"));
   }
 
-  // A command whose guard sends the notice when it is orphaned.
+  // Returns `spec` with a guard that sends the notice when it is orphaned.
   [[nodiscard]] TestCommand Of(TestCommand spec) const {
     spec.when_orphaned = [path = path()] {
       const UniqueFd pipe(open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -62,9 +63,9 @@ class Notice {
   UniqueFd read_;
 };
 
-// A zklock in a process of its own, to be killed: prints the guard's and the command's pid, then
-// lets its command run. The tree shares the child's standard output, so that ReadToEnd() waits for
-// its last process.
+// A zklock in its own process, which a test can kill: prints the pids of the guard and the command,
+// then lets its command run. The tree shares the child's standard output, so that ReadToEnd() waits
+// for its last process.
 ChildOptions Zklock(const TestCommand& spec) {
   return {.body = [spec] {
     Signals signals;
@@ -76,8 +77,8 @@ ChildOptions Zklock(const TestCommand& spec) {
   }};
 }
 
-// As Zklock(), and then shortens the lease, with `grace`, to an end that it reads. Prints "set"
-// when its guard has planned for that.
+// Like Zklock(), but then reads a new lease end from its standard input, and sets it with `grace`.
+// Prints "set" when the guard has planned for that.
 ChildOptions ZklockWithLease(const TestCommand& spec, Duration grace) {
   ChildOptions options = Zklock({});
   options.keep_stdin = true;
@@ -112,7 +113,7 @@ TestCommand Stubborn(const ScriptOptions& options) {
   return Reporting(kStubbornTree + kWaitForEver, options);
 }
 
-// Reports one "up".
+// A command whose tree reports "up" once, and ends on TERM.
 TestCommand EndsOnTerm(const ScriptOptions& options) {
   return Reporting("trap 'exit 7' TERM; " + kSleeper + kWaitForEver, options);
 }
@@ -122,7 +123,7 @@ struct Pids {
   pid_t command = 0;
 };
 
-// The lines may be in any order.
+// Reads the pids and `tree_size` lines "up", in any order.
 Pids WaitForZklock(Child& zklock, int tree_size) {
   Pids pids;
   for (int i = 0; i < tree_size + 1; ++i) {
@@ -315,7 +316,7 @@ TEST_CASE("a zklock that is stopped just after its lease moved back ends its com
     const auto command = MustStart(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), signals);
     const pid_t guard = test::ParentOf(command->command_pid());
     dprintf(1, "pids %d %d\n", guard, command->command_pid());
-    WaitUntilAsleep(guard);  // until the first lease's end
+    WaitUntilAsleep(guard);  // it waits for the first lease's end
     if (stops_guard) {
       kill(guard, SIGSTOP);
       WaitForState(guard, 'T');
@@ -469,7 +470,8 @@ TEST_CASE("a guard that gets no processor time keeps its command while the lease
   command.ShortenLease(first, milliseconds(500));
   test::Hang guard(command.guard());
   command->SetLease(first + hours(1), milliseconds(500));
-  // From its stop time, a grace before `first`, it is late. It would be given up after 3 s.
+  // After its stop time, one grace before `first`, the guard is late. After 3 s more, it would be
+  // given up.
   ServeUntil(*command, first);
   guard.End();
   ServeUntil(*command, first + milliseconds(3500));
@@ -487,7 +489,7 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
 }
 
 TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending", "[native]") {
-  // The limit counts from the execution: the tree is up long before.
+  // The limit counts from the execution; the whole tree is up long before it.
   StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(4000)});
   const test::Hang guard(command.guard());
   CHECK(command.WaitForEnd().guard_failed);
@@ -518,7 +520,7 @@ TEST_CASE("zklock knows the limit of a run from the start, even if the guard han
 }
 
 TEST_CASE("a guard that begins to end the tree wakes zklock") {
-  // zklock may plan by an older promise of the guard's.
+  // Otherwise zklock might rely on an older promise from the guard.
   const StubbornTree command({.max_run = seconds(4)});
   pollfd polled{command->GetInterest().fd, POLLIN, 0};
   REQUIRE(poll(&polled, 1, static_cast<int>(milliseconds(test::kPatience).count())) == 1);
@@ -548,7 +550,7 @@ TEST_CASE("a command that was suspended often while zklock hung is reported as e
   const Supervised command("exec sleep 1000");
   const pid_t pid = command->command_pid();
   const pid_t guard = command.guard();
-  for (int i = 0; i < 2000; ++i) {  // the guard sees most of them, not all
+  for (int i = 0; i < 2000; ++i) {  // the guard sees most of these, but not all
     kill(pid, SIGSTOP);
     WaitForState(pid, 'T');
     kill(pid, SIGCONT);
@@ -574,7 +576,7 @@ TEST_CASE("a zklock that suspends itself once the command has ended is continued
 }
 
 TEST_CASE("a zklock that wakes up late gives its guard time to wake up too", "[native]") {
-  // Both hang past the stop time of the lease that the guard knows; zklock had extended it.
+  // Both hang past the stop time of the lease that the guard knows; zklock has extended that lease.
   Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   REQUIRE(command.report.ReadLine() == "up");
   const TimePoint first = BootClock::now() + milliseconds(2500);

@@ -33,7 +33,7 @@ std::string ReadWhole(const fs::path& path) {
 
 fs::path Proc(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
-// A line of /proc/PID/status.
+// The line `name` of /proc/PID/status.
 std::string StatusLine(pid_t pid, const std::string& name) {
   std::istringstream status(ReadWhole(Proc(pid) / "status"));
   for (std::string line; std::getline(status, line);) {
@@ -53,7 +53,7 @@ std::set<std::string> Descriptors(pid_t pid) {
   return found;
 }
 
-// A command that does nothing, and has been executed when Begin() returns.
+// A command that does nothing. It has been executed when Begin() returns.
 TestCommand Sleep() {
   TestCommand spec;
   spec.executable = "/bin/sleep";
@@ -164,7 +164,7 @@ TEST_CASE("the command gets the descriptors that zklock was given and no others"
     if (flags >= 0 && (flags & FD_CLOEXEC) == 0) expected.insert(descriptor);
   }
   const Signals signals;
-  // It speaks when the dynamic linker has closed what it had open, and opens nothing for that.
+  // perl reports "up" after the dynamic linker has closed its files, and opens nothing to do so.
   TestCommand spec =
       Script("exec perl -e 'open(F, \">&=\", $ENV{REPORT}); syswrite(F, \"up\\n\"); sleep 1000'");
   spec.environment.push_back(inherited.variable());

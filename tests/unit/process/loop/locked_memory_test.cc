@@ -19,8 +19,8 @@ namespace {
 
 std::string Mappings() { return ReadFile("/proc/self/smaps").value_or(""); }
 
-/// The result of `look` in a process with this limit, after LockMemory(). It gets the mappings of
-/// before: a sanitizer's allocator makes new ones at any time.
+/// The result of `look` in a process with this limit, after LockMemory(). `look` gets the mappings
+/// from before that, because a sanitizer's allocator may add mappings at any time.
 int AfterLock(rlim_t limit, const std::function<int(const std::string&)>& look) {
   const pid_t pid = Check(fork(), "fork");
   if (pid == 0) {
@@ -39,13 +39,13 @@ int AfterLock(rlim_t limit, const std::function<int(const std::string&)>& look) 
 
 long Kibibytes(const std::string& line) { return std::stol(line.substr(line.find(':') + 1)); }
 
-/// How much of this process is locked.
+/// How much of this process's memory is locked.
 long LockedKibibytes() {
   const std::string status = ReadFile("/proc/self/status").value_or("");
   return Kibibytes(status.substr(status.find("VmLck:")));
 }
 
-/// How many mappings of this process are not locked, although they can be, and would still fit.
+/// How many mappings of this process are not locked although they could be and would still fit.
 int CountMissed(long most, const std::string& before) {
   const long left = most - LockedKibibytes();
   int count = 0;
@@ -55,7 +55,7 @@ int CountMissed(long most, const std::string& before) {
   for (std::string line; std::getline(lines, line);) {
     // "55d0c0ffee00-55d0c0fff000 r--p …"
     if (line.find('-') < line.find(' ')) {
-      // By its start: a heap that has grown since is not new.
+      // Compare only the start address: a heap that has grown since is not new.
       is_new = before.find(line.substr(0, line.find('-') + 1)) == std::string::npos;
     }
     if (line.rfind("Size:", 0) == 0) size = Kibibytes(line);

@@ -169,7 +169,7 @@ TEST_CASE("zklock stops itself, and takes its signals when it is continued") {
     signals.SuspendSelf();
     SayNext(signals);  // the CONT that continued it
     kill(getpid(), SIGTSTP);
-    SayNext(signals);  // blocked again: it is reported, and does not stop
+    SayNext(signals);  // blocked again: the signal is reported, and does not stop zklock
     return 0;
   }});
   CHECK(child.ReadLine() == "ready");
@@ -249,7 +249,7 @@ TEST_CASE("signals caused by zklock's own writes are not reported") {
 }
 
 TEST_CASE("zklock does not stop if no process would continue it") {
-  // A session leader is an orphaned process group: no shell would continue it.
+  // A session leader's process group is orphaned: no shell would continue it.
   Child child = Child::StartOnTerminal({.body = [] {
     Signals signals;
     signals.SuspendSelf();

@@ -50,7 +50,7 @@ TEST_CASE("text waits for a reader that is stalled, and is then written") {
 }
 
 TEST_CASE("text is written in pieces of 4 KiB at most, unless there is one writer only") {
-  // Each write to a socket of this kind is one record.
+  // On a SOCK_SEQPACKET socket, each write is one record.
   int ends[2];
   Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
   const UniqueFd read_end(ends[0]);
@@ -93,8 +93,8 @@ TEST_CASE("the mode of a shared pipe is left alone: the writer has a description
 
 TEST_CASE("a stalled pipe does not block a writer that could not open it again") {
   const StalledPipe pipe;
-  // Without a right to the pipe for its owner, and for root without root's rights to all files. Not
-  // by a limit of open files: the sanitizers open a pipe themselves.
+  // The pipe has no permissions for its owner; root also gives up its access to all files. A limit
+  // on open files cannot be used: the sanitizers open a pipe themselves.
   Check(fchmod(pipe.write.get(), 0), "fchmod");
   const auto before = static_cast<uid_t>(setfsuid(65534));
   StreamWriter writer(pipe.write.get());

@@ -14,7 +14,7 @@
 namespace zklock::process {
 namespace {
 
-/// A pipe whose reading end is read by ErrorTail.
+/// A pipe whose reading end is for an ErrorTail.
 class Pipe {
  public:
   Pipe() {

@@ -25,12 +25,12 @@ TEST_CASE("a lineage begins with the process, and names each parent") {
   CHECK(lineage[2] == ReadProcessStat(getpid())->id);
 }
 
-// A nested run whose parent ends just then, `(zklock ... &)`, would take the lock of its own
-// ancestor for another's, and wait for it.
+// Otherwise a nested run whose parent ends at that moment, `(zklock ... &)`, would not recognise
+// the lock as its ancestor's, and would wait for it.
 TEST_CASE("a lineage is complete although an ancestor ends while it is read") {
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
-  const int ends = GENERATE(1, 2);  // how many of the processes between end
-  // The outer one, a subreaper, gets what the middle one leaves.
+  const int ends = GENERATE(1, 2);  // how many of the processes in between end
+  // The outer process is a subreaper: it adopts the child of the middle one.
   Child outer = Child::Start({.body = [] {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     const std::string command = "sh -c 'sleep 1000 & echo $! $$; wait; :' & wait";

@@ -25,7 +25,8 @@ namespace {
 std::function<void(const std::string&)> after_mkdir;
 }  // namespace
 
-/// In place of libc's: what another process may do as soon as a directory exists.
+/// Replaces libc's, so that a test can do what another process might do as soon as a directory
+/// exists.
 extern "C" int mkdir(const char* path, mode_t mode) {
   const long result = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
   if (result == 0 && after_mkdir) after_mkdir(path);
@@ -149,7 +150,7 @@ TEST_CASE("the cgroups of other runs are not opened at the start of one, orphans
   REQUIRE(flock(lock.get(), LOCK_SH | LOCK_NB) == 0);
   const UniqueFd opened(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   REQUIRE(inotify_add_watch(opened.get(), used.c_str(), IN_OPEN) >= 0);
-  CHECK(EndOrphans(parent.path()).empty());  // without processes it is not worth a word
+  CHECK(EndOrphans(parent.path()).empty());  // nothing to report: it had no processes
   CHECK(std::filesystem::exists(used));
   CHECK_FALSE(std::filesystem::exists(orphan));
   char event = 0;

@@ -124,7 +124,7 @@ TEST_CASE("a directory of PATH that may not be searched does not turn a typo int
   fs::permissions(at.Path(""), fs::perms::all);
   fs::permissions(at.Path("closed"), fs::perms::none);
   test::Child child = test::Child::Start({.body = [&] {
-    // Root may search it regardless.
+    // Root could search it anyway.
     if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 2;
     return ErrorOf(FindExecutable("tool", path)) == ENOENT ? 0 : 1;
   }});

@@ -73,7 +73,7 @@ TEST_CASE("a zombie is dead, but not one whose other threads still run") {
     return 0;
   }});
   CHECK(child.ReadLine() == "thread");
-  // The leader ends at some later time.
+  // The leader ends a little later.
   const std::string path = "/proc/" + std::to_string(child.pid()) + "/stat";
   test::WaitUntil([&] { return ReadFile(path).value().find(" Z ") != std::string::npos; });
   CHECK_FALSE(ReadProcessStat(child.pid())->is_dead);
@@ -128,8 +128,8 @@ TEST_CASE("a walk skips the children that it is told to skip") {
 }
 
 // Otherwise the zklock of a nested run, whose parent is killed first, would live on until the next
-// walk, while its command is killed: it would dismiss its guard, and be killed before it has closed
-// its session.
+// walk, while its command is killed now: it would dismiss its guard, and then be killed before it
+// has closed its session.
 TEST_CASE("a process is signalled although its parent ends during the walk") {
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   Child parent =
@@ -139,7 +139,7 @@ TEST_CASE("a process is signalled although its parent ends during the walk") {
   std::vector<SignalResult> results;
   std::vector<pid_t> met;
   WalkDescendants(getpid(), [&](const Descendant& process) {
-    if (process.pid == parent.pid()) return true;  // now both children are listed
+    if (process.pid == parent.pid()) return true;  // both children get listed now
     if (process.parent != parent.pid() && met.empty()) return false;
     if (met.empty()) {
       kill(parent.pid(), SIGKILL);
