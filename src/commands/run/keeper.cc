@@ -223,8 +223,8 @@ class Keeper {
 
   /// Whether to release the lock now. An owner that is about to lose the lock is signalled first
   /// and has the grace to end; an owner that releases is not signalled. Runs nested below the owner
-  /// are ended if the lock is lost or another process asks for its release; in any case, the keeper
-  /// waits for them.
+  /// are ended if the lock is lost or another process asks for its release. In any case, the keeper
+  /// waits for them: if one of several locks or permits is lost, they still rely on the others.
   bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
@@ -240,7 +240,7 @@ class Keeper {
       guard.SignalOwner(*cause);
       if (why_ended_.empty()) why_ended_ = TextOf(*cause, hold, hold_events);
     }
-    if (hold.loss() || now >= hold.lease_end()) return true;
+    if (now >= hold.lease_end()) return true;
     if (guard.cause() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
     if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
     TimePoint next = hold.lease_end();

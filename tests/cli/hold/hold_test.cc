@@ -21,6 +21,7 @@
 #include "support/frames.h"
 #include "support/own_server.h"
 #include "support/peer.h"
+#include "support/process.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -423,6 +424,22 @@ TEST_CASE("When the lock is deleted, the owner and only the owner is signalled")
   tree.Delete(lock + "/" + tree.Children(lock).at(0));
   CHECK(script.ReadLine() == "told");
   CHECK(script.Wait() == Exited(9));
+}
+
+TEST_CASE(
+    "When one of several locks is lost, the others are held until nested commands have ended") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "trap : TERM; $Z exclusive --hold $L $L-b; $Z exclusive -k 4s $L-b -- sh -c '"
+             "trap \"sleep 1; exit\" TERM; echo $$; while :; do sleep 0.1; done'"));
+  const std::string pid = script.ReadLine();
+  Child waiter = Child::Start(Script(
+      lock, "$Z exclusive $L-b -- sh -c 'kill -0 " + pid + " && echo overlap || echo alone'"));
+  Tree tree;
+  tree.WaitForChildren(lock + "-b", 2);
+  tree.Delete(lock + "/" + tree.Children(lock).at(0));
+  CHECK(waiter.ReadLine() == "alone");
 }
 
 TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends the session") {
