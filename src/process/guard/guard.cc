@@ -470,6 +470,10 @@ void Guard::Finish() {
   SendProcesses(socket_.get(), Message::Kind::kSurvivor, Survivors());
   SendStatus(Message::Kind::kTreeEnded);
   phase_ = Phase::kFinished;
+  // zklock may stay suspended, and outer ones wait for its connections. Nothing relies on their
+  // locks any more.
+  if (!Survivors().empty() || nested_runs_.AreLeft()) return;
+  for (const int descriptor : duty_.spec.kept_open) shutdown(descriptor, SHUT_WR);
 }
 
 void Guard::SendStatus(Message::Kind kind) const {

@@ -442,6 +442,19 @@ TEST_CASE(
   CHECK(waiter.ReadLine() == "alone");
 }
 
+TEST_CASE("A nested run that is stopped does not keep the lock once its command has been ended") {
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock,
+                          "trap : TERM; $Z exclusive --session-timeout 6s --hold $L;"
+                          "setsid $Z exclusive $L -- sh -c 'echo $PPID; exec sleep 1000'; exit 0"));
+  const pid_t nested = ParentOf(std::stoi(script.ReadLine()));
+  REQUIRE(kill(nested, SIGSTOP) == 0);
+  REQUIRE(kill(KeeperOf(lock), SIGTERM) == 0);
+  Tree().WaitForChildren(lock, 0);
+  kill(nested, SIGKILL);
+}
+
 TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends the session") {
   const auto signal = GENERATE(SIGKILL, SIGTERM);
   const std::string lock = NewLock("hold");

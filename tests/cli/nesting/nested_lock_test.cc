@@ -222,7 +222,7 @@ TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on i
   Child script = Child::Start(Script(
       lock,
       "$Z exclusive --hold --session-timeout 10s $L || exit; setsid $Z exclusive $L -- sh -c "
-      "'echo in $PPID; trap \"echo told; exit\" TERM; sleep 1000 & wait' & "
+      "'echo in $PPID; trap \"echo told; sleep 1; exit\" TERM; sleep 1000 & wait' & "
       "echo nested $!; read x; exit 0"));
   pid_t nested = 0;
   for (int line = 0; line < 2; ++line) {
@@ -236,8 +236,8 @@ TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on i
   script.CloseInput();  // ends the shell, if its signal for the lost lock has not done so already
   CHECK(script.ReadLine() == "told");
   CHECK(Tree().Children(lock).size() == 2);
+  CHECK(next.ReadLine() == "held");  // the command is dead
   kill(nested, SIGKILL);
-  CHECK(next.ReadLine() == "held");
 }
 
 TEST_CASE("A release from within a nested run is refused, because it would wait for itself") {
