@@ -28,21 +28,31 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   return words;
 }
 
+// A command that is not executed has the status of one that was killed, which is what the guard's
+// death does to it, sooner or later.
+[[noreturn]] void KillSelf() {
+  for (;;) kill(getpid(), SIGKILL);
+}
+
 // In the forked child: only async-signal-safe calls from here on.
-[[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals,
-                                const GuardPage& page, pid_t parent, int link) {
+[[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, GuardPage& page,
+                                pid_t parent, int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // If the parent ended before the prctl, nobody guards this command.
-  if (getppid() != parent) _exit(kExitInternal);
+  if (getppid() != parent) KillSelf();
   signals.RestoreDispositions();
   char word = 0;
-  if (recv(link, &word, sizeof word, 0) != sizeof word) _exit(kExitInternal);
+  if (recv(link, &word, sizeof word, 0) != sizeof word) KillSelf();
   signals.RestoreMask();
   // Since it was allowed to run, this process may have been stopped or the host suspended, and the
   // command may ignore the stop signal. The guard may have been stopped as well, and then notices
   // the time a little later.
   while (!page.is_ending && BootClock::now() >= page.lease.StopTime()) poll(nullptr, 0, 1);
-  if (page.is_ending) _exit(kExitInternal);
+  page.executes = true;  // first: the guard may begin to end it at any time
+  if (page.is_ending) {
+    page.executes = false;
+    KillSelf();
+  }
   const int error = image.Execute();
   // The dispositions are the user's again, so PIPE may end the process here, which is fine, too.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);

@@ -112,7 +112,6 @@ class Guard {
   bool reaps_more_ = false;  // Reap() has not reaped every zombie yet
   bool is_orphaned_ = false;
   bool misses_run_ = false;  // no descriptor was left for a nested run's connection
-  bool is_executed_ = false;
   TimePoint ending_since_ = kNever;
 };
 
@@ -247,7 +246,6 @@ void Guard::ReadExecResult() {
   // If the tree had to end before this was known, the command may have been killed before its
   // execve.
   if (phase_ >= Phase::kEnding) return;
-  is_executed_ = true;
   duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
   PromiseLook(NextLook());  // before zklock relies on it
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
@@ -270,13 +268,13 @@ void Guard::ReadMessages() {
 void Guard::BeginCommand() {
   if (phase_ != Phase::kReady) return;  // it has already been ordered to end
   phase_ = Phase::kRunning;
-  if (BootClock::now() < duty_.page.lease.StopTime()) {
+  if (!duty_.page.cause.Get() && BootClock::now() < duty_.page.lease.StopTime()) {
     continue_timer_->Set(duty_.page.lease.StopTime());  // Wait() has not set it yet
     LetCommandRun(link_);
     LockMemory();  // does not delay or affect the command, which is forked already
   } else {
-    // zklock was stopped after it acquired the lock: the command does not begin. Sets the cause
-    // now, since the lease may be extended before the next look.
+    // The lock is lost already, or zklock was stopped after it acquired the lock: the command does
+    // not begin. Sets the cause now, since the lease may be extended before the next look.
     duty_.page.cause.Set(EndCause::kLeaseRanOut);
     link_.Reset();
   }
@@ -327,7 +325,7 @@ bool Guard::MustKill() const { return is_orphaned_ || duty_.page.must_kill; }
 
 // The guard watches the lease itself: a stopped zklock cannot send an order.
 TimePoint Guard::LeaseEnd() const {
-  return is_executed_ && duty_.spec.outlives_lease ? kNever : duty_.page.lease.end();
+  return duty_.page.executes && duty_.spec.outlives_lease ? kNever : duty_.page.lease.end();
 }
 
 TimePoint Guard::StopTime() const {

@@ -427,7 +427,11 @@ std::optional<Supervisor::Awaited> Supervisor::TakeAwaited() {
 
 bool Supervisor::had_ended() const { return state_->guard.page().had_ended; }
 
-bool Supervisor::has_started() const { return state_->progress == State::Progress::kStarted; }
+bool Supervisor::has_started() const {
+  // One that has to end at once may be dead before the guard has reported its start.
+  return state_->progress == State::Progress::kStarted ||
+         (ended() != nullptr && state_->guard.page().executes);
+}
 
 const ExecFailed* Supervisor::exec_failed() const {
   return std::get_if<ExecFailed>(&state_->phase);

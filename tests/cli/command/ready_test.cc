@@ -314,7 +314,7 @@ TEST_CASE("a command that is stopped until the lock is lost does not start", "[s
   CHECK(joining.zklock.out().empty());
   CHECK_THAT(joining.zklock.err(), !Catch::Contains("running"));
   CHECK_THAT(joining.zklock.err(),
-             Catch::Contains(ignores_term ? "ended with status 70" : "ended with status 143"));
+             Catch::Contains(ignores_term ? "ended with status 137" : "ended with status 143"));
 }
 
 TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {

@@ -202,6 +202,38 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
   CHECK(ChildrenOf(getpid()) == before);
 }
 
+TEST_CASE("a command whose end is ordered before it begins does not begin") {
+  const Signals signals;
+  ReportPipe report;
+  TestCommand spec = Script("echo up >&$REPORT");
+  spec.environment.push_back(report.variable());
+  report.Inherit(true);
+  const auto command = Supervisor::Prepare(spec, signals);
+  report.CloseWriteEnd();
+  command->Await(spec.lease_end, spec.kill_after);
+  command->End(EndCause::kOuter);
+  command->Begin(spec.environment);
+  WaitForEnd(*command);
+  CHECK_FALSE(command->has_started());
+  CHECK(report.ReadToEnd().empty());
+}
+
+TEST_CASE("a command that dies with its guard before it begins counts as killed", "[native]") {
+  const Signals signals;
+  const TestCommand spec = Script("exit 5");
+  for (int i = 0; i < 50; ++i) {
+    const auto command = Supervisor::Prepare(spec, signals);
+    command->Await(spec.lease_end, spec.kill_after);
+    const pid_t guard = ParentOf(command->command_pid());
+    kill(guard, SIGSTOP);
+    WaitForState(guard, 'T');
+    command->Begin(spec.environment);
+    kill(guard, SIGKILL);
+    const int status = WaitForEnd(*command).wait_status;
+    if (!command->has_started()) CHECK(ExitFrom(status) == Killed(SIGKILL));
+  }
+}
+
 TEST_CASE("a guard that hangs before the command begins does not keep it for longer than the lease",
           "[native]") {
   const Signals signals;

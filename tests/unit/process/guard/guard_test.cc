@@ -517,6 +517,7 @@ TEST_CASE("zklock knows the limit of a run from the start, even if the guard han
   SECTION("once it has said so") { guard.StepUntil(has_started); }
   CHECK(WaitForEnd(*command).guard_failed);
   CHECK(command->cause() == EndCause::kRunTooLong);
+  CHECK(command->has_started());
 }
 
 TEST_CASE("a guard that begins to end the tree wakes zklock") {
