@@ -13,6 +13,9 @@
 namespace zklock::process {
 namespace {
 
+// If the process is stopped a moment after a CONT, the CONT did not help.
+constexpr timespec kAgain = {.tv_sec = 0, .tv_nsec = 100'000'000};
+
 // Zero would disarm a timer, and a negative time would be refused; such moments are before the
 // boot.
 timespec WhenArmed(TimePoint moment) {
@@ -51,7 +54,7 @@ ContinueTimer::~ContinueTimer() {
 
 void ContinueTimer::Set(TimePoint moment) const {
   itimerspec setting{};
-  if (moment != kNever) setting.it_value = WhenArmed(moment);
+  if (moment != kNever) setting = {.it_interval = kAgain, .it_value = WhenArmed(moment)};
   if (id_ >= 0) syscall(SYS_timer_settime, id_, TIMER_ABSTIME, &setting, nullptr);
 }
 

@@ -27,7 +27,8 @@ class ContinueTimer {
   ContinueTimer(const ContinueTimer&) = delete;
   ContinueTimer& operator=(const ContinueTimer&) = delete;
 
-  /// Sends CONT once, at `moment`: at once if it has passed, never if it is kNever.
+  /// Sends CONT at `moment`, and every 100 ms after that: at once if it has passed, never if it is
+  /// kNever.
   void Set(TimePoint moment) const;
 
  private:
