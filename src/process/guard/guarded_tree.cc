@@ -17,17 +17,6 @@
 
 namespace zklock::process {
 
-namespace {
-
-using std::chrono::milliseconds;
-
-constexpr Duration kKillPause = milliseconds(5);
-// A process that has survived this many KILLs is waiting for a disk or a network: look less often.
-constexpr int kQuickKillRounds = 100;
-constexpr Duration kSlowKillPause = milliseconds(100);
-
-}  // namespace
-
 GuardedTree::GuardedTree(int stop_signal, Cgroup* cgroup)
     : stop_signal_(stop_signal),
       cgroup_(cgroup),
@@ -118,7 +107,7 @@ void GuardedTree::StopSignalRound() {
 }
 
 bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& reap) {
-  if (kill_rounds_++ == 0) killed_since_ = BootClock::now();
+  if (killed_since_ == kNever) killed_since_ = BootClock::now();
   nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
   // The cgroup comes first: this ends even a fork bomb, which a walk may never catch up with.
   if (cgroup_ != nullptr) {
@@ -137,10 +126,6 @@ bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& re
 
 TreeKiller::Treatment GuardedTree::TreatmentOf(const Descendant& process) const {
   return TreatmentInTree(process, nested_guards_until_);
-}
-
-Duration GuardedTree::kill_pause() const {
-  return kill_rounds_ < kQuickKillRounds ? kKillPause : kSlowKillPause;
 }
 
 }  // namespace zklock::process

@@ -45,7 +45,7 @@ class GuardedTree {
   /// HasContained(), call it again after kill_pause(). `reap`, which reaps children that have
   /// ended, is called between killing the cgroup and the walk.
   bool KillRound(TimePoint lease_end, const std::function<void()>& reap);
-  [[nodiscard]] Duration kill_pause() const;
+  [[nodiscard]] Duration kill_pause() const { return killer_.pause(); }
   /// The processes that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 
@@ -65,7 +65,6 @@ class GuardedTree {
   Cgroup* const cgroup_;
   UniqueFd children_;
   std::set<ProcessId> signalled_;  // have been sent the stop signal
-  int kill_rounds_ = 0;
   TimePoint killed_since_ = kNever;
   TimePoint nested_guards_until_ = kNever;
   TreeKiller killer_;

@@ -15,8 +15,6 @@ namespace zklock::process {
 
 namespace {
 
-constexpr Duration kPause = std::chrono::milliseconds(5);
-
 // Returns whether `pid` is no longer a child of this process. It cannot be reused before that.
 bool Reap(pid_t pid, int* status) {
   const pid_t result = waitpid(pid, status, WNOHANG | __WALL);
@@ -69,7 +67,7 @@ bool TakeOver::Round(TimePoint lease_end) {
   if (guard_ != 0 && Reap(guard_, nullptr)) guard_ = 0;
   // The command becomes a child of this process only once the guard is gone.
   if (guard_ == 0 && command_ != 0 && Reap(command_, &command_status_)) command_ = 0;
-  next_round_ = BootClock::now() + kPause;
+  next_round_ = BootClock::now() + killer_.pause();
   return is_settled && guard_ == 0 && (cgroup_ == nullptr || !cgroup_->IsPopulated());
 }
 

@@ -242,6 +242,7 @@ bool TreeKiller::Round() {
   // `root` were listed, and one that could not be signalled may have ended right afterwards. So a
   // round is final only if it found no process to end, no newly dead process, and the same
   // survivors as the round before.
+  ++rounds_;
   bool is_settled = true;
   std::vector<Survivor> survivors;
   is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {
@@ -261,6 +262,11 @@ bool TreeKiller::Round() {
   is_settled = is_settled && is_complete_ && survivors == survivors_;
   survivors_ = std::move(survivors);
   return is_settled;
+}
+
+Duration TreeKiller::pause() const {
+  // A process that has survived 100 KILLs is waiting for a disk or a network: look less often.
+  return std::chrono::milliseconds(rounds_ < 100 ? 5 : 100);
 }
 
 }  // namespace zklock::process

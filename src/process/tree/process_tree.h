@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/clock.h"
 #include "process/tree/ended.h"
 
 namespace zklock::process {
@@ -102,6 +103,9 @@ class TreeKiller {
   /// child has ended.
   bool Round();
 
+  /// How long to wait before the next round.
+  [[nodiscard]] Duration pause() const;
+
   /// False if some children could not be listed in the last round, for lack of descriptors or
   /// memory.
   [[nodiscard]] bool is_complete() const { return is_complete_; }
@@ -113,6 +117,7 @@ class TreeKiller {
   std::function<Treatment(const Descendant&)> treatment_;
   std::set<ProcessId> dead_;  // found dead in earlier rounds
   std::vector<Survivor> survivors_;
+  int rounds_ = 0;
   bool is_complete_ = true;
 };
 
