@@ -39,6 +39,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   const AncestorLocks& ancestors = context.ancestors;
   const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
   command.FinishForksWithoutSession();
+  context.loop.RunReady();  // an outer lock may have been lost meanwhile, or its lease shortened
   process::LeaveWorkingDirectory();
   if (const auto signal = TakeEndingSignal(context.signals)) {
     if (!reserved.empty()) {
@@ -48,10 +49,12 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     return kExitSignalBase + *signal;
   }
   process::Supervisor& supervisor = command.supervisor();
+  RunningCommand running(context, supervisor, locks);
+  running.FollowAncestors(kNever, context.options.kill_after);
+  if (ancestors.is_lost()) supervisor.End(EndCause::kOuter);  // even with --on-lost warn
   command.Begin(reserved.empty() ? EnvironmentFor({}, ancestors.tickets(), context.Self(), "")
                                  : EnvironmentFor(reserved, {}, context.Self(),
                                                   std::string(protocol::kNoSocket)));
-  RunningCommand running(context, supervisor, locks);
   context.loop.Add(supervisor);
   while (!supervisor.is_over()) {
     context.loop.RunOnce();
