@@ -94,11 +94,13 @@ void AcquireSet::Advance() {
     if (take_ == Take::kFirstFree) return Finish(outcome);
   } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
     reserved_.push_back(*reserved);
+    // Acquire has deleted it, but perhaps the connection was lost first.
+    if (const Ticket* const ticket = acquire_->contender()) Leave(*ticket);
     if (requests_[current_].is_for_turnstile()) {
       ++next;  // the permits are reserved for us: skip the request for them
     } else if (requests_[current_].permits) {
-      store_.Delete(won_.back().ticket.path, zookeeper::kAnyVersion, [](const auto&) {});
-      won_.pop_back();  // we leave the turnstile
+      Leave(won_.back().ticket);  // the turnstile
+      won_.pop_back();
     }
   } else if (take_ == Take::kFirstFree && std::holds_alternative<Busy>(outcome)) {
     if (next < requests_.size()) return TryNext();
@@ -112,11 +114,15 @@ void AcquireSet::Advance() {
 }
 
 void AcquireSet::TryNext() {
-  if (const Ticket* const ticket = acquire_->contender()) {
-    left_.push_back(ticket->path);
-    store_.Delete(ticket->path, zookeeper::kAnyVersion, [](const auto&) {});
-  }
+  if (const Ticket* const ticket = acquire_->contender()) Leave(*ticket);
   Start(current_ + 1);
+}
+
+void AcquireSet::Leave(const Ticket& ticket) {
+  for (const std::string& path : ticket.paths()) {
+    left_.push_back(path);
+    store_.Delete(path, zookeeper::kAnyVersion, [](const auto&) {});
+  }
 }
 
 void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }

@@ -75,6 +75,8 @@ class AcquireSet final : public Acquisition {
   void Finish(AcquireOutcome outcome);
   /// Take::kFirstFree: the current LOCK is not free, so tries the next.
   void TryNext();
+  /// Deletes our contender, and again over each new connection.
+  void Leave(const Ticket& ticket);
 
   zookeeper::Store& store_;
   const Clock& clock_;
@@ -90,7 +92,7 @@ class AcquireSet final : public Acquisition {
     Ticket ticket;
   };
   std::vector<Won> won_;
-  std::vector<std::string> left_;  // contenders of ours in queues that were not free
+  std::vector<std::string> left_;  // contenders of ours that are not needed
   std::vector<ReservedLock> reserved_;
   TimePoint wait_end_ = kNever;         // known once the first contender has joined
   bool checking_free_ = false;          // a `try`, before the first queue is joined

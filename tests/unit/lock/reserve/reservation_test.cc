@@ -272,6 +272,27 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
   }
 }
 
+TEST_CASE("No contender stays in a LOCK that is ours already, even if the connection is lost") {
+  World world;
+  const bool has_permits = GENERATE(false, true);
+  ReserveOptions options{.lasts = 1h};
+  if (has_permits) options.permits = 1;
+  MakeReservation(world, "ci", options);
+  options.locks = {"/m"};
+  const JoinedReserver holder(world, "", options);
+  options.locks = {"/l", "/m"};
+  Reserver self(world, "ci", options);
+  self.store.PlaceFault("delete /l/", Fault::kNotDone);
+  self.Run();
+  REQUIRE(self.Waits());
+  if (has_permits) {
+    CHECK(world.servers.Children("/l/locks").empty());
+    CHECK(world.servers.Children("/l/leases").size() == 1);
+  } else {
+    CHECK(world.servers.Children("/l").size() == 1);
+  }
+}
+
 TEST_CASE("A fault at any request leaves one reservation, or nothing") {
   const auto fault = GENERATE(from_range(kLosses));
   World plain;
