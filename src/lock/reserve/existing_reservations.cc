@@ -66,6 +66,32 @@ std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, con
   return found;
 }
 
+/// Whether all znodes of `one`, if they are permits, are among as many as there may be. Anyone who
+/// may create znodes can forge a permit beyond these; a real one stays among them.
+bool HoldsPermits(Calls& calls, const ReservedLock& one) {
+  const std::string path(protocol::ParentOf(one.path));
+  if (path != protocol::PermitsPath(one.lock.path)) return true;
+  zookeeper::ListReply list;
+  zookeeper::GetReply number;
+  calls.Repeat([&] {
+    list = calls.List(path);
+    number = calls.Get(path);
+  });
+  for (const Error error : {list.error, number.error}) {
+    if (error == Error::kNoNode) return false;
+    if (error == Error::kNone) continue;
+    throw OperationFailed(error, "read the permits of", one.lock.display_path(), "READ",
+                          one.lock.DisplayPath(path));
+  }
+  const protocol::Contenders permits(list.children);
+  const auto most = protocol::ParsePermitLimit(number.data);
+  const auto holds = [&](const std::string& permit) {
+    const auto* const own = permits.Find(protocol::BaseOf(permit));
+    return own != nullptr && most && protocol::RankOf(permits, own->full).ahead < *most;
+  };
+  return holds(one.path) && std::all_of(one.more.begin(), one.more.end(), holds);
+}
+
 bool IsOneGone(Calls& calls, const std::vector<std::string>& paths) {
   const auto read = calls.GetAll(paths);
   return std::any_of(read.begin(), read.end(),
@@ -99,6 +125,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
       for (ReservedLock& one : ReservationsOf(calls, lock, holder)) held.push_back(std::move(one));
     }
     for (ReservedLock& one : held) {
+      if (!HoldsPermits(calls, one)) continue;
       const Reserved& reserved = one.reserved;
       if (reserved.reservation.id != id) {
         if (other != nullptr) *other = reserved;

@@ -9,6 +9,7 @@
 
 #include "lock/data/reserved.h"
 #include "protocol/reservation.h"
+#include "support/contender_names.h"
 #include "unit/lock/reserver.h"
 #include "unit/lock/run_calls.h"
 
@@ -114,6 +115,22 @@ TEST_CASE("A reservation that does not hold is not found, whoever made it") {
     return FindHeldReservation(calls, {"/l", ""}, "x");
   });
   CHECK_FALSE(found);
+}
+
+TEST_CASE("A forged permit beyond the number of permits is not found, until it is among them") {
+  auto [world, first] = ReservedWorld("a", {.permits = 2});
+  MakeReservation(world, "b", {.permits = 2});
+  world.servers.Put("/l/leases/host-" + test::kUuid + "-reserve-lease-", 0, true,
+                    R"({"reservation":{"id":"x","token":1}})");
+  FakeStore store(world.servers, world.clock);
+  const auto find = [&store, &clock = world.clock] {
+    return RunCalls(store, clock, [](Calls& calls) {
+      return FindHeldReservation(calls, {"/l", ""}, "x");
+    });
+  };
+  CHECK_FALSE(find());
+  world.servers.Remove(first.path);
+  CHECK(find());
 }
 
 TEST_CASE("A renewal moves the end of all reservations to so long from now, in one transaction") {
