@@ -510,8 +510,9 @@ class ZklockRun {
   /// As commands/run/reserve, with --any.
   bool IsAfterAnother(lock::Calls& calls) const {
     return std::any_of(options_.locks.begin(), options_.locks.end(), [&](const std::string& path) {
-      return lock::HasEarlierPool(calls, {.path = path, .chroot = ""}, request_.reserve->id,
-                                  tickets_.front());
+      return lock::CountWaitingAtEarlierPool(calls, {.path = path, .chroot = ""},
+                                             request_.reserve->id, tickets_.front())
+          .has_value();
     });
   }
   bool IsReservedElsewhere(lock::Calls& calls) const {

@@ -72,7 +72,7 @@ class Reserver {
     // with our ID leaves all queues when it makes a reservation, so the queues are read before the
     // reservations.
     if (context_.options.any && (taken_.tickets.empty() || taken_.may_be_reserved)) {
-      if (IsAfterAnother()) return std::nullopt;
+      if (IsAfterAnother()) return std::nullopt;  // it is waited for in the next session
       if (taken_.reserved.empty()) FindReserved();
     }
     if (taken_.reserved.empty() && taken_.tickets.empty()) return std::nullopt;
@@ -117,15 +117,24 @@ class Reserver {
   }
 
  private:
-  /// --any: whether an earlier run with our ID is in one of the queues.
+  /// --any: whether an earlier run with our ID is in one of the queues. Ends the run if that queue
+  /// is full: it would be left again.
   bool IsAfterAnother() {
     if (taken_.tickets.empty()) return false;
     const auto& wanted = context_.options.locks;
     return std::any_of(wanted.begin(), wanted.end(), [&](const cli::WantedLock& one) {
       const lock::LockName lock = context_.NameOf(one);
-      return Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
-        return lock::HasEarlierPool(calls, lock, context_.options.reserve, taken_.tickets.front());
+      const auto waiting = Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
+        return lock::CountWaitingAtEarlierPool(calls, lock, context_.options.reserve,
+                                               taken_.tickets.front());
       });
+      const auto& most = context_.options.max_queue;
+      if (waiting && most && *waiting >= *most) {
+        End(lock.display_path(),
+            cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kQueueFull,
+                               lock.display_path(), cli::QueueFullText(*most)));
+      }
+      return waiting.has_value();
     });
   }
 

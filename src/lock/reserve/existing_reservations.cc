@@ -143,24 +143,28 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
   }
 }
 
-bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id, const Ticket& own) {
-  return calls.Repeat([&] {
+std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls, const LockName& lock,
+                                                     const std::string& id, const Ticket& own) {
+  return calls.Repeat([&]() -> std::optional<std::size_t> {
     const zookeeper::ListReply list = calls.List(lock.path);
-    if (list.error == Error::kNoNode) return false;
+    if (list.error == Error::kNoNode) return std::nullopt;
     if (list.error != Error::kNone) {
       throw OperationFailed(list.error, "list", lock.display_path(), "READ", lock.display_path());
     }
+    const protocol::Contenders contenders(list.children);
     std::vector<std::string> paths;
-    for (const protocol::ContenderNameView& one : protocol::Contenders(list.children)) {
+    for (const protocol::ContenderNameView& one : contenders) {
       if (one.reserves()) paths.push_back(protocol::ChildPath(lock.path, one.full));
     }
     const auto read = calls.GetAll(paths);
-    return std::any_of(read.begin(), read.end(), [&](const zookeeper::GetReply& one) {
+    const bool is_there = std::any_of(read.begin(), read.end(), [&](const auto& one) {
       const auto data = one.error == Error::kNone ? ParseContenderData(one.data) : std::nullopt;
       return data && one.stat.ephemeral_owner != 0 && one.stat.created_zxid < own.token &&
              data->reserve == id &&
              std::find(data->any.begin(), data->any.end(), own.lock.path) != data->any.end();
     });
+    if (!is_there) return std::nullopt;
+    return contenders.size() - protocol::HoldersIn(list.children).size();
   });
 }
 

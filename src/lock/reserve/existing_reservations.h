@@ -19,10 +19,13 @@ namespace zklock::lock {
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// Whether the queue of `lock` has a contender with our `id` that is older than `own`, and whose
-/// run takes any of several LOCKs, that of `own` among them. Throws OperationFailed.
-[[nodiscard]] bool HasEarlierPool(Calls& calls, const LockName& lock, const std::string& id,
-                                  const Ticket& own);
+/// How many contenders wait in the queue of `lock`, if it has a contender with our `id` that is
+/// older than `own`, and whose run takes any of several LOCKs, that of `own` among them. None: it
+/// has no such contender. Throws OperationFailed.
+[[nodiscard]] std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls,
+                                                                   const LockName& lock,
+                                                                   const std::string& id,
+                                                                   const Ticket& own);
 
 /// Why a run in `mode` that takes `take` of `permits` permits (none: without --permits) cannot use
 /// that reservation: it was made for another use of the LOCK, so the users of the LOCK disagree.

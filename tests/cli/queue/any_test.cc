@@ -284,6 +284,32 @@ TEST_CASE("any: one LOCK is reserved for an ID, found again, and released by it"
         "zklock: none of " + names + " is reserved for ci (any more); the command was not run\n");
 }
 
+TEST_CASE("any: a run ends if an earlier one with its ID is in a queue that is full") {
+  const Pool pool;
+  const std::string& full = pool.locks[0];
+  const std::string& other = pool.locks[1];
+  const auto options = [&](const std::string& lock) {
+    return Zklock({"exclusive", lock, "--", "sleep", "1000"});
+  };
+  Child first = Child::Start(options(full));
+  Tree().WaitForChildren(full, 1);
+  Child second = Child::Start(options(full));
+  Tree().WaitForChildren(full, 2);
+  const Child holder = StartHolder(other);
+  const Words words = {"exclusive", "--any", "--reserve", "ci", "--max-queue", "1", full, other};
+  const Child earlier = Child::Start(Zklock(words));
+  Tree().WaitForChildren(other, 2);
+  Tree().WaitForChildren(full, 2);
+  for (Child* const one : {&second, &first}) {
+    one->Signal(SIGTERM);
+    one->Wait();
+  }
+  const Finished later = test::Run(Zklock(words), Exited(75));
+  CHECK(later.err == "zklock: " + other +
+                         " already has 1 or more waiters (--max-queue); the command was not run\n");
+  CHECK(Tree().Children(full).empty());
+}
+
 TEST_CASE("any: runs with one ID that start together make one reservation") {
   const Pool pool;
   const Pool turned{.root = pool.root, .locks = {pool.locks[2], pool.locks[0], pool.locks[1]}};

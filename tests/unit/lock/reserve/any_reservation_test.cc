@@ -180,7 +180,7 @@ TEST_CASE("Any: an earlier pool in a queue that was left is found, and a later o
     }
     one.set.reset();
     return RunCalls(one.store, world.clock, [&](Calls& calls) {
-      return HasEarlierPool(calls, {"/b", ""}, "ci", own);
+      return CountWaitingAtEarlierPool(calls, {"/b", ""}, "ci", own).has_value();
     });
   };
   CHECK(is_after_another(second));
