@@ -43,8 +43,8 @@ struct GuardPage {
   /// ended, the guard continues zklock, repeatedly, until this is false.
   std::atomic<bool> zklock_is_suspended{false};
   std::atomic<pid_t> command{0};  ///< its pid, written when it is forked
-  /// Written by the command just before its execve: whatever ends it from now on ends a command that
-  /// has begun, unless the guard reports that the execve failed.
+  /// Written by the command just before its execve: whatever ends it from now on ends a command
+  /// that has begun, unless the guard reports that the execve failed.
   std::atomic<bool> executes{false};
   /// Written by the guard before kReady: the errno that kept the command out of its cgroup. 0: it
   /// is in it.
