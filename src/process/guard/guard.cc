@@ -112,6 +112,7 @@ class Guard {
   bool reaps_more_ = false;  // Reap() has not reaped every zombie yet
   bool is_orphaned_ = false;
   bool misses_run_ = false;  // no descriptor was left for a nested run's connection
+  bool is_executed_ = false;
   TimePoint ending_since_ = kNever;
 };
 
@@ -120,7 +121,6 @@ void Guard::Run() {
   while (phase_ != Phase::kFinished) {
     (void)nested_runs_.AreLeft();  // otherwise a closed connection would stay ready
     Wait();
-    ReadExecResult();
     Reap();
     ReadMessages();
     Advance(BootClock::now());
@@ -246,6 +246,7 @@ void Guard::ReadExecResult() {
   // If the tree had to end before this was known, the command may have been killed before its
   // execve.
   if (phase_ >= Phase::kEnding) return;
+  is_executed_ = true;
   duty_.page.run_end.Set(After(BootClock::now(), duty_.spec.max_run));
   PromiseLook(NextLook());  // before zklock relies on it
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
@@ -325,7 +326,7 @@ bool Guard::MustKill() const { return is_orphaned_ || duty_.page.must_kill; }
 
 // The guard watches the lease itself: a stopped zklock cannot send an order.
 TimePoint Guard::LeaseEnd() const {
-  return duty_.page.executes && duty_.spec.outlives_lease ? kNever : duty_.page.lease.end();
+  return is_executed_ && duty_.spec.outlives_lease ? kNever : duty_.page.lease.end();
 }
 
 TimePoint Guard::StopTime() const {
@@ -368,6 +369,7 @@ TimePoint Guard::NextLook() const {
 }
 
 void Guard::Advance(TimePoint now) {
+  ReadExecResult();  // whether the command has begun decides what the lease's end means for it
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
   // Read before is_settled: a cause that zklock sets after it has taken the report concerns only
@@ -407,9 +409,6 @@ std::vector<Survivor> Guard::Survivors() const {
 bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained(); }
 
 void Guard::CommandEnded(TimePoint now) {
-  ReadExecResult();  // its execve may have failed, or it may have run and ended, since the last
-                     // look
-  if (phase_ == Phase::kFinished) return;
   const bool has_processes = HasProcesses();
   if (has_processes && duty_.spec.descendants == Descendants::kWait) return ReportAwaited(now);
   if (has_processes && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
@@ -465,12 +464,13 @@ void Guard::Kill() {
 void Guard::Finish() {
   ReadExecResult();
   tree_.RemoveCgroup();
-  SendProcesses(socket_.get(), Message::Kind::kSurvivor, Survivors());
+  const std::vector<Survivor> survivors = Survivors();
+  SendProcesses(socket_.get(), Message::Kind::kSurvivor, survivors);
   SendStatus(Message::Kind::kTreeEnded);
   phase_ = Phase::kFinished;
-  // zklock may stay suspended, and outer ones wait for its connections. Nothing relies on their
+  // zklock may stay suspended, while outer ones wait for its connections. Nothing relies on their
   // locks any more.
-  if (!Survivors().empty() || nested_runs_.AreLeft()) return;
+  if (!survivors.empty() || nested_runs_.AreLeft()) return;
   for (const int descriptor : duty_.spec.kept_open) shutdown(descriptor, SHUT_WR);
 }
 
