@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/reports/end_reason.h"
 #include "cli/reports/report_queue.h"
 #include "cli/text/run_messages.h"
 #include "commands/nesting/run_metadata.h"
@@ -39,7 +40,14 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   const AncestorLocks& ancestors = context.ancestors;
   const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
   command.FinishForksWithoutSession();
-  context.loop.RunReady();  // an outer lock may have been lost meanwhile, or its lease shortened
+  // An outer lock may have been lost in the meantime, or its lease shortened.
+  context.loop.RunReady();
+  if (ancestors.is_lost()) {
+    return context.End(locks,
+                       cli::EndWithStatus(context.options.conflict_exit_code,
+                                          cli::EndReason::kLostBeforeRun, locks),
+                       std::nullopt);
+  }
   process::LeaveWorkingDirectory();
   if (const auto signal = TakeEndingSignal(context.signals)) {
     if (!reserved.empty()) {
@@ -51,7 +59,6 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   process::Supervisor& supervisor = command.supervisor();
   RunningCommand running(context, supervisor, locks);
   running.FollowAncestors(kNever, context.options.kill_after);
-  if (ancestors.is_lost()) supervisor.End(EndCause::kOuter);  // even with --on-lost warn
   command.Begin(reserved.empty() ? EnvironmentFor({}, ancestors.tickets(), context.Self(), "")
                                  : EnvironmentFor(reserved, {}, context.Self(),
                                                   std::string(protocol::kNoSocket)));

@@ -33,6 +33,12 @@ class Forks {
       throw std::runtime_error("mkfifo");
     }
   }
+  /// They fork now.
+  void LetGuardsGo() const {
+    const std::string fifo = directory_.Path("refused.held");
+    const UniqueFd writer(open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
+    unlink(fifo.c_str());
+  }
   /// From now on, every command is stopped before it does anything.
   void StopCommands() const { (void)directory_.Write("refused.stopped", ""); }
   void Allow() { unlink(directory_.Path("refused").c_str()); }

@@ -9,9 +9,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "cli/command/forks.h"
 #include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
 #include "support/child.h"
+#include "support/process.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -197,6 +199,28 @@ TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be
   CHECK(script.ReadLine() == "76");
   CHECK(script.Wait() == Exited(0));
   CHECK_THAT(script.err(), Catch::Contains("zklock: lost "));
+}
+
+TEST_CASE("A nested command does not begin if the outer lock is lost while it is forked") {
+  const std::string on_lost = GENERATE("stop", "warn");
+  const std::string lock = NewLock("nested");
+  const Forks forks;
+  ChildOptions options =
+      Zklock({"exclusive", "--on-lost", "warn", lock, "--", "sh", "-c",
+              "echo held; read x; " + Binary() + " exclusive --on-lost " + on_lost + " " + lock +
+                  " -- echo began & echo $!; wait $!; echo status $?"});
+  options.keep_stdin = true;
+  Child outer = Child::Start(forks.Use(std::move(options)));
+  REQUIRE(outer.ReadLine() == "held");
+  forks.HoldGuards();
+  outer.Write("\n");
+  (void)WaitForChild(std::stoi(outer.ReadLine()));
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).at(0));
+  outer.ReadErrUntil("lost " + lock);  // nested runs are told before
+  forks.LetGuardsGo();
+  CHECK(outer.ReadLine() == "status 75");
+  outer.ReadErrUntil("lost before the command could be run");
 }
 
 TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
