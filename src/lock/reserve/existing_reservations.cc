@@ -71,11 +71,8 @@ std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, con
 bool HoldsPermits(Calls& calls, const ReservedLock& one) {
   const std::string path(protocol::ParentOf(one.path));
   if (path != protocol::PermitsPath(one.lock.path)) return true;
-  zookeeper::ListReply list;
-  zookeeper::GetReply number;
-  calls.Repeat([&] {
-    list = calls.List(path);
-    number = calls.Get(path);
+  const auto [list, number] = calls.Repeat([&] {
+    return std::pair{calls.List(path), calls.Get(path)};
   });
   for (const Error error : {list.error, number.error}) {
     if (error == Error::kNoNode) return false;
@@ -125,12 +122,12 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
       for (ReservedLock& one : ReservationsOf(calls, lock, holder)) held.push_back(std::move(one));
     }
     for (ReservedLock& one : held) {
-      if (!HoldsPermits(calls, one)) continue;
       const Reserved& reserved = one.reserved;
       if (reserved.reservation.id != id) {
         if (other != nullptr) *other = reserved;
         continue;
       }
+      if (!HoldsPermits(calls, one)) continue;
       if (reserved.until) {
         if (before && *before >= *reserved.until) continue;
         now = calls.Repeat([&] { return AskServersTime(calls, lock); });
