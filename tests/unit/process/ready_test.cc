@@ -205,7 +205,8 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
 TEST_CASE("a command whose end is ordered before it begins does not begin") {
   const Signals signals;
   ReportPipe report;
-  TestCommand spec = Script("echo up >&$REPORT");
+  TestCommand spec = Script("echo up >&$REPORT", {.kill_after = seconds(1)});
+  spec.stop_signal = SIGCONT;  // has time to begin, if it may
   spec.environment.push_back(report.variable());
   report.Inherit(true);
   const auto command = Supervisor::Prepare(spec, signals);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "process/loop/event_loop.h"
+#include "process/loop/timer.h"
 #include "support/child.h"
 #include "unit/process/supervised.h"
 
@@ -256,6 +257,21 @@ TEST_CASE("zklock does not stop if no process would continue it") {
     return 0;
   }});
   CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("a process that is stopped after its ContinueTimer has fired is continued all the same") {
+  Child child = Child::Start({.body = [] {
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCONT);
+    sigprocmask(SIG_BLOCK, &watched, nullptr);
+    const ContinueTimer timer;
+    timer.Set(BootClock::now());
+    sigwaitinfo(&watched, nullptr);
+    raise(SIGSTOP);
+    return 5;
+  }});
+  CHECK(child.Wait() == test::Exited(5));
 }
 
 }  // namespace

@@ -212,6 +212,14 @@ TEST_CASE("a process that is awaited with its tree gets no KILL, nor do its desc
   CHECK(parent.Wait() == Exited(0));
 }
 
+TEST_CASE("what survives many KILLs is looked for less often") {
+  TreeKiller killer(getpid(), [](const Descendant&) { return TreeKiller::Treatment::kLeave; });
+  killer.Round();
+  const Duration at_first = killer.pause();
+  for (int i = 0; i < 200; ++i) killer.Round();
+  CHECK(killer.pause() > 10 * at_first);
+}
+
 TEST_CASE("a process that was reaped, or whose pid was reused, is not signalled") {
   std::optional<Child> child = Idle();
   Descendant elsewhere = OwnChild(*child);
