@@ -73,7 +73,7 @@ class Session final : public SessionRequests, public EventSource {
   void BeginClose(std::size_t releases = 0);
   /// Whether the servers have confirmed that nothing is held any more, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
-  /// What the helper reports about the refusal of the credentials; empty if no helper reported one.
+  /// The helper's message about refused credentials; empty if no helper reported a refusal.
   [[nodiscard]] std::string HelperRefusal() const;
   /// Whether the servers refuse even the close: they require an authentication scheme that the
   /// client library does not have, such as SASL. The session then ends with its timeout.

@@ -269,7 +269,8 @@ TEST_CASE("a dry run knows reservations, with their reason, and when they are it
   CheckResult(DryRun({"write", "--reserve", "other"}, {lock}), 75, busy);
   CheckResult(DryRun({"write", "--reserve", "job"}, {lock}), 0, "would run at once");
   CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 0, "would run at once");
-  CheckError(DryRun({"exclusive", "--reserve", "job"}, {lock}), 78, "with this ID as write");
+  CheckError(DryRun({"exclusive", "--reserve", "job"}, {lock}), 78,
+             "is reserved for this ID as write");
   const auto release = [&](const Words& more) {
     Words words = Words{"release", "--reserve", "job", lock} + more;
     return RunZklock(words);

@@ -556,7 +556,7 @@ int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* r
 
 // ---- system calls ------------------------------------------------------------------------------
 //
-// The linker redirects all calls of the wrapped functions to us. Calls of recv() arrive through
+// The linker redirects all calls to the wrapped functions here. Calls to recv() arrive through
 // src/zookeeper's check of the data that the library receives.
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {

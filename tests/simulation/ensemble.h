@@ -128,7 +128,7 @@ struct Server {
   struct Tracked {
     int timeout_ms;
     Time expires;
-    int owner = -1;  ///< the server of its last connect
+    int owner = -1;  ///< the server that it last connected to
     bool is_closing = false;
   };
   std::map<std::int64_t, Tracked> tracked{};

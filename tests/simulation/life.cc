@@ -138,8 +138,8 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
   const auto follow = [this, &run, at_end = std::move(at_end)](const auto& self) -> void {
     if (!run.process->is_over()) {
       const Time since = world.now() - run.began;
-      // At each change of the queue, a run that is to reserve lists it and reads every znode that
-      // may be a reservation.
+      // Whenever the queue changes, a run with --reserve lists it and reads every znode that may be
+      // a reservation.
       const std::int64_t changes = run.options.request.reserve ? 5 : 1;
       const auto queues = static_cast<std::int64_t>(run.options.any ? run.options.locks.size() : 1);
       const std::int64_t most =

@@ -581,7 +581,7 @@ constexpr OptionSpec kTable[] = {
      .section = Section::kReservations, .is_common = true,
      .subcommands = kRuns, .store = TextValue<&RunOptions::reserve_reason>},
     {.name = "min-interval", .metavar = "DURATION",
-     .help = "do not run if a success began within this",
+     .help = "skip if a successful run began within this",
      .section = Section::kWaiting, .is_common = true,
      .subcommands = kExclusive | kWrite | kTry, .in_file = true, .store = DurationValue<&RunOptions::min_interval, kNotZero>},
     {.name = "once-per", .metavar = "DURATION",

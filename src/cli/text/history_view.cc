@@ -32,8 +32,8 @@ std::string CauseNote(const std::string& cause) {
                                     {"requested", ""},
                                     {"max-run", "ended by --max-run"},
                                     {"signal", "ended by a signal to zklock"},
-                                    {"guard-failed", "ended since its guard was killed or hung"},
-                                    {"unproven", "ended since no server confirmed the lock"},
+                                    {"guard-failed", "ended because its guard was killed or hung"},
+                                    {"unproven", "ended because no server confirmed the lock"},
                                     {"outer", "ended with the outer zklock's lock"}};
   for (const auto& [name, note] : kNotes) {
     if (cause == name) return std::string(note);

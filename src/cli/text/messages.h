@@ -30,8 +30,7 @@ inline constexpr char kAmbiguousLock[] =
     "LOCK '{}' may be {} or {}: write the one that you mean, or set --root";
 inline constexpr char kNoCommand[] =
     "no command given: write it after '--', or use -c 'SHELL LINE'";
-inline constexpr char kNoSeparator[] =
-    "no '--' before the command '{}': write '-- {}' and what follows";
+inline constexpr char kNoSeparator[] = "no '--' before the command '{}': write '-- {} ...'";
 inline constexpr char kTwoCommands[] = "-c and a command after '--' cannot be used together";
 inline constexpr char kRunsNoCommand[] = "{} runs no command: leave out '--' and what follows it";
 
@@ -155,7 +154,7 @@ inline constexpr char kForeignOwner[] =
 
 // A zklock that runs under another zklock.
 inline constexpr char kWaitsForItself[] =
-    "{} is already held ({}) by an outer zklock: {} would wait for itself forever; take that mode "
+    "{} is already held ({}) by an outer zklock: {} would wait for itself forever; use that mode "
     "in the outer zklock";
 
 inline constexpr char kWaitsByNoNest[] =

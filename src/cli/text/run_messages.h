@@ -121,7 +121,8 @@ inline constexpr char kContainRequired[] = "--contain require: {}";
 inline constexpr char kOrphansEnded[] =
     "ended processes in {}, left by a zklock that was killed together with its guard";
 inline constexpr char kOrphansAlive[] =
-    "processes in {}, left by a zklock that was killed together with its guard, do not end: end "
+    "processes in {}, left by a zklock that was killed together with its guard, are still alive: "
+    "end "
     "them yourself";
 inline constexpr char kNoHierarchy[] = "no cgroup hierarchy of version 2 is mounted";
 inline constexpr char kNotDelegated[] = "{} is not delegated by systemd";

@@ -10,11 +10,10 @@ inline constexpr char kLostWaiting[] = "waiting for {}: {}; the command was not 
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
 inline constexpr char kNoServerThroughProxy[] =
-    "no ZooKeeper server granted a session within {}: {}; does the --proxy-command work by itself: "
-    "{}";
+    "no ZooKeeper server granted a session within {}: {}; try the --proxy-command by itself: {}";
 inline constexpr char kProxyFailed[] =
     "no ZooKeeper server granted a session within {}: {}; the --proxy-command ended with status "
-    "{}: does it work by itself: {}";
+    "{}; try it by itself: {}";
 inline constexpr char kNoServerNamed[] =
     "no ZooKeeper server granted a session within {}: {}; this is the default: name yours with "
     "--servers, in $ZKLOCK_SERVERS or in a configuration file";
@@ -37,7 +36,7 @@ inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
 inline constexpr char kClosesOnRequest[] =
     "closes the connection when it gets a request: larger than its jute.maxbuffer?";
 inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
-inline constexpr char kNotUnderstood[] = "sent an answer that is not ZooKeeper's";
+inline constexpr char kNotUnderstood[] = "sent an answer that violates the ZooKeeper protocol";
 inline constexpr char kAnswersNothing[] =
     "grants a session, but does not answer requests: is it hung?";
 inline constexpr char kHelperClosed[] =
@@ -104,9 +103,9 @@ inline constexpr char kUnknownPermits[] =
     "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
     "many permits there are; wait until that zklock has ended, or write the number there";
 inline constexpr char kReservedWithOtherTake[] =
-    "{} is reserved with this ID and --take {}; use the same number, or another ID";
+    "{} is reserved for this ID with --take {}; use the same number, or another ID";
 inline constexpr char kReservedInOtherMode[] =
-    "{} is reserved with this ID as {}, in its child '{}'; use that mode, or another ID";
+    "{} is reserved for this ID as {}, by its child '{}'; use that mode, or another ID";
 inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";
 
 // An incompatible contender, and how to make zklock compatible with it.
@@ -142,7 +141,7 @@ inline constexpr char kQueues[] =
 inline constexpr char kDefect[] = "internal error: {}; please report it";
 inline constexpr char kCannot[] = "cannot {} '{}': {}";
 inline constexpr char kNotListed[] = "our contender in '{}' exists but is not listed";
-inline constexpr char kVanishes[] = "'{}' is deleted as often as it is created";
+inline constexpr char kVanishes[] = "'{}' is deleted every time it is created";
 inline constexpr char kNoZnode[] = "no such znode";
 inline constexpr char kZnodeExists[] = "the znode already exists";
 inline constexpr char kChildOfEphemeral[] = "an ephemeral znode cannot have children";

@@ -83,8 +83,8 @@ struct DryRunFinding {
   RecentRun recent{};    ///< with kTooRecent
 };
 /// What would happen, according to all findings: a line for each LOCK that keeps the run from
-/// starting. `error`: the exit status if an error keeps the run from starting, otherwise 0; `why`:
-/// the error's message.
+/// starting, or one that says that it would start. `error`: the exit status if an error keeps the
+/// run from starting, otherwise 0; `why`: the error's message.
 [[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,
                                                 const std::vector<DryRunFinding>& findings,
                                                 int error, const std::string& why);

@@ -16,8 +16,8 @@ struct Definition {
 
 /// In the order of QueueMetrics::Metric.
 constexpr std::array<Definition, 17> kDefinitions = {{
-    {"zklock_held", "Whether contenders hold the lock, without reservations."},
-    {"zklock_holders", "How many contenders hold the lock, without reservations."},
+    {"zklock_held", "Whether any contender holds the lock, not counting reservations."},
+    {"zklock_holders", "How many contenders hold the lock, not counting reservations."},
     {"zklock_waiting", "How many contenders wait for the lock."},
     {"zklock_permits", "How many permits the semaphore has."},
     {"zklock_permits_used", "How many permits of the semaphore are used; a run may take several."},

@@ -22,7 +22,7 @@ class Output final : public EventSource {
   /// Discards pending text and writes `text` now; gives up if the reader takes nothing for a
   /// second.
   void WriteLast(const std::string& text);
-  /// So much text is pending that no more should be appended.
+  /// Whether so much text is pending that the caller should append no more.
   [[nodiscard]] bool IsFull() const;
   /// Everything has been written, or cannot be written any more.
   [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }

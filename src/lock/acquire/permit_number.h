@@ -57,7 +57,7 @@ class PermitNumber {
 };
 
 /// For a contender that would have to wait for a permit: why it is refused instead, or none.
-/// `reply`: the data of `leases`, read after a list of the permits. `holders`: how many of the
+/// `reply`: the data of `leases`, read after the permits were listed. `holders`: how many of the
 /// runs that have these permits had left the turnstile. Only those show that the number is in use:
 /// the first contender in the turnstile may have created its permit, and still be about to replace
 /// the number.

@@ -82,7 +82,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNone:
       state_ = State::kProven;
       answer_deadline_ = kNever;
-      // The period counts from the sending, so that a slow answer does not stretch it.
+      // The period starts when the heartbeat is sent, so that a slow answer does not stretch it.
       next_heartbeat_ = reply.sent + protocol::HeartbeatPeriod(store_.lease().timeout());
       paused_.reset();
       TakeLease();

@@ -16,8 +16,8 @@ namespace {
 // If the process is stopped a moment after a CONT, the CONT did not help.
 constexpr timespec kAgain = {.tv_sec = 0, .tv_nsec = 100'000'000};
 
-// Zero would disarm a timer, and a negative time would be refused; such moments are before the
-// boot.
+// Zero would disarm the timer, and a negative time would be refused; both stand for a moment at or
+// before boot.
 timespec WhenArmed(TimePoint moment) {
   const Duration since_boot = std::max(moment.time_since_epoch(), Duration(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);

@@ -18,7 +18,7 @@ namespace {
 
 const Set kStatuses = {"64", "69", "70", "71", "75", "76", "77", "78", "124", "126", "127", "128"};
 
-/// The rows of the table that a subcommand has, as help writes them: "-w,--wait DURATION".
+/// The option table's rows for a subcommand, as help prints them: "-w,--wait DURATION".
 Set TableOptions(const cli::SubcommandSpec& subcommand) {
   Set options;
   for (const cli::OptionSpec* option : cli::OptionsOf(subcommand.bit)) {

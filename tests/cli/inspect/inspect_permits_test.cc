@@ -333,7 +333,7 @@ TEST_CASE("a semaphore of Curator programs is shown as one, and can only be rele
   CHECK(found["contenders"][0]["program"] == "Curator");
   CHECK(found["contenders"][0]["state"] == "held");
 
-  // A zklock that holds (it records the number of permits if none is recorded), and one that waits.
+  // A zklock that holds (it records the number of permits if none is recorded) and one that waits.
   Child second = StartPermit(lock);
   curator.Tell("third", "acquire");
   Tree().WaitForChildren(lock + "/leases", 3);

@@ -261,7 +261,7 @@ TEST_CASE("the same ID in another mode is refused") {
   const std::string lock = NewLock("reserve");
   Reserve("ci", lock);
   CHECK_THAT(RunZklock({"read", "--reserve", "ci", lock}, Exited(78)).err,
-             Catch::Contains("is reserved with this ID as exclusive"));
+             Catch::Contains("is reserved for this ID as exclusive"));
   CHECK(Tree().Children(lock).size() == 1);
 }
 

@@ -133,9 +133,11 @@ TEST_CASE("the status of a proxy command that failed is part of the message") {
     return Run(Proxied(line, {"inspect", "--connect-timeout", "2s", "/t/x"}), Exited(69)).err;
   };
   CHECK_THAT(message("echo no route >&2; exit 255"),
-             Catch::Contains("(no route); the --proxy-command ended with status 255: does it"));
-  CHECK_THAT(message("kill -KILL $$"),
-             Catch::Contains("; the --proxy-command ended with status 137: does"));
+             Catch::Contains("(no route); the --proxy-command ended with status 255; try it by "
+                             "itself: echo no route >&2; exit 255"));
+  CHECK_THAT(
+      message("kill -KILL $$"),
+      Catch::Contains("; the --proxy-command ended with status 137; try it by itself: kill"));
   CHECK_THAT(message("exit 0"), !Catch::Contains("ended with status"));
   // zklock ends this helper, because each attempt gets only a share of the time.
   CHECK_THAT(message("trap 'exit 9' HUP; while :; do sleep 1; done"),

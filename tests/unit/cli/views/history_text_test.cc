@@ -110,8 +110,8 @@ TEST_CASE("A run that did not end by itself says what has ended it") {
   for (const auto& [cause, note] :
        {std::pair("max-run", "ended by --max-run"),
         std::pair("signal", "ended by a signal to zklock"),
-        std::pair("guard-failed", "ended since its guard was killed or hung"),
-        std::pair("unproven", "ended since no server confirmed the lock"),
+        std::pair("guard-failed", "ended because its guard was killed or hung"),
+        std::pair("unproven", "ended because no server confirmed the lock"),
         std::pair("outer", "ended with the outer zklock's lock"),
         std::pair("tides", "ended: tides"),
         std::pair("requested", "asked to release by someone")}) {

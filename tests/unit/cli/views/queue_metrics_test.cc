@@ -37,7 +37,7 @@ TEST_CASE("Samples are grouped by metric, each with its help and type") {
              kNoon);
   const std::string text = Metrics({Found(held), free});
   CHECK(text.starts_with(
-      "# HELP zklock_held Whether contenders hold the lock, without reservations.\n"
+      "# HELP zklock_held Whether any contender holds the lock, not counting reservations.\n"
       "# TYPE zklock_held gauge\n"
       "zklock_held{lock=\"/a\"} 1\n"
       "zklock_held{lock=\"/b\"} 0\n"
