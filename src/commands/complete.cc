@@ -26,8 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 300ms;
-/// The part of kPatience that is reserved for closing the session. A session that is not closed
-/// soon expires.
+/// The part of kPatience that is reserved for closing the session. If that is not enough, the
+/// session soon expires.
 constexpr Duration kTimeToClose = 50ms;
 constexpr Duration kSessionTimeout = 4s;
 

@@ -39,8 +39,8 @@ namespace {
 namespace message = cli::message;
 using Target = cli::ReleaseOptions::Target;
 
-// How long a contender that is about to be deleted has to read why: a few round trips within a
-// site.
+// How much time a contender that is about to be deleted gets to read the reason: a few round trips
+// within a site.
 constexpr Duration kTimeToRead = std::chrono::milliseconds(100);
 
 lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
@@ -194,8 +194,8 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   return {.by = self.user + " on " + self.host, .reason = options.reason, .forced = options.force};
 }
 
-/// Before contenders are deleted: writes to the data of those that are zklock's who deletes them
-/// and why, and gives them a moment to read it. Skips those that it may not write to.
+/// Call this before contenders are deleted: writes who deletes them and why to the data of those
+/// that are zklock's, and gives them a moment to read it. Skips those that it may not write to.
 void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
               ShortSession& session, process::Signals& signals, cli::Report& report) {
   const lock::ReleaseRequest request = RequestOf(options);
@@ -224,7 +224,7 @@ void Announce(const cli::ReleaseOptions& options, const std::vector<cli::Contend
 }
 
 /// Asks the contender to leave, or deletes it. Returns none if it cannot be asked; otherwise,
-/// whether it was there.
+/// whether it still existed.
 std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
                                const cli::ContenderView& contender, ShortSession& session,
                                process::Signals& signals, cli::Report& report) {
@@ -403,7 +403,7 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
   std::vector<std::string> released;
   const auto report_released = [&](bool is_all) {
     if (options.dry_run) return;
-    // If some were not released, name those that were even without --verbose.
+    // If some were not released, the others are named even without --verbose.
     const cli::Level level = is_all ? cli::Level::kVerbose : cli::Level::kUnlessQuiet;
     for (const std::string& path : released) {
       report.Write(level, fmt::format(message::kReservationReleased, path, options.reserve));

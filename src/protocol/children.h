@@ -10,9 +10,9 @@
 
 namespace zklock::protocol {
 
-/// The names of a znode's children, in the order in which the servers list them. They occupy two
-/// blocks of memory, however many there are: the list of a long queue is read often, and a string
-/// for each name would cost more than all other work on the list.
+/// The names of a znode's children, in the order in which the servers return them. They occupy two
+/// blocks of memory, no matter how many there are: the list of a long queue is read often, and a
+/// string for each name would cost more than all other work on the list.
 class Children {
  public:
   /// Yields std::string_view, valid until the list changes.

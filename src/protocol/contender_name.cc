@@ -18,7 +18,8 @@ struct KnownMark {
   Mark mark;
 };
 
-// Disjoint as endings ("__lock__" does not end in "lock-"), so their order does not matter.
+// None of these is the ending of another ("__lock__" does not end in "lock-"), so their order does
+// not matter.
 constexpr std::array kKnownMarks{
     KnownMark{"lock-", Mark::kLock},           KnownMark{"__WRIT__", Mark::kCuratorWrite},
     KnownMark{"__READ__", Mark::kCuratorRead}, KnownMark{"__lock__", Mark::kKazooLock},
@@ -222,7 +223,8 @@ ContenderName ContenderNameView::ToName() const {
 
 std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
   const std::optional<Split> positive = SplitPositive(name);
-  // A known mark shows where the number begins, and so whether a dash before the digits is a sign.
+  // A known mark shows where the number begins, and hence whether a dash before the digits is a
+  // minus sign.
   if (positive) {
     if (const auto marked = ReadMark(name, *positive)) return marked;
   }
@@ -230,7 +232,7 @@ std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
   if (negative) {
     if (const auto marked = ReadMark(name, *negative)) return marked;
   }
-  // In an unknown name a dash is more likely to be a separator than a sign.
+  // In an unknown name, a dash is more likely to be a separator than a minus sign.
   const std::optional<Split>& split = positive ? positive : negative;
   if (!split) return std::nullopt;
   return ContenderNameView{name, {}, split->number, Mark::kNone};

@@ -20,7 +20,7 @@ enum class Dialect {
 /// The only name in Dialect::kSimple. Unlike the names of other contenders, it is reused.
 inline constexpr std::string_view kSimpleName = "lock";
 
-/// The program that created a contender, as far as its name shows.
+/// The program that created a contender, judging by its name.
 enum class Program { kZklock, kCurator, kKazoo, kCRecipe, kUnknown };
 
 /// The mark in a contender's name, between the part that its program chose and the server's number.
@@ -30,7 +30,7 @@ enum class Mark {
   kCuratorRead,
   kKazooLock,
   kKazooRead,
-  kPermit,  ///< of a semaphore, in Curator's layout
+  kPermit,  ///< for a semaphore, in Curator's layout
   kCRecipe,
   kNone
 };
@@ -39,7 +39,7 @@ enum class Mark {
   return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
 }
 
-/// A child of a LOCK that counts in the queue, as far as its name describes it.
+/// A child of a LOCK that counts in the queue, as described by its name.
 ///
 /// A name counts if it ends in the server's number (`%010d`: ten digits, or a minus sign and nine
 /// or ten). The number may follow a known mark, the prefix of the C recipe (`x-…-NNNNNNNNNN`), or
@@ -60,8 +60,8 @@ struct ContenderName {
   [[nodiscard]] Mode mode() const;
 };
 
-/// The same, for reading whole queues: the name is not copied, and what few callers need is
-/// computed only on demand.
+/// The same, for reading whole queues: the name is not copied, and the parts that few callers need
+/// are computed only on demand.
 struct ContenderNameView {
   std::string_view full;
   std::string_view before_mark;  ///< the part that the program chose; empty without a mark
@@ -74,7 +74,8 @@ struct ContenderNameView {
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
   [[nodiscard]] bool reserves() const;
-  /// A text that all permits of one zklock run (--take) have in common, and no other contender has.
+  /// A text that all permits of one zklock run (--take) have in common and that no other contender
+  /// has.
   [[nodiscard]] std::string_view run() const;
   [[nodiscard]] ContenderName ToName() const;
 };
@@ -91,16 +92,16 @@ struct ContenderNameView {
                                               Mode mode, Dialect dialect, bool supersedes = false,
                                               bool reserves = false);
 
-/// Whether the name begins as MakeContenderPrefix() would begin it for `host`. Also true for a host
-/// whose name begins with `host` and a dash.
+/// Whether the name begins as MakeContenderPrefix() would begin one for `host`. Also true for a
+/// host whose name begins with `host` and a dash.
 [[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
 
 /// Like MakeContenderPrefix, for a permit of a semaphore.
 [[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid,
                                            bool reserves = false);
 
-/// Higher numbers are refused: the server's counter is about to overflow, and then gives the same
-/// number twice (measured; see zklock-protocol(7) on sequence numbers).
+/// Higher numbers are refused: the server's counter is about to overflow, after which it gives the
+/// same number twice (measured; see zklock-protocol(7) on sequence numbers).
 inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;
 
 /// The word for a mode in messages, data and tables: "exclusive", "write", "read".

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 using Kind = Finding::Kind;
 using Places = std::vector<std::size_t>;
 
-// With a larger offset, times that zklock compares with the servers' (--min-interval, --for, the
-// ages that inspect shows) are wrong by more than anyone would expect.
+// With a larger offset, times that zklock compares with the servers' clock (--min-interval, --for,
+// the ages that inspect shows) are wrong by more than anyone would expect.
 constexpr Duration kClockTolerance = 1s;
 
 /// The indices of the servers that `is_one` accepts.
@@ -51,8 +51,8 @@ void FindUnfit(const EnsembleFacts& facts, std::vector<Finding>& findings) {
       }));
 }
 
-/// Groups the rows that are one server: those of the same ensemble with the same number. Returns
-/// only groups of several rows.
+/// Groups the rows that belong to one server: those in the same ensemble with the same number.
+/// Returns only groups of several rows.
 std::vector<Places> SameServers(const EnsembleFacts& facts) {
   std::map<int, Places> by_id;
   for (const std::size_t place : Which(facts, [](const ServerFacts& server) {
@@ -84,7 +84,7 @@ void FindEnsembles(const EnsembleFacts& facts, std::vector<Finding>& findings) {
     }
   }
   for (const Places& places : SameServers(facts)) {
-    // A host with IPv4 and IPv6 has two addresses under one name.
+    // A host with both IPv4 and IPv6 has two addresses under one name.
     const bool one_name = std::all_of(places.begin(), places.end(), [&](std::size_t place) {
       return facts.servers[place].name == facts.servers[places.front()].name;
     });
@@ -125,8 +125,8 @@ void FindGrants(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
   const auto timeout = ShortestGrant(facts);
   if (!timeout) return;
-  // A heartbeat is sent only once the last one is answered. With slower answers, the rest of the
-  // lease becomes shorter than the protocol assumes.
+  // A heartbeat is sent only once the last one is answered. If answers take longer than the period,
+  // the remaining lease becomes shorter than the protocol assumes.
   const Duration period = HeartbeatPeriod(*timeout);
   for (std::size_t i = 0; i < facts.servers.size(); ++i) {
     const auto& commit = facts.servers[i].commit;
@@ -139,7 +139,7 @@ void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 }
 
 void FindNumber(const EnsembleFacts& facts, std::vector<Finding>& findings) {
-  // Rows of the same server count once.
+  // Count rows of the same server only once.
   std::size_t listed = facts.servers.size();
   for (const Places& places : SameServers(facts)) listed -= places.size() - 1;
   const Places standalone = Which(
@@ -171,7 +171,7 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
     const auto& clock = facts.servers[i].clock;
     if (!clock) continue;
     if (std::chrono::abs(clock->offset) - clock->uncertainty > kClockTolerance) {
-      // One finding for all: every server of an ensemble shows the leader's clock.
+      // Report a single finding: every server of an ensemble shows the leader's clock.
       if (!best || clock->uncertainty < facts.servers[*best].clock->uncertainty) best = i;
     }
   }
@@ -180,7 +180,7 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
         {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->offset});
   }
   const bool reached = !Which(facts, [](const auto& server) { return server.reached; }).empty();
-  // If the chroot is missing, that is the reason, not a missing permission.
+  // If the chroot does not exist, that is the reason, not a missing permission.
   if (reached && !facts.lacks_chroot &&
       Which(facts, [](const auto& server) { return server.clock.has_value(); }).empty()) {
     findings.push_back({.kind = Kind::kClockUnknown});
@@ -285,8 +285,8 @@ std::optional<Duration> ShortestGrant(const EnsembleFacts& facts) {
 
 TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
                                          Duration round_trip) {
-  // Enough heartbeats for the lease to reach its steady state. Then the servers fail just after an
-  // answer, or just before the next one.
+  // First send enough heartbeats for the lease to reach its steady state. Then let the servers fail
+  // just after an answer, or just before the next one.
   constexpr int kHeartbeats = 16;
   const TimePoint began = TimePoint() + 1h;
   Lease lease(timeout);
@@ -303,7 +303,7 @@ TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
     return std::max(until - failure, Duration::zero());
   };
   const TimePoint stop = StopTime(lease.End().value_or(answered), grace);
-  // A commit right after the connect: nothing proves more.
+  // A commit right after the connect proves as much as possible.
   Lease fresh(timeout);
   fresh.ConnectAccepted(began, timeout);
   fresh.Committed(began, began);

@@ -11,25 +11,25 @@
 
 #include "base/clock.h"
 
-// Decides whether the servers are fit for locks: the facts that were measured, and the findings
-// that follow from them. Pure, like the rest of this folder.
+// Decides whether the servers are fit for locks: the measured facts, and the findings that follow
+// from them. Pure, like the rest of this folder.
 
 namespace zklock::protocol {
 
-/// A summary of several measurements of the same time.
+/// A summary of several measurements of one duration.
 struct Spread {
   Duration median{};
   Duration worst{};
   std::size_t count = 0;
   friend bool operator==(const Spread&, const Spread&) = default;
 };
-/// None if there is no measurement.
+/// None if there are no measurements.
 [[nodiscard]] std::optional<Spread> SpreadOf(std::vector<Duration> times);
 
 /// A clock compared with this host's.
 struct ClockOffset {
   Duration offset{};       ///< negative: the clock is behind
-  Duration uncertainty{};  ///< the true value is at most this far from `offset`
+  Duration uncertainty{};  ///< the true offset differs from `offset` by at most this
   friend bool operator==(const ClockOffset&, const ClockOffset&) = default;
 };
 /// The offset of a clock that showed `stamp` (since 1970, truncated to whole milliseconds) at some
@@ -44,7 +44,7 @@ enum class ServerRole {
   kFollower,
   kObserver,
   kStandalone,
-  kReadOnly,    ///< it has no quorum, and serves reads only
+  kReadOnly,    ///< it has no quorum and serves only reads
   kNotServing,  ///< it has no quorum
 };
 
@@ -76,7 +76,7 @@ struct ServerFacts {
   std::optional<bool> same_ensemble{};
 };
 
-/// The servers of the ensemble, according to its configuration.
+/// The members of the ensemble, according to its configuration.
 struct Members {
   std::set<int> voters;
   std::set<int> observers;
@@ -100,19 +100,19 @@ struct Finding {
     kOldVersion,
     kOtherEnsemble,    ///< it does not know the session
     kNotMember,        ///< it serves the ensemble, but is not in its configuration
-    kSameServer,       ///< several names in the list lead to one server
+    kSameServer,       ///< several names in the list refer to the same server
     kNoQuorum,         ///< read-only, or not serving
     kDifferentGrants,  ///< session timeouts from `least` to `most`
     kUselessGrant,     ///< the timeout `least`, with which zklock refuses to lock
-    kTooSlow,          ///< a commit took `most`, but heartbeats are due every `least`
+    kTooSlow,          ///< a commit took `most`, but a heartbeat is due every `least`
     kEvenMembers,      ///< `count` servers vote
-    kClockOff,         ///< the leader's is off by `most`; negative: it is behind
+    kClockOff,         ///< the leader's clock is off by `most`; negative: it is behind
     kFewConnectionsLeft,
-    kNoChroot,  ///< the znode that all LOCKs would be in does not exist
+    kNoChroot,  ///< the znode that would contain all LOCKs does not exist
     // These are worth knowing.
-    kSlow,             ///< like kTooSlow, but only more than half of the heartbeat period
+    kSlow,             ///< a commit took `most`, more than half of the heartbeat period
     kShortGrant,       ///< a change of leader may last longer than `least`
-    kGrantBelowAsked,  ///< `least` was granted although `most` was requested
+    kGrantBelowAsked,  ///< `least` was granted, although `most` was requested
     kEvenList,         ///< `count` servers, and it is unknown which ones vote
     kSingleServer,
     kPartialList,       ///< the list has `least_count` of `count` members
@@ -120,7 +120,7 @@ struct Finding {
     kClockUnknown,
     kWordsClosed,
     kWordsUnusable,
-    kNotCompared,  ///< it is unknown whether they belong to the ensemble
+    kNotCompared,  ///< it is unknown whether these servers belong to the ensemble
   };
   Kind kind = Kind::kUnreached;
   std::vector<std::size_t> servers{};  ///< indices into EnsembleFacts::servers
@@ -132,19 +132,19 @@ struct Finding {
 };
 
 /// Whether such a finding makes the ensemble unfit for locks, or less fit than it should be, until
-/// it is fixed.
+/// the cause is fixed.
 [[nodiscard]] bool ShouldBeFixed(Finding::Kind kind);
 
 /// Whether a ZooKeeper of this version, such as "3.4.14", lacks requests that zklock needs:
 /// containers and create2 were added in 3.5.
 [[nodiscard]] bool IsOldVersion(std::string_view version);
 
-/// Returns the findings that follow from the facts, the most important first.
+/// Returns the findings that follow from the facts, most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);
 
 /// Whether a server belongs to the ensemble of a session that it was asked to continue: yes if it
-/// knew the session. If not, no, or none if the session may have ended in the meantime.
-/// `since_alive`: the time since the session was last known to exist; none: it never was.
+/// knew the session. If it did not: no, or none if the session may have ended in the meantime.
+/// `since_alive`: the time since the session was last known to exist; none if it never was.
 /// `timeout`: the session's.
 [[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
                                                  Duration timeout);
@@ -152,16 +152,16 @@ struct Finding {
 /// The shortest timeout that a server has granted: the one that bounds a lock's lease.
 [[nodiscard]] std::optional<Duration> ShortestGrant(const EnsembleFacts& facts);
 
-/// How long a command continues to run when no server answers any more, from the moment of the
-/// failure.
+/// How long a command continues to run after all servers stop answering, counted from the moment of
+/// the failure.
 struct TimeWithoutServers {
-  /// Until the stop signal, once heartbeats have been sent for a while: between these two times,
+  /// Until the stop signal, if heartbeats have been sent for a while: between these two times,
   /// depending on when the last heartbeat was sent.
   Duration least_to_stop{};
   Duration usual_to_stop{};
-  /// The longest time until the stop signal: a new session proves more than heartbeats do.
+  /// The longest possible time until the stop signal: a new session proves more than heartbeats do.
   Duration most_to_stop{};
-  Duration most_to_end{};  ///< until the lease ends: by then the command is dead
+  Duration most_to_end{};  ///< until the lease ends: the command is dead by then
 };
 /// Computed by the rules of Lease, for the session timeout `timeout` and heartbeats that are
 /// answered after `round_trip`.

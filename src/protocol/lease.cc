@@ -21,7 +21,8 @@ TimePoint Before(TimePoint moment, Duration span) {
 }  // namespace
 
 void Lease::ConnectAccepted(TimePoint sent, Duration granted) {
-  // A grant above the request is the server's minimum, two ticks. The server pings every half tick.
+  // A granted timeout above the requested one is the server's minimum, two ticks. The server pings
+  // every half tick.
   if (granted > timeout_) slow_pings_ = std::max(slow_pings_, granted / 4);
   timeout_ = std::min(timeout_, granted);
   newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
@@ -44,7 +45,7 @@ void Lease::Committed(TimePoint sent, TimePoint answered) {
 Duration Lease::PingSpan() const { return std::max(timeout_ / 4, slow_pings_); }
 
 void Lease::Keep(Proof proof) {
-  // A proof that counts no sooner than another and proves no more is useless.
+  // A proof that takes effect no earlier than another one and proves no more is useless.
   const auto after =
       std::upper_bound(proofs_.begin(), proofs_.end(), proof.once,
                        [](TimePoint once, const Proof& other) { return once < other.once; });
@@ -59,11 +60,11 @@ void Lease::Prove() {
     proven_ = std::max(proven_.value_or(proofs_.front().from), proofs_.front().from);
     proofs_.pop_front();
   }
-  // A waiter may read for days without a commit. Replies arrive in the order of the requests, so a
-  // commit that is still unanswered was sent no earlier than any request that has been answered. Of
-  // the proofs that this commit will confirm, only the last matters. PingSpan() allows for replies
-  // that are out of order; if they were off by more than that, the lease would be shorter, never
-  // longer.
+  // A waiter may go on reading for days without a commit. Replies arrive in the order of the
+  // requests, so a commit that is still unanswered was sent no earlier than any request that has
+  // been answered. Of the proofs that this commit will confirm, only the last matters. PingSpan()
+  // allows for replies that arrive out of order; if they were off by more than that, the lease
+  // would be shorter, never longer.
   while (proofs_.size() >= 2 && proofs_[1].once <= *newest_sent_ - PingSpan()) {
     proofs_.pop_front();
   }

@@ -31,10 +31,11 @@ namespace zklock::protocol {
 class Lease {
  public:
   Lease() = default;
-  /// `timeout`: the one that the session's first connect was granted, or will request.
+  /// `timeout`: the one granted to the session's first connect request, or the one that it will ask
+  /// for.
   explicit Lease(Duration timeout) : timeout_(timeout) {}
 
-  /// A connect request for timeout(), sent at `sent`, was accepted with `granted`.
+  /// A connect request for timeout(), sent at `sent`, was accepted with the timeout `granted`.
   void ConnectAccepted(TimePoint sent, Duration granted);
   /// A request sent at `sent` was answered at `answered`; any answer counts.
   void Answered(TimePoint sent, TimePoint answered);
@@ -45,35 +46,36 @@ class Lease {
   [[nodiscard]] std::optional<TimePoint> End() const;
   /// Whether a command may start: T/3 is left.
   [[nodiscard]] bool SufficesToStart(TimePoint now) const;
-  /// Whether a command may start without a commit of its own: at least T/2 is left, less twice the
-  /// margin in End(), and it suffices to start. A contender that sends each heartbeat PingSpan()
-  /// after the answer to the last one always has T/2 left, less the margin and three round trips.
+  /// Whether a command may start without a commit of its own: at least T/2 is left, minus twice the
+  /// margin in End(), and SufficesToStart() is true. A contender that sends each heartbeat
+  /// PingSpan() after the answer to the last one always has T/2 left, minus the margin and three
+  /// round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
   /// A contender that pauses for PingSpan() after an answer and then sends a heartbeat can start a
-  /// command if the answer before the pause and those after it take less than this in total. Not
-  /// positive if no answer is quick enough.
+  /// command if the answer before the pause and those after it take less than this in total. Zero
+  /// or negative if no answer is quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
-  /// The timeout that a session with the same servers needs if answers may take `answers`; none if
-  /// no such timeout is known. A server that grants longer timeouts pings too rarely for this
+  /// The timeout that a session with the same servers needs if answers take up to `answers`; none
+  /// if no such timeout is known. A server that grants longer timeouts pings too rarely for this
   /// session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
   /// When the newest request that was answered, or the newest accepted connect request, was sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
   /// Returns s, which tells whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
-  /// How long commits have taken lately: the longest time, which counts half as much after each
-  /// further commit. At most T/4: a lock cannot be held with slower ones, and after a pause of this
-  /// process, an answer only seems to be slow.
+  /// How long commits have taken lately: the longest time, where earlier times are halved with each
+  /// further commit. At most T/4: a lock cannot be held with slower commits, and after a pause of
+  /// this process, answers only seem to be slow.
   [[nodiscard]] Duration commits_take() const { return commits_take_; }
   /// Returns T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
-  /// How long before s a request must have been answered for a ping to lie in between: T/4, or
-  /// longer if a server pings rarely. Also how long a waiter pauses after each answer, so that its
-  /// next request can make the last one a p.
+  /// How long before s a request must have been answered for a ping to fall in between: T/4, or
+  /// longer if a server pings less often. Also how long a waiter pauses after each answer, so that
+  /// its next request can turn the last one into a p.
   [[nodiscard]] Duration PingSpan() const;
 
  private:
-  /// A commit sent at `once` or later makes `from` a p.
+  /// A commit sent at `once` or later turns `from` into a p.
   struct Proof {
     TimePoint once;
     TimePoint from;
@@ -90,10 +92,10 @@ class Lease {
   std::optional<TimePoint> last_commit_;  // s
   std::optional<TimePoint> proven_;       // p
   std::optional<TimePoint> newest_sent_;  // of the answered or accepted requests
-  std::deque<Proof> proofs_;              // not yet confirmed by a commit; both times ascend
+  std::deque<Proof> proofs_;              // not yet confirmed by a commit; both times are ascending
 };
 
-/// The least time before the lease's end that the kernel gets to end killed processes.
+/// The minimum time that the kernel gets before the lease's end to terminate killed processes.
 inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 
 /// The grace between the stop signal and KILL that a lease of T allows: min(kill_after, T/6).
@@ -104,23 +106,23 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// When the command gets KILL after a stop signal at `signalled_at`: after `grace`, and no later
 /// than kKillMargin before the lease's end.
 [[nodiscard]] TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace);
-/// Until when guards of nested runs are spared in a tree whose killing began at `killed_since`: for
-/// five seconds, but no later than kKillMargin before the lease's end. In that time they end their
-/// own trees and close their sessions, so that no waiter has to wait for these sessions to time
-/// out.
+/// How long guards of nested runs are spared in a tree whose killing began at `killed_since`: for
+/// five seconds, but until kKillMargin before the lease's end at the latest. In that time they
+/// terminate their own trees and close their sessions, so that no waiter has to wait for these
+/// sessions to time out.
 [[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
 
 /// The heartbeat period while holding: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
-/// How long to wait for an answer before giving up a server: max(HeartbeatPeriod(), 2 s), but at
-/// most half of the time until the stop signal. Even so, a server is given twice the time that
-/// answers have `taken` lately: any other one must answer twice, to the connect request and to a
-/// heartbeat, before the lease gets longer.
+/// How long to wait for an answer before giving up on a server: max(HeartbeatPeriod(), 2 s), but at
+/// most half of the time until the stop signal. Even then, a server gets twice the time that
+/// answers have `taken` lately: any other server must answer twice, the connect request and a
+/// heartbeat, before the lease is extended.
 [[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken);
 
-/// A shorter timeout leaves no usable lease; it is refused (exit status 78).
+/// A shorter timeout leaves no usable lease, so it is refused (exit status 78).
 inline constexpr Duration kLeastSessionTimeout = std::chrono::seconds(4);
-/// With a shorter timeout, an ordinary change of leader may end the command; zklock warns.
+/// With a shorter timeout, an ordinary change of leader may end the command; zklock warns about it.
 inline constexpr Duration kComfortableSessionTimeout = std::chrono::seconds(10);
 
 }  // namespace zklock::protocol

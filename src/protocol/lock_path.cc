@@ -19,7 +19,7 @@ std::optional<BadPath> CheckCharacters(std::string_view path) {
     if (point < 0x20 || (point >= 0x7F && point <= 0x9F)) {
       return BadPath::kControlCharacter;
     }
-    // The servers check UTF-16, in which everything above U+FFFF is a pair of D800..DFFF.
+    // The servers check UTF-16 code units; everything above U+FFFF is a pair of D800..DFFF there.
     if ((point >= 0xE000 && point <= 0xF8FF) || point >= 0xFFF0) {
       return BadPath::kRefusedCharacter;
     }
@@ -76,7 +76,7 @@ std::string ParentOf(std::string_view path) {
 }
 
 std::string_view BaseOf(std::string_view path) {
-  // Without a slash, npos + 1 is 0.
+  // If there is no slash, npos + 1 is 0.
   return path.substr(path.rfind('/') + 1);
 }
 

@@ -21,9 +21,9 @@ enum class BadPath {
   kRefusedCharacter,  ///< one that the servers refuse
 };
 
-/// The absolute path of `lock`: `/jobs/backup` as it is, `backup` below `root`. Refuses, before any
-/// connection: the empty path, empty components, `.` and `..`, a trailing slash, control characters
-/// (C0, DEL, C1), invalid UTF-8, code points that the servers refuse (U+D800..U+F8FF,
+/// The absolute path of `lock`: `/jobs/backup` as it is, `backup` below `root`. Rejects, before any
+/// connection is made: the empty path, empty components, `.` and `..`, a trailing slash, control
+/// characters (C0, DEL, C1), invalid UTF-8, code points that the servers refuse (U+D800..U+F8FF,
 /// U+FFF0..U+FFFF, and all higher ones, which they see as surrogate pairs), `/` itself, and
 /// `/zookeeper` and paths below it. `root` must itself be valid, but may be `/`.
 [[nodiscard]] std::variant<std::string, BadPath> ResolveLock(std::string_view lock,

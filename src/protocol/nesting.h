@@ -17,7 +17,7 @@ struct NestingRequest {
   enum class Kind {
     kRun,      ///< to run under the lock; answered by a NestingLease or a refusal
     kRelease,  ///< to release, from the owner of --hold; answered by a NestingRelease or a refusal
-    kMayRelease,  ///< the same answer, but nothing is released (--dry-run)
+    kMayRelease,  ///< the same answer as to kRelease, but nothing is released (--dry-run)
   };
   Kind kind = Kind::kRun;
   std::string node;  ///< the contender's path, chroot included
@@ -45,7 +45,7 @@ struct NestingRelease {
   friend bool operator==(const NestingRelease&, const NestingRelease&) = default;
 };
 
-/// The answer of a holder that lets no other process run under its lock.
+/// The answer from a holder that lets no other process run under its lock.
 inline constexpr std::string_view kNestingRefusal = "refused";
 
 [[nodiscard]] std::string FormatNesting(const NestingRequest& request);

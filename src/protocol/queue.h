@@ -16,7 +16,7 @@
 namespace zklock::protocol {
 
 /// The order of the queue: by number, and by name if the numbers are equal, which happens after a
-/// downgrade in Curator (5.5 and later).
+/// lock downgrade in Curator (5.5 and later).
 [[nodiscard]] bool IsBefore(const ContenderNameView& a, const ContenderNameView& b);
 
 /// The children of a znode that count in its queue, in the order of the list. Each name is parsed
@@ -50,8 +50,8 @@ class Contenders {
   std::vector<ContenderNameView> contenders_;
 };
 
-/// According to the list, no contender is ahead of us. A waiter still proves its session before it
-/// holds the lock.
+/// According to the list, no contender that we must wait for is ahead of us. A waiter still proves
+/// its session before it holds the lock.
 struct MayHold {
   friend bool operator==(const MayHold&, const MayHold&) = default;
 };
@@ -64,7 +64,7 @@ struct WaitFor {
 struct OwnMissing {
   friend bool operator==(const OwnMissing&, const OwnMissing&) = default;
 };
-/// Our number is negative or too high to order the queue: the LOCK is used up.
+/// Our number is negative or too high to order the queue: the LOCK's numbers are used up.
 struct NumbersUsedUp {
   friend bool operator==(const NumbersUsedUp&, const NumbersUsedUp&) = default;
 };
@@ -72,24 +72,24 @@ struct NumbersUsedUp {
 using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
 /// The whole recipe: whether `own_name` may hold the lock and, if not, which contender to watch.
-/// The server's numbers determine the order, not the rest of the names, and a later contender never
-/// counts. A reader's predecessor is the nearest earlier contender that is not a reader; for the
-/// other modes, it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver and
-/// ZooKeeper's shared-lock recipe.
+/// Only the server's numbers determine the order, not the rest of the names, and a later contender
+/// never counts. A reader's predecessor is the nearest earlier contender that is not a reader; for
+/// the other modes, it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver
+/// and ZooKeeper's shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
-/// The first permit of each run in `permits`, in the order of the list: a run may take several
-/// permits, which are created and deleted together (--take).
+/// The first permit of each run in `permits`, in list order: a run may take several permits, which
+/// are created and deleted together (--take).
 [[nodiscard]] Contenders RunsOf(const Contenders& permits);
 /// The permits that belong to the same run as `one`, in queue order; only `one` if it is not a
 /// permit of zklock.
 [[nodiscard]] std::vector<std::string> PermitsOfRun(const Contenders& permits,
                                                     std::string_view one);
 
-/// The rule for a semaphore, for a contender that has created its permits: it holds if there are no
-/// more than `limit` permits, including its own. Otherwise it waits for the first of the others,
-/// although the end of any other may be enough. `own_name` is its first permit. `limit` is at least
-/// one.
+/// The rule for a semaphore: a contender that has created its permits holds if there are no more
+/// than `limit` permits, including its own. Otherwise it waits for the first of the others,
+/// although the release of any other may be enough. `own_name` is its first permit. `limit` is at
+/// least one.
 [[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
                                     std::size_t limit);
 
@@ -101,8 +101,8 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// holder, though its name does not show whether a session owns it.
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
 
-/// The first contender that one of `mode` at the tail of the queue would have to wait for; null if
-/// there is none.
+/// The first contender that a contender of `mode` at the tail of the queue would have to wait for;
+/// null if there is none.
 [[nodiscard]] const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode);
 
 /// Whether a contender of `mode` that joins at the tail would have to wait. If so, `try` creates
@@ -112,9 +112,9 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// The position of one contender.
 struct Rank {
   std::size_t ahead = 0;    ///< contenders before it
-  std::size_t waiting = 0;  ///< of those, how many are waiting
+  std::size_t waiting = 0;  ///< of those, how many wait
   /// How many of the waiting ones were created with --supersede: a newer such contender supersedes
-  /// them in turn.
+  /// them.
   std::size_t superseding = 0;
 };
 /// `own_name` is one of `contenders`.
@@ -123,18 +123,18 @@ struct Rank {
 /// Whether a newer contender makes `own_name` leave, if it is waiting.
 [[nodiscard]] bool IsSuperseded(const Contenders& contenders, std::string_view own_name);
 
-/// A contender that cannot see ours, so that both could hold the lock; or a zklock with another
-/// dialect. zklock refuses to run beside it (zklock-protocol(7)).
+/// A contender that cannot see ours, so that both could hold the lock; or that of a zklock with
+/// another dialect. zklock refuses to run beside it (zklock-protocol(7)).
 struct IncompatibleContender {
   enum class Kind {
     kKazoo,             ///< a contender of a kazoo program
     kKazooPermit,       ///< a permit of kazoo's Semaphore
-    kOneZnode,          ///< the lock of a program that uses one znode
+    kOneZnode,          ///< the lock of a program that uses a single znode
     kCuratorMutex,      ///< it ignores readers and writers
     kCuratorReadWrite,  ///< it ignores exclusive contenders
     kCRecipe,           ///< it ignores readers and writers
-    kZklockKazoo,       ///< a zklock with the kazoo dialect
-    kZklockCurator,     ///< a zklock with the curator dialect
+    kZklockKazoo,       ///< a zklock's contender in the kazoo dialect
+    kZklockCurator,     ///< a zklock's contender in the curator dialect
     kCuratorNames,      ///< a contender of a program that ignores kazoo's names
     kQueue,             ///< a queued contender; ours is a single-znode lock
   };
@@ -148,8 +148,8 @@ struct IncompatibleContender {
                                                                     std::string_view own_name,
                                                                     Mode mode, Dialect dialect);
 /// The children that are incompatible with `dialect` if a session owns them, which their names do
-/// not show: `lock`, the znode of Dialect::kSimple, and names of 32 hex digits, the permits of
-/// kazoo's Semaphore.
+/// not show: `lock`, the znode of Dialect::kSimple, and names of 32 hex digits, which are the
+/// permits of kazoo's Semaphore.
 [[nodiscard]] std::vector<IncompatibleContender> FindUnnumbered(const Children& children,
                                                                 Dialect dialect);
 

@@ -12,11 +12,11 @@ namespace zklock::protocol {
 /// What a waiter remembers about the contenders before its own: enough to tell, without another
 /// list, what the deletion of its predecessor means.
 ///
-/// The contenders before ours in a list that includes ours can only leave. There is one exception:
-/// a writer of Curator that becomes a reader creates, while it holds, a reader with its own number.
-/// So only the deletion of a zklock contender can settle anything. Even a zklock contender that
-/// becomes a reservation is deleted and created again with the same name, in one transaction: its
-/// deletion settles nothing.
+/// Contenders that are before ours in a list that includes ours can only leave. There is one
+/// exception: a Curator writer that becomes a reader creates a reader with its own number while it
+/// holds. So only the deletion of a zklock contender can settle anything. Even a zklock contender
+/// that becomes a reservation is deleted and created again with the same name, in one transaction:
+/// its deletion settles nothing.
 class QueueAhead {
  public:
   /// Few enough that a host on which all of them wait can run two more processes for each.
@@ -37,18 +37,19 @@ class QueueAhead {
   /// Whether all contenders before ours hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
   /// Whether at most kNear contenders were before ours in the list. Each may release within
-  /// milliseconds, and the waiter learns nothing of these releases, except of the last one.
+  /// milliseconds, and the waiter learns only of the last of these releases.
   [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
   /// Whether more than kNear contenders were before ours in the list.
   [[nodiscard]] bool IsFar() const { return known_ && contenders_before_ > kNear; }
 
  private:
   bool known_ = false;
-  std::size_t contenders_before_ = 0;  ///< before ours, when the list was read
-  bool leaves_for_good_ = false;       ///< the predecessor does not come back once it is deleted
+  std::size_t contenders_before_ = 0;  ///< contenders before ours when the list was read
+  bool leaves_for_good_ = false;       ///< once the predecessor is deleted, it does not come back
   bool predecessor_reads_ = false;
-  bool waiters_between_ = false;  ///< there were some between the predecessor and ours
-  bool readers_before_ = false;   ///< there were some between last_excluding_ and the predecessor
+  bool waiters_between_ = false;  ///< there were waiters between the predecessor and ours
+  bool readers_before_ = false;   ///< there were readers between last_excluding_ and the
+                                  ///< predecessor
   /// The last non-reader before the predecessor; empty if there is none, or if it is known to be
   /// gone.
   std::string last_excluding_;

@@ -11,7 +11,7 @@ constexpr std::string_view kMarker = "zklock/1";
 // For a contender's name and a host: longer ones do not occur.
 constexpr std::size_t kLongestWord = 255;
 constexpr std::size_t kLongestText = 1024;
-// More milliseconds than any run has taken, but far from an overflow.
+// More milliseconds than any run has taken, but far from overflow.
 constexpr std::int64_t kLongestRun = 1'000'000'000'000'000;
 
 std::string Seconds(std::chrono::milliseconds duration) {
@@ -98,7 +98,7 @@ std::optional<LockData> ParseLockData(std::string_view text) {
   text.remove_prefix(kMarker.size());
   if (!text.starts_with(' ')) return std::nullopt;
   LockData data{ParseRecord(text.substr(1))};
-  // Only our own form of each number and word is accepted.
+  // Only our own format of each number and word is accepted.
   if (!data.last_release || FormatLockData(data) != std::string(kMarker) + std::string(text)) {
     return std::nullopt;
   }

@@ -10,8 +10,8 @@
 
 namespace zklock::protocol {
 
-/// The last run under a LOCK, or the last reservation of it. This is written in the same
-/// transaction that releases the lock.
+/// The last run under a LOCK, or its last reservation. It is written in the same transaction that
+/// releases the lock.
 ///
 /// The contender named here held the lock until that transaction. If it was not a reader, all
 /// contenders before it were gone, so the next in the queue need not list it (zklock-protocol(7),
@@ -21,9 +21,9 @@ struct ReleaseRecord {
   Mode mode = Mode::kExclusive;
   std::int64_t token = 0;                ///< its fencing token; positive
   std::chrono::milliseconds duration{};  ///< how long the command ran; not negative
-  int status = 0;                        ///< the command's, as in a shell: 0 to 255
+  int status = 0;                        ///< the command's exit status, as in a shell: 0 to 255
   std::string host;                      ///< where it ran
-  bool is_reservation = false;           ///< no run: `duration` and `status` are 0
+  bool is_reservation = false;           ///< it was not a run: `duration` and `status` are 0
   friend bool operator==(const ReleaseRecord&, const ReleaseRecord&) = default;
 };
 
@@ -33,13 +33,13 @@ struct LockData {
   friend bool operator==(const LockData&, const LockData&) = default;
 };
 
-/// A name as one word of a record: at most 255 characters, with everything but visible ASCII
-/// replaced by '-'. Never empty.
+/// A name as a single word of a record: at most 255 characters, with everything except visible
+/// ASCII replaced by '-'. Never empty.
 [[nodiscard]] std::string RecordWord(std::string_view text);
 
-/// Returns `zklock/1` before the first release, `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS HOST`
-/// after it. SECONDS has three decimals; RecordWord() makes CONTENDER and HOST single words. For a
-/// reservation, SECONDS and STATUS are `-`.
+/// Returns `zklock/1` before the first release, and `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS
+/// HOST` after it. SECONDS has three decimals; RecordWord() makes CONTENDER and HOST single words.
+/// For a reservation, SECONDS and STATUS are `-`.
 [[nodiscard]] std::string FormatLockData(const LockData& data);
 
 /// Accepts exactly what FormatLockData writes. Other data belongs to another program and is left

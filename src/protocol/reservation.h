@@ -9,9 +9,9 @@
 
 namespace zklock::protocol {
 
-/// How long the ID of a reservation may be.
+/// The maximum length of a reservation's ID.
 inline constexpr std::size_t kLongestReservationId = 64;
-/// How long a reservation with an end may last.
+/// The maximum duration of a reservation with an end.
 inline constexpr std::chrono::milliseconds kLongestReservation = std::chrono::days(400);
 
 /// 1 to 64 of `A-Z a-z 0-9 . _ : @ -`.
@@ -25,14 +25,14 @@ struct ReservationRequest {
   friend bool operator==(const ReservationRequest&, const ReservationRequest&) = default;
 };
 
-/// A lock that belongs to an ID instead of a session, from the conversion of a contender to a
-/// persistent znode until somebody releases it, or until it has lasted long enough.
+/// A lock that belongs to an ID instead of a session, from the conversion of a contender into a
+/// persistent znode until someone releases it or its time is over.
 struct Reservation {
   std::string id;
   std::string reason{};                              ///< may be empty
-  std::optional<std::chrono::milliseconds> lasts{};  ///< from its creation; none: no end
+  std::optional<std::chrono::milliseconds> lasts{};  ///< counted from its creation; none: no end
   /// The fencing token: the czxid of the contender that was converted. The czxid of the
-  /// reservation's own znode is later than those of contenders that joined the queue in between.
+  /// reservation's own znode is higher than those of contenders that joined the queue in between.
   std::int64_t token = 0;
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };

@@ -11,8 +11,8 @@ namespace zklock::protocol {
 
 // A semaphore, in Curator's layout. Contenders do not queue in the LOCK itself, but in two of its
 // children: the turnstile and the permits. The first in the turnstile creates a permit, waits until
-// there are no more permits than the limit, and only then leaves the turnstile, so that contenders
-// do this one at a time.
+// there are no more permits than the limit, and only then leaves the turnstile, so contenders do
+// this one at a time.
 
 /// The names of these two children, which are Curator's.
 inline constexpr std::string_view kTurnstileChild = "locks";
@@ -23,15 +23,16 @@ inline constexpr std::string_view kPermitsChild = "leases";
 /// The parent of the permits of `lock`.
 [[nodiscard]] std::string PermitsPath(std::string_view lock);
 
-/// Returns how many permits there may be, from the data of their parent, where zklock writes it.
-/// None if the data is not a plain number above zero, and so another program's.
+/// Returns how many permits there may be, read from the data of their parent, where zklock writes
+/// this number. None if the data is not a plain number above zero; then it belongs to another
+/// program.
 [[nodiscard]] std::optional<std::size_t> ParsePermitLimit(std::string_view data);
 
 /// Whether a LOCK with these children may be a semaphore; ArePermits() then decides.
 [[nodiscard]] bool MayBeSemaphore(const Children& children);
 
-/// Whether a child named kPermitsChild, with these children and data, holds a semaphore's permits
-/// and is not a LOCK of that name.
+/// Whether a child named kPermitsChild, with these children and data, contains a semaphore's
+/// permits rather than being a LOCK of that name.
 [[nodiscard]] bool ArePermits(const Children& children, std::string_view data);
 
 }  // namespace zklock::protocol

@@ -18,7 +18,7 @@ class Failure : public std::runtime_error {
   bool refusal;  ///< the credentials were rejected: no other server is tried, unless a lock is held
 };
 
-/// A byte stream to a server, on a non-blocking socket.
+/// A byte stream to a server over a non-blocking socket.
 class Channel {
  public:
   enum class State {
@@ -55,9 +55,9 @@ class PlainChannel final : public Channel {
 
 /// Makes `text` the last line on standard error, which zklock reports if it gives up on this
 /// server: what this process is waiting for, or why it ends. Discards the lines before it: they are
-/// about a step that is done.
+/// about a finished step.
 void Report(std::string text);
-/// Discards the reported line: its step is done.
+/// Discards the reported line: its step is finished.
 void DiscardReport();
 
 /// The connection to zklock: standard input and output are the same socket.

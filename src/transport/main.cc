@@ -5,8 +5,8 @@
 //       [--tls-key FILE] [--tls-verify full|ca] [--sasl gssapi|digest-md5] [--sasl-service NAME]
 //
 // NAME is the server as the user wrote it; the server's certificate must be for this name. With
-// --connected, descriptor 3 is a connection to the server that a proxy command has made. For
-// digest-md5, descriptor 4 is a pipe with USER:PASSWORD, which must not be an argument. zklock
+// --connected, descriptor 3 is a connection to the server, made by a proxy command. For digest-md5,
+// descriptor 4 is a pipe with USER:PASSWORD, which must not be a command-line argument. zklock
 // reports the last line on standard error if it cannot use any server.
 
 #include <fcntl.h>
@@ -99,9 +99,9 @@ void Limit(int resource, rlim_t most) {
   setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-/// Gives up privileges that neither TLS nor SASL needs. Kerberos reads its configuration, queries
-/// name servers and KDCs, and writes tickets, so access to files and sockets is not restricted.
-/// Skips any measure that the kernel does not support.
+/// Gives up the privileges that neither TLS nor SASL needs. Kerberos reads its configuration,
+/// queries name servers and KDCs, and writes tickets, so access to files and sockets is not
+/// restricted. Skips any measure that the kernel does not support.
 void GiveUpPrivileges() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (kArchitecture != 0) Forbid();
@@ -204,8 +204,8 @@ void Run(const Options& options) {
 }  // namespace zklock::transport
 
 #ifdef ZKLOCK_SANITIZED
-// Leak detection needs ptrace(2), which is forbidden. Its complaint would become the last line on
-// standard error.
+// Leak detection needs ptrace(2), which is forbidden. Its error message would become the last line
+// on standard error.
 int __lsan_is_turned_off() { return 1; }
 #endif
 

@@ -29,7 +29,8 @@ std::string NameOf(std::int32_t error) {
   return "error " + std::to_string(error);
 }
 
-// The most that a server may send before it answers: nothing else has been requested.
+// The maximum number of bytes that a server may send before it answers: nothing else has been
+// requested.
 constexpr std::size_t kMostBefore = std::size_t{1} << 20U;
 
 [[noreturn]] void Refuse(const std::string& what) { throw Failure(what, true); }
@@ -54,7 +55,7 @@ std::string ReadBytes(std::size_t size, const ReadSome& read_some) {
   return bytes;
 }
 
-/// Reads a frame, including its length field.
+/// Reads a frame and its length field.
 std::string ReadFrame(const ReadSome& read_some) {
   const std::string head = ReadBytes(4, read_some);
   const auto length = FrameLength(head);
@@ -85,7 +86,7 @@ ReadSome From(Channel& channel) {
 
 std::string_view Body(const std::string& frame) { return std::string_view(frame).substr(4); }
 
-/// The client side of one SASL exchange, done by Cyrus SASL.
+/// The client side of one SASL exchange, performed by Cyrus SASL.
 class Exchange {
  public:
   struct Step {
@@ -113,7 +114,7 @@ class Exchange {
                                      callbacks_.data(), 0, &connection);
     if (made != SASL_OK) Refuse(sasl_errstring(made, nullptr, nullptr));
     connection_.reset(connection);
-    // Authentication only: later data on the connection is not wrapped by SASL.
+    // For authentication only: later data on the connection is not wrapped by SASL.
     sasl_security_properties_t properties{};
     if (sasl_setprop(connection, SASL_SEC_PROPS, &properties) != SASL_OK) {
       Refuse("Cyrus SASL cannot be limited to authentication");
@@ -143,8 +144,8 @@ class Exchange {
   }
 
  private:
-  /// Casts to the one type that Cyrus SASL has for callbacks of all kinds. (The compiler accepts
-  /// such a cast only from void (*)().)
+  /// Casts to the single type that Cyrus SASL uses for all kinds of callbacks. (The compiler
+  /// accepts such a cast only from void (*)().)
   template <typename Function>
   static int (*AsCallback(Function* function))() {
     return reinterpret_cast<int (*)()>(reinterpret_cast<void (*)()>(function));

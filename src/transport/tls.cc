@@ -28,7 +28,7 @@ using Context = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Deleter<SSL_free>>;
 
 std::string NameText(const X509_NAME* name) {
-  // The common name is shorter than the whole name, and it is the one that people use.
+  // The common name is shorter than the full subject name, and it is the one that people use.
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
   if (at >= 0) {
     const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -75,11 +75,11 @@ std::vector<std::string> NamesOf(X509* certificate) {
   return names;
 }
 
-/// Says what is wrong with a certificate that is for names other than `host`.
+/// Explains what is wrong with a certificate that was issued for names other than `host`.
 std::string MismatchText(X509* certificate, const std::string& host) {
   std::string all;
   for (const std::string& name : NamesOf(certificate)) {
-    // An address is among these names only if the issuer mistook it for a DNS name.
+    // An address is among these names only if the issuer entered it as a DNS name by mistake.
     if (name == host) {
       return "its certificate has " + host +
              " as a DNS name, not as an IP address: issue it for IP:" + host;
@@ -90,7 +90,7 @@ std::string MismatchText(X509* certificate, const std::string& host) {
          "; see --servers, or --tls-verify ca";
 }
 
-/// Says what is wrong with a certificate in the server's chain.
+/// Explains what is wrong with a certificate in the server's chain.
 std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
   X509* certificate = X509_STORE_CTX_get_current_cert(store);
   const int error = X509_STORE_CTX_get_error(store);
@@ -130,7 +130,7 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
 }
 
 /// Throws Failure if other users can access `key`. zklock checked this when it started, but that
-/// may be long ago.
+/// may have been long ago.
 void RequirePrivate(const std::string& key) {
   struct stat status {};
   if (stat(key.c_str(), &status) != 0) return;  // OpenSSL reports why
@@ -256,8 +256,8 @@ class TlsChannel final : public Channel {
     return is_valid;
   }
 
-  /// The state after a failed call: what it waits for, or kEnd. Throws Failure if it cannot
-  /// succeed.
+  /// The state after a call failed: the readiness to wait for, or kEnd. Throws Failure if the call
+  /// cannot succeed.
   State Wanted(int result) const {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
@@ -310,7 +310,7 @@ class TlsChannel final : public Channel {
   const std::string host_;
   bool has_certificate_ = false;
   bool certificate_wanted_ = false;
-  std::string fault_;  // what is wrong with the server's certificate; empty: nothing known
+  std::string fault_;  // what is wrong with the server's certificate; empty if nothing is known
   Context context_;
   Connection ssl_;
 };

@@ -30,14 +30,15 @@ namespace {
 // block on a full pipe.
 constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 
-// How many replies are read before other events get their turn: a server may send without pause.
+// How many replies are read before other events are handled: a server may send without pause.
 constexpr int kMostReplies = 64;
 
 // Set while the library is reading, to check what it reads: everything that this thread receives
 // passes through __wrap_recv.
 thread_local ReplyCheck* check_of_library = nullptr;
 
-// Without a callback the library logs to standard error. The states below are more precise.
+// Drops the library's log, which would go to standard error without a callback. The states below
+// are more precise.
 void DropLog(const char*) {}
 
 void IgnoreSessionEvent(zhandle_t*, int, int, const char*, void*) {}
@@ -135,7 +136,7 @@ EventSource::Interest Connection::GetInterest() {
   TimePoint wake = WakeAfter(before_call_, left);
   if (helper_ != nullptr) {
     (void)helper_->ErrorTail();
-    // A connected session calls this often enough.
+    // While connected, this is called often enough anyway.
     if (state_ != State::kConnected) wake = std::min(wake, before_call_ + kWordsPause);
   }
   return {.fd = fd_,
@@ -188,7 +189,7 @@ bool Connection::GreetingIsSound(short revents) {
       return greeting_is_sound_ = true;
     }
     case Greeting::kTooShort:
-      // With SO_RCVLOWAT, fewer bytes mean that the other side has closed.
+      // With SO_RCVLOWAT, fewer bytes mean that the server has closed the connection.
       Fail({AttemptEnd::How::kClosedAtOnce});
       return false;
     case Greeting::kForeign:
@@ -294,8 +295,8 @@ int Connection::TakeSocket(std::span<const std::byte> last) {
   // Ask again: a request made since the last wait may be partly sent.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
-  // Sent first, since a contender may be waiting for it. The next steps need descriptors, and may
-  // fail.
+  // `last` is sent first: a contender may be waiting for it, and the next steps, which need
+  // descriptors, may fail.
   if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            static_cast<ssize_t>(last.size())) {
     return -1;

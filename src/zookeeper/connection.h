@@ -43,7 +43,7 @@ struct AttemptEnd {
     kNotUnderstood,    ///< a malformed reply
     kSystem,           ///< see `error`
     kHelper,           ///< see `words`
-    kHelperRefused,    ///< the credentials, or the helper could not get any; see `words`
+    kHelperRefused,    ///< credentials refused, or the helper could not get any; see `words`
     kHelperClosed,     ///< the helper closed the connection at once, and reported nothing
     kHelperSilent,     ///< nothing has arrived through the helper
     kLoopback,         ///< the socket to the helper failed; see `error`
@@ -77,8 +77,7 @@ class Connection {
 
   /// `previous`: the session to continue; null for a new one. `timeout`: the T to request.
   /// `credentials` are sent in one write with the end of the handshake, before any request.
-  /// `transport`: null for TCP. Throws std::system_error if the system refuses a handle or a
-  /// socket.
+  /// `transport`: null for TCP. Throws std::system_error if no handle or socket can be created.
   Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
              const std::vector<AuthInfo>& credentials, const Clock& clock,
              Transport* transport = nullptr);

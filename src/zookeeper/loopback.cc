@@ -11,7 +11,8 @@
 namespace zklock::zookeeper {
 namespace {
 
-// Room for connections of other processes, so that they cannot easily keep ours out.
+// Leaves room for connections from other processes, so that they cannot easily block this process's
+// own.
 constexpr int kBacklog = 64;
 
 using Name = int (*)(int, sockaddr*, socklen_t*);

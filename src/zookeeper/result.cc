@@ -53,8 +53,8 @@ Error ToError(int result) {
     case ZMARSHALLINGERROR:
     case ZSYSTEMERROR:
     case ZSSLCONNECTIONERROR:
-    // The request was not done, and this server will do none: the session has moved to another one,
-    // or the server has lost its quorum and is read-only.
+    // The request was not done, and this server will not do any: the session has moved to another
+    // one, or the server has lost its quorum and is read-only.
     case ZSESSIONMOVED:
     case ZNOTREADONLY:
       return Error::kConnectionLoss;

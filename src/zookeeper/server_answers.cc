@@ -15,7 +15,7 @@ using protocol::ServerRole;
 
 constexpr std::string_view kNotServing =
     "This ZooKeeper instance is not currently serving requests";
-// A longer version is not ZooKeeper's, and would only fill the terminal.
+// A longer text is not a version of ZooKeeper, and would only fill the terminal.
 constexpr std::size_t kMostVersion = 32;
 
 /// Takes the next line from `text`, without its newline.

@@ -27,7 +27,7 @@ struct ServerState {
 /// From the answer to `conf`: how many connections one host may have; 0: no limit.
 [[nodiscard]] std::optional<std::uint64_t> ParseConf(std::string_view answer);
 
-/// From the answer to `cons`: how many connections are from `address`, which is numeric. None if a
+/// From the answer to `cons`: how many connections come from `address`, which is numeric. None if a
 /// line does not belong in that answer.
 [[nodiscard]] std::optional<std::uint64_t> CountConnections(std::string_view answer,
                                                             const std::string& address);

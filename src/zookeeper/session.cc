@@ -26,12 +26,12 @@ constexpr Duration kLeastHelperTime = 1s;
 // Any number that the library does not use: its xids start near the time of day.
 constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 
-// While a session is being closed, zklock's exit (for a second in all) or the next holder waits for
-// that. A silent server must leave time for the others; a distant one gets more.
+// The exit of zklock (for up to a second in all) or the next holder waits for the close. A silent
+// server must leave time for the others; a distant one gets more.
 constexpr Duration kLeastCloseAnswerTime = 300ms;
 constexpr int kFarFactor = 3;
 
-// How many pieces are read before other events get their turn: a server may send without pause.
+// How many pieces are read before other events are handled: a server may send without pause.
 constexpr int kMostPieces = 64;
 
 using How = AttemptEnd::How;
@@ -205,7 +205,7 @@ Duration Session::AttemptTime(TimePoint now) const {
   const auto addresses = static_cast<std::int64_t>(endpoints_.size());
   const int doubled = 1 << std::min(failed_rounds_, kMostDoublings);
   // Servers that hang must leave time for the others, and for a second round; a single server gets
-  // all of it.
+  // the whole time.
   const Duration least = connection_->has_helper() ? kLeastHelperTime : kLeastAttemptTime;
   const Duration share = std::max(connect_timeout_ / (addresses == 1 ? 1 : 2 * addresses),
                                   std::min(least, connect_timeout_ / addresses));
@@ -226,8 +226,9 @@ Duration Session::AttemptTime(TimePoint now) const {
   }
   // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) {
-    // The time until `stop` shrinks with each call: half of it becomes a third of the initial time,
-    // and all of it becomes a half, so that a heartbeat can still be answered.
+    // The time until the stop time shrinks with each call. So if half of it is allowed, the attempt
+    // ends after a third of the initial time, and if all of it is, after half, so that a heartbeat
+    // can still be answered.
     allowed =
         std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now, handshake_took_));
   }
@@ -315,7 +316,7 @@ void Session::OnAccepted() {
 }
 
 void Session::OnReply(std::string_view operation, Error error, bool is_answer) {
-  // This connection is of no further use, if it is not closed already.
+  // The connection is of no further use, even if it is still open.
   if (error == Error::kConnectionLoss) give_up_ = true;
   // The servers process requests in order: if a request made them close the connection, it is the
   // first one that was lost.
@@ -444,8 +445,8 @@ void Session::BeginClose(std::size_t releases) {
 
 void Session::SendClose() {
   // The library's own close blocks for up to 4.5 s and does not report whether the servers received
-  // it. All requests that the library has sent precede this close on the same socket. To the
-  // library, they end with the socket.
+  // it. All requests that the library has sent precede this close on the same socket. For the
+  // library, they fail when it loses the socket.
   std::vector<bool> asked = UnansweredReleases();
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
   if (under_way != std::exchange(releases_, 0)) asked.clear();
@@ -484,7 +485,7 @@ void Session::ReadCloseReply() {
 }
 
 // The close may have been done nevertheless: then the next attempt finds that the session has
-// expired, which is just as good.
+// expired, which serves the same purpose.
 void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
   closing_helper_.reset();

@@ -112,7 +112,7 @@ class Session final : public SessionRequests, public EventSource {
   void CheckAttempt(TimePoint now);
   /// Takes `end` by value: it often belongs to the connection, which is destroyed here.
   void EndAttempt(AttemptEnd end, TimePoint now);
-  /// Records it for the server that is or was in use, if that is still one of the endpoints.
+  /// Records `end` for the server that is or was in use, if that is still one of the endpoints.
   void SetEnd(std::optional<AttemptEnd> end);
   void OnAccepted();
   void OnSessionGone();

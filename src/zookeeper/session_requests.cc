@@ -18,9 +18,9 @@ namespace {
 // After a list of this many names, its memory (two pages) is returned to the kernel.
 constexpr int kLongList = 32;
 
-// How many versions of a converted contender are skipped at most. Anyone who may write to a
-// contender can make its version large; a request can then still hit the new znode if its sender
-// read the contender when its version was one more than this.
+// The most versions of a converted contender that are skipped. Anyone who may write to a contender
+// can raise its version above this; a request then hits the new znode if its sender read the
+// contender at the version that is one more than this.
 constexpr std::int32_t kMostSkipped = 500;
 
 // The pause between a throttled request and the next attempt. Heartbeats are at least half a second
@@ -28,7 +28,7 @@ constexpr std::int32_t kMostSkipped = 500;
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
-// How many operations CreateAll() needs for each contender; one without a scratch znode.
+// How many operations CreateAll() needs for each contender; without a scratch znode, only one.
 constexpr std::size_t kStepsOfCreate = 4;
 // Room for the number in the name of a sequential znode, which may be negative, and for the null
 // character.
@@ -403,8 +403,8 @@ void SessionRequests::Deliver() {
   delivering_ = false;
   if (connection() != nullptr) connection()->SendNow();
   if (!holds_garbage_ || !pipeline_.empty()) return;
-  // The library makes an allocation for each name in a list, and the allocator would keep them all
-  // during a wait that may last hours. As long as the list is in use, more requests are in the
+  // The library allocates each name in a list separately, and the allocator would keep all that
+  // memory during a wait that may last hours. While the list is in use, there are requests in the
   // pipeline.
   holds_garbage_ = false;
   malloc_trim(0);
@@ -565,7 +565,7 @@ void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
   }
   pending->paths.insert(pending->paths.end(), deleted.begin(), deleted.end());
   // A process that has read the contender, to ask it to leave or to delete it, names a version of
-  // its data. No such request may hit the new znode, so its versions begin above all of those.
+  // its data. No such request may hit the new znode, so its version begins above all of those.
   const auto skipped = [](const Conversion& one) { return std::min(one.version, kMostSkipped); };
   std::size_t operations = checked.size() + deleted.size();
   for (const Conversion& one : conversions) {

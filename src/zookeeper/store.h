@@ -192,8 +192,7 @@ class Store {
                          Done<CreateAllReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
-  /// Whether the znode exists. Unlike for the two functions above, a watch is also set if it does
-  /// not.
+  /// Whether the znode exists. Unlike with Get() and List(), a watch is also set if it does not.
   virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
   /// Deletes the znode. Fails with kBadVersion unless its data still has this version; with
   /// kAnyVersion, deletes it in any case.
@@ -210,8 +209,8 @@ class Store {
   virtual void Write(const std::vector<DataWrite>& writes, Done<Reply> done) = 0;
   /// One transaction, done as a whole or not at all: does all `writes` and deletes the znodes
   /// `gone`, if the data of each written znode and of the first deleted one still has its version,
-  /// which for the latter is `gone_version`. With a write, it is a release: it is sent together
-  /// with the next request, the close of the session.
+  /// which for the latter is `gone_version`. A transaction with a write is a release: it is sent
+  /// together with the next request, the close of the session.
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
                               const std::vector<std::string>& gone, std::int32_t gone_version,
                               Done<Reply> done) = 0;

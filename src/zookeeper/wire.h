@@ -87,7 +87,7 @@ class ReplyScanner {
 
   std::int32_t close_;
   std::vector<bool> asked_;
-  std::size_t answered_ = 0;  // how many of those are answered
+  std::size_t answered_ = 0;  // how many of the requests in `asked_` are answered
   std::size_t unreleased_;    // how many releasing multis are unanswered
   bool refused_ = false;      // one of them was not done: only the reply to the close counts
   bool close_refused_ = false;

@@ -44,7 +44,7 @@ using zookeeper::Watch;
 using Words = std::vector<std::string>;
 
 constexpr Duration kSessionTimeout = 60s;
-// The number that join at a time: the queue is to be measured, not a listen backlog.
+// How many join at the same time: few enough that the bench does not measure a listen backlog.
 constexpr std::size_t kMostJoining = 200;
 constexpr int kSteps = 10;
 
@@ -182,7 +182,7 @@ class HerdMember final : public zookeeper::StoreListener {
                       own_ = reply.path.substr(lock_.size() + 1);
                     });
   }
-  /// Called once all have joined: while they join, each would wake all before it.
+  /// Call this once all have joined. Otherwise, each one that joins would wake all before it.
   void Begin() { List(); }
   void OnDisconnected() override { throw std::runtime_error("the server has gone"); }
   void OnExpired() override { throw std::runtime_error("a session expired"); }
@@ -258,7 +258,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     loop.Add(session_);
     loop.AddBeside(*acquire_, session_);
   }
-  /// Writes the record that saves the next one the list.
+  /// Releases the lock with a record, so that the next contender need not list the queue.
   void LetGo(EpollLoop& loop) {
     const lock::Ticket ticket = std::get<lock::Acquired>(*acquire_->outcome()).ticket;
     loop.Remove(*acquire_);
@@ -299,7 +299,7 @@ class Crowd {
     }
   }
 
-  /// Runs until each holds or waits.
+  /// Runs until every contender holds or waits.
   void JoinAll() {
     std::size_t begun = 0;
     Tell("joined", [&](std::size_t index) {
@@ -310,14 +310,15 @@ class Crowd {
     });
   }
   void AwaitLeave() { WaitForInputsEnd(loop_); }
-  /// Each releases as soon as it holds.
+  /// Lets each contender release as soon as it holds.
   void PassOn() {
     std::deque<Contender*> left, closing;
     for (const auto& contender : contenders_) left.push_back(contender.get());
     Tell("passed", [&](std::size_t) {
       auto next = left.end();
       loop_.RunUntil([&] {
-        // They queue in the order of joining, except for those that joined at the same time.
+        // They are queued in the order in which they joined, except for those that joined at the
+        // same time.
         const auto last =
             left.begin() + std::min<std::ptrdiff_t>(std::ssize(left),
                                                     static_cast<std::ptrdiff_t>(2 * kMostJoining));

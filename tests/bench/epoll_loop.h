@@ -44,7 +44,7 @@ class EpollLoop {
     touched_.erase(&source);
     entries_.erase(&source);
   }
-  /// To be called when a source waits for something else than when it was last queried.
+  /// Call this when a source no longer waits for what it waited for when it was last queried.
   void Touch(EventSource& source) { touched_.insert(&source); }
 
   template <typename Predicate>

@@ -35,7 +35,7 @@ class Names {
     if (mkfifo(fifo.c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
     Put(fifo, name);
   }
-  /// Waits for a query for a slow name. Write() to the child gives the answer.
+  /// Waits for a query for a slow name. To answer it, Write() the address to the child.
   [[nodiscard]] Child WaitForQuestion(const std::string& name) const {
     Child other_end =
         Child::Start({.argv = {"sh", "-c", "exec 3>\"$0\"; echo asked; read x; echo $x >&3",

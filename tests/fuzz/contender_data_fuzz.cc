@@ -1,5 +1,5 @@
-// A znode's data as anyone may have written it; and the input's first two lines as host, user,
-// command and label of our own data.
+// The input is parsed as a znode's data that anyone may have written. Its first two lines also
+// serve as host, user, command and label of data that zklock writes.
 
 #include <array>
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace zklock::fuzz {
 
 /// Runs one input through the target; each target defines its own. It must return for any input,
-/// and requires the target's properties.
+/// and checks the target's properties with Require().
 void Try(std::string_view input);
 
 /// If `holds` is false, prints `sentence` and aborts, which the fuzzer reports as a crash.

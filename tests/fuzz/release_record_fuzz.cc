@@ -35,7 +35,7 @@ void TryText(const std::string& text) {
 
 void Try(std::string_view input) {
   TryText(std::string(input));
-  // Adds the marker, which the fuzzer would hardly find.
+  // Adds the marker, which the fuzzer would hardly ever find.
   TryText("zklock/1" + std::string(input));
   TryText("zklock/1 x read " + std::string(input));
 

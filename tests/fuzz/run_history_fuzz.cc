@@ -49,7 +49,7 @@ void TryData(const std::string& data) {
 
 void Try(std::string_view input) {
   TryData(std::string(input));
-  // Adds the first line, which the fuzzer would hardly find.
+  // Adds the first line, which the fuzzer would hardly ever find.
   TryData("zklock/1 5 h\n" + std::string(input));
   TryData("\n" + std::string(input));
 }

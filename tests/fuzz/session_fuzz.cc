@@ -1,11 +1,12 @@
 // The server's side of a session: its replies to one request of each kind. The client library
-// decodes what ReplyCheck lets through, so nothing that the server has not sent may be reported.
+// decodes whatever ReplyCheck lets through. The session must report nothing that the server has not
+// sent.
 //
 // The input is a byte whose lowest bit asks for a valid greeting, followed by frames. Each frame is
-// a byte of flags, a byte with its size, and its bytes. They are sent as a frame with the length
-// and, unless bit 3 is set, the header of the next reply: without an error or, if bit 1 is set,
-// with one; if bit 2 is set, the header is that of a watch event. If bit 0 is set, the bytes are
-// sent as they are.
+// a byte of flags, a byte with its size, and its bytes. If bit 0 of the flags is set, the bytes are
+// sent as they are. Otherwise they are preceded by their length and, unless bit 3 is set, by a
+// header: that of the next reply, with an error if bit 1 is set, or that of a watch event if bit 2
+// is set.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -116,7 +117,7 @@ class Server final : public zookeeper::Transport {
   }
 
   std::string_view script_;
-  bool is_friendly_ = false;  // and has not sent its greeting yet
+  bool is_friendly_ = false;  // has yet to send a valid greeting
   UniqueFd socket_;
   std::string requests_;
 };
@@ -200,7 +201,7 @@ void Try(std::string_view input) {
   for (bool is_idle = false; !client.is_lost() && session.failed_rounds() == 0 && !is_idle;) {
     const EventSource::Interest interest = session.GetInterest();
     pollfd ready{.fd = interest.fd, .events = interest.events, .revents = 0};
-    // Whatever either side has sent has arrived already.
+    // Everything that either side has sent has already arrived.
     is_idle = poll(&ready, 1, 0) == 0;
     session.OnReady(ready.revents);
     is_idle = !server.Serve() && is_idle;

@@ -65,8 +65,8 @@ void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
   Require(scanner.Feed(nullptr, 0) == reply.has_value(), "a reply once seen stays seen");
 }
 
-/// Splitting does not change the releases that are detected, and only a close's reply is detected
-/// if no release is pending.
+/// Checks that splitting does not change which releases are detected, and that only the reply to a
+/// close is detected if no release is pending.
 void TryReleases(std::string_view stream, std::int32_t xid, std::size_t step) {
   std::vector<bool> asked;
   for (std::size_t bits = step; bits != 0; bits >>= 1U) asked.push_back((bits & 1U) != 0);

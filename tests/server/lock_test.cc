@@ -242,7 +242,7 @@ TEST_CASE("a waiter whose contender is deleted leaves at once") {
   const TimePoint before = BootClock::now();
   tree.Delete(blocked.queued);
   RunUntil(loop, [&] { return blocked.is_decided(); });
-  CHECK(BootClock::now() - before < 5s);  // before its next read was due
+  CHECK(BootClock::now() - before < 5s);  // i.e. before its next read was due
   const auto* why = std::get_if<lock::Busy>(&blocked.outcome());
   REQUIRE(why != nullptr);
   CHECK(why->why == lock::Busy::Why::kRemoved);
@@ -257,7 +257,7 @@ TEST_CASE("a holder whose contender is deleted loses the lock at once") {
   tree.Delete(holder.queued);
   RunUntil(loop, [&] { return holder.hold().loss().has_value(); });
   CHECK(holder.hold().loss() == EndCause::kRemoved);
-  CHECK(BootClock::now() - before < 5s);  // before the next heartbeat was due
+  CHECK(BootClock::now() - before < 5s);  // i.e. before the next heartbeat was due
 }
 
 TEST_CASE("a holder keeps its lock over a connection that is cut") {

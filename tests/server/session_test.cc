@@ -195,7 +195,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(read.data == "after");
     CHECK(read.stat.ephemeral_owner == 0);
     CHECK(read.stat.created_zxid > created);
-    // A write or delete that names a version of the old znode does not hit the new one.
+    // A write or delete that names a version of the old znode does not affect the new one.
     CHECK(read.stat.version == 1);
   }
   SECTION("above all versions of the old znode") {
@@ -785,7 +785,8 @@ TEST_CASE("closing the session of a dead process ends it, and gives up in time")
     }
     const TimePoint before = BootClock::now();
     CHECK(zookeeper::CloseSession(credentials, all, kPatience, {}));
-    CHECK(BootClock::now() - before < 12s);  // a third of the timeout for one would be longer
+    // Waiting a third of the timeout for a single server would take longer.
+    CHECK(BootClock::now() - before < 12s);
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
   SECTION("with one that hangs") {

@@ -12,7 +12,7 @@
 #include "support/server.h"
 #include "support/source.h"
 
-// The simulation is only worth something if its servers behave like real ones.
+// The simulation proves something only if its servers behave like real ones.
 
 namespace zklock::test {
 namespace {

@@ -191,7 +191,8 @@ void Checks::BeforeCommit(const Txn& txn) {
 /// Checks that all permits of a run are created in one transaction, and deleted in one, unless
 /// another client has deleted one of them by force.
 void Checks::CheckPermits(const Txn& txn) const {
-  std::map<std::string, std::pair<std::size_t, std::size_t>> created;  // how many, of how many
+  // By run: how many permits are created, and how many it takes.
+  std::map<std::string, std::pair<std::size_t, std::size_t>> created;
   // By czxid too, because permits left by a lost create have the same UUID.
   std::map<std::pair<std::string, std::int64_t>, std::vector<std::string>> deleted;
   for (const Change& change : txn.changes) {
@@ -235,7 +236,7 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   const Znode* const node = servers_.truth().Find(path);
   if (node == nullptr) return;
   if (node->owner != 0) {
-    // The run learns of it by a heartbeat, or its lease ends.
+    // The run learns of the deletion through a heartbeat, or its lease ends.
     const Time timeout = servers_.truth().sessions().at(node->owner) * kMillisecond;
     noticed_by_[{path, node->czxid}] = world->now() + timeout + kSecond;
     const bool expired = txn.kind == Txn::Kind::kCloseSession && txn.server < 0;
@@ -269,8 +270,8 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   if (reserved == reservations_.end()) return;
   const Reservation& reservation = reserved->second;
   const bool has_ended = reservation.until_ms && latest_ms_ >= *reservation.until_ms;
-  // A set is reserved as a whole or not at all: its maker releases the rest, perhaps in a new
-  // session.
+  // A set is reserved as a whole or not at all: if one reservation is gone, its maker releases the
+  // others, perhaps in a new session.
   const bool is_rest = broken_sets_.contains(reservation.session);
   if (!reservation.may_go && !has_ended && !is_rest && !excused_.contains(path)) {
     throw Violation(path + " is deleted by " + std::to_string(txn.session) +

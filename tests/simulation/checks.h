@@ -81,7 +81,7 @@ class Checks {
     return reservations_;
   }
   [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
-  /// Whether its end has passed, or once had, by some server's clock.
+  /// Whether its end has passed by some server's clock, or had passed before it was renewed.
   [[nodiscard]] bool MayHaveEnded(const std::string& path) const {
     const auto found = reservations_.find(path);
     return found == reservations_.end() || found->second.had_ended ||

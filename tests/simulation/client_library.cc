@@ -153,7 +153,7 @@ struct Completion {
 constexpr int kFirstDescriptor = 1 << 20;  // no real one is as large
 int next_descriptor = kFirstDescriptor;
 std::map<int, std::shared_ptr<Socket>> descriptors;  // null: a socket that was never connected
-std::deque<std::shared_ptr<Socket>> sockets;         // all that the servers may know
+std::deque<std::shared_ptr<Socket>> sockets;         // kept while the servers may refer to them
 
 int OpenDescriptor(const std::shared_ptr<Socket>& socket) {
   descriptors[next_descriptor] = socket;
@@ -202,7 +202,7 @@ using sim::world;
 struct _zhandle {
   sim::Process* process = sim::Process::Current();
   int server = 0;
-  watcher_fn watcher = nullptr;  // src/ has one for all its watches
+  watcher_fn watcher = nullptr;  // src/ uses the same one for all watches
   void* context = nullptr;
   int state = ZOO_NOTCONNECTED_STATE;
   int timeout_ms = 0;
@@ -265,7 +265,7 @@ struct _zhandle {
 };
 
 void _zhandle::Receive(const sim::Accepted& accepted) {
-  ++process->requests;  // a connect that is answered is one, too
+  ++process->requests;  // an answered connect counts as a request, too
   if (accepted.session == 0) {
     state = ZOO_EXPIRED_SESSION_STATE;
     return;

@@ -47,8 +47,8 @@ struct Reply {
   std::vector<Changed> changes{};
 };
 
-/// The client's end of a connection. Its functions are called for what arrives, once each and in
-/// order.
+/// The client's end of a connection. One of its functions is called for each message that arrives,
+/// in order.
 class Client {
  public:
   virtual ~Client() = default;
@@ -106,11 +106,11 @@ struct Server {
   int leader = -1;
   std::uint64_t leader_term = 0;
   std::shared_ptr<Pipe> to_leader{};
-  bool is_synced = false;  ///< the log is the leader's
+  bool is_synced = false;  ///< the log matches the leader's
   std::size_t synced = 0;  ///< length of the log when it joined
   Time heard = 0;
   Time began = 0;                         ///< the term
-  std::map<std::int64_t, int> touched{};  ///< sessions, for the answer to the leader's next ping
+  std::map<std::int64_t, int> touched{};  ///< sessions to list in the answer to the next ping
 
   // As the leader.
   struct Peer {
@@ -123,7 +123,7 @@ struct Server {
     Time heard = 0;
   };
   std::map<int, Peer> peers{};
-  Tree prepared{};  ///< after all entries of the log, committed or not
+  Tree prepared{};  ///< the state after all entries of the log, committed or not
   std::int64_t next_zxid = 0;
   struct Tracked {
     int timeout_ms;

@@ -180,7 +180,8 @@ void Life::CheckPool(Run& run) {
     }
   }
   const lock::AcquireRequest& request = run.options.request;
-  run.has_left = run.has_left || checks.WasRobbed(run.session_id());  // also of the next session
+  // Once set, this also applies to the run's next session.
+  run.has_left = run.has_left || checks.WasRobbed(run.session_id());
   const bool may_leave =
       request.try_only || request.wait || request.max_queue || request.reserve || run.has_left;
   if (!queues.empty() && queues.size() != run.options.locks.size() && !may_leave) {
@@ -332,16 +333,15 @@ void Life::Drain() {
   for (const Run* run : LiveRuns()) {
     throw Violation(run->name + " has not ended long after the faults");
   }
-  // The sessions of killed runs expire, and containers are deleted, one level after the other.
+  // The sessions of killed runs expire, and containers are deleted, level by level.
   const Time last = world.now() + 150 * kSecond + 2 * ensemble.container_interval;
   while (world.Step(last)) {
   }
   CheckIdle();
 }
 
-/// Releases all reservations. Called repeatedly, because runs in the queues may make more. A
-/// reservation that has ended is deleted by the next zklock in its queue, wherever in the queue
-/// that is.
+/// Releases all reservations, and does so repeatedly, because runs in the queues may make more. A
+/// reservation that has ended is deleted by the next zklock in its queue, whatever its position.
 void Life::ReleaseAll() {
   for (const auto& [path, reservation] : checks.reservations()) {
     // One of several permits may stay until no others are left.
@@ -351,7 +351,8 @@ void Life::ReleaseAll() {
       ReleaseLater(reservation.lock, path, reservation.id, 0);
     }
   }
-  for (const std::string& path : Contenders()) {  // forged ones, which nobody may have to wait for
+  // Delete forged reservations: a zklock deletes them only if it has to wait for them.
+  for (const std::string& path : Contenders()) {
     const Znode* const node = ensemble.truth().Find(path);
     if (node->owner == 0 && IsForged(path)) {
       (void)ensemble.Submit({{.type = OpType::kDelete, .path = path}});

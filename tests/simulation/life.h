@@ -33,7 +33,7 @@ inline constexpr int kMoments = 10;
 
 /// The name that a run with --preempt gives itself.
 inline constexpr char kPreemptor[] = "preemptor";
-/// The prefix of the IDs for which pools reserve one of all LOCKs.
+/// The prefix of the IDs with which pools reserve one of all LOCKs.
 inline constexpr char kPoolId[] = "pool";
 
 /// A znode that no run locks, and a LOCK below it: runs that lock the latter create both.
@@ -73,10 +73,9 @@ struct Run {
   bool is_told_to_end = false;
   // A pool, before it has taken a LOCK.
   bool waits = false;
-  bool has_left = false;  ///< a queue, on request or because its contender was deleted
-  // The times since when each is true, over all its queues; 0 if it is true in none.
-  Time first_since = 0;   ///< it is first in a queue
-  Time asked_since = 0;   ///< it has been asked to leave a queue
+  bool has_left = false;  ///< it left a queue on request, or because its contender was deleted
+  Time first_since = 0;   ///< since when it has been first in any of its queues; 0: it is not
+  Time asked_since = 0;   ///< since when it has been asked to leave any of them; 0: it is not
   std::string outcome{};  ///< once it is over
   Time began = 0;
 };

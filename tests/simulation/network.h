@@ -10,8 +10,8 @@
 
 namespace zklock::simulation {
 
-/// A host: that of a server (the number of the server), or one of processes (the numbers after
-/// those).
+/// A host. The first numbers are the hosts of the servers, in order; those after them are hosts
+/// that run processes.
 using Place = int;
 inline constexpr int kMostPlaces = 16;
 

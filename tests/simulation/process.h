@@ -49,9 +49,9 @@ class Process {
   /// As with KILL: its program ends without another request.
   void Kill();
 
-  std::int64_t requests = 0;  ///< that its program has made
+  std::int64_t requests = 0;  ///< how many its program has made
 
-  /// How long a turn of the loop takes, typically.
+  /// How long a turn of the loop typically takes.
   static constexpr Time kTurn = 30'000;
 
  private:
@@ -100,7 +100,7 @@ class Ensemble;
 extern Ensemble* ensemble;
 /// The address of a server, for the library and for a Session.
 [[nodiscard]] zookeeper::Endpoint EndpointOf(int server);
-/// As poll(2) for one descriptor, which is writable once it is connected.
+/// Like poll(2) for one descriptor, which is writable once it is connected.
 [[nodiscard]] short ReadyEvents(int fd, short asked);
 /// Forgets the sockets of a world that ends.
 void CloseAllSockets();

@@ -6,9 +6,10 @@
 
 // The protocol between servers.
 //
-// An election is simpler than ZooKeeper's: a looking server sees at once how far the logs of the
-// servers that it reaches are. The result is the same: the server with the newest log in a majority
-// leads, in a new epoch that this majority has accepted, and entries that its log lacks are lost.
+// An election is simpler than ZooKeeper's: a looking server sees at once how new the logs of all
+// the servers are that it can reach. The result is the same: the server with the newest log in a
+// majority leads, in a new epoch that this majority has accepted, and entries that its log lacks
+// are lost.
 
 namespace zklock::simulation {
 namespace {
@@ -37,8 +38,8 @@ std::int64_t LastZxid(const Server& server) {
   return server.log.empty() ? 0 : server.log.back()->zxid;
 }
 
-/// Whether `server` may follow this leader: it has accepted no newer epoch, and this one from no
-/// other leader.
+/// Whether `server` may follow this leader: it has accepted neither a newer epoch, nor this one
+/// from another leader.
 bool CanAccept(const Server& server, const Server& leader) {
   return leader.accepted_epoch > server.accepted_epoch ||
          (leader.accepted_epoch == server.accepted_epoch && server.accepted_from == leader.id);

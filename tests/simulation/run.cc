@@ -35,8 +35,8 @@ using namespace std::chrono_literals;
 constexpr Duration kCloseTimeout = 800ms;
 constexpr Duration kLongestHistoryWait = 5s;  // as in commands/run/recorded_runs.h
 
-// The first proof is that of the grant or the reconnect. The withdrawal follows it and, if one
-// contender is already gone, the deletes of the others follow the next proof.
+// The grant or the reconnect gives the first proof. The withdrawal follows it. If one contender is
+// already gone, the deletes of the others follow the next proof.
 constexpr int kProofsToWithdraw = 4;
 
 std::string MakeUuid() {
@@ -115,9 +115,9 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
   std::vector<std::string> paths;
   std::map<std::string, std::string> places;  ///< the newest contender in each LOCK
   bool has_waited = false;
-  int proofs = 0;                  ///< of the lease, over this connection
-  std::vector<std::string> asked;  ///< contenders, before the locks are held
-  bool is_asked_to_leave = false;  ///< while they are
+  int proofs = 0;                  ///< how often this connection has proven the lease
+  std::vector<std::string> asked;  ///< contenders asked to leave before the locks are held
+  bool is_asked_to_leave = false;  ///< asked to leave while the locks are held
   Time lease_end = 0;
   std::shared_ptr<Command> command;
 
@@ -185,7 +185,7 @@ class ZklockRun {
                                               options_.any ? Take::kFirstFree : Take::kAll);
   }
 
-  /// Returns why not; empty if the locks are held.
+  /// Acquires the locks. Returns an empty string if they are held, otherwise the reason.
   std::string Acquire() {
     const std::unique_ptr<lock::Acquisition> acquire = BeginWait();
     process_.Add(*acquire);
@@ -299,7 +299,7 @@ class ZklockRun {
     const auto was_released = [&](const std::string& path) {
       return life_.checks.WasReleased(path) || IsForged(path);
     };
-    // Or the reservations with its ID that it has found on other LOCKs.
+    // Also counts the reservations with its ID that it has found on other LOCKs.
     return std::any_of(observer_.paths.begin(), observer_.paths.end(), was_released) ||
            std::any_of(reserved_.begin(), reserved_.end(),
                        [&](const auto& one) { return was_released(one.path); });
@@ -384,7 +384,7 @@ class ZklockRun {
     process_.Remove(source);
   }
 
-  /// As commands/run/recorded_runs. Empty if the command may run.
+  /// Like commands/run/recorded_runs. Returns an empty string if the command may run.
   std::string CheckIntervals(lock::Hold& hold) {
     const std::string refusal = options_.min_interval ? CheckLastRun(hold) : "";
     return refusal.empty() && options_.once_per ? CommitStart(hold) : refusal;
@@ -573,7 +573,8 @@ class ZklockRun {
     return life_.is_draining() ? std::min(options_.command, kSecond) : options_.command;
   }
 
-  /// Returns false if it is too late. Another process, the guard, checks the time again.
+  /// Starts the command, unless it is too late; then returns false. Like zklock's guard, checks the
+  /// time once more before the start.
   bool BeginCommand(const lock::Hold& hold) {
     process_.Sleep(life_.world.random.Around(500'000));
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());

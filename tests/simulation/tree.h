@@ -46,7 +46,8 @@ struct Txn {
   int error = ZOK;
   std::size_t failed = 0;  ///< which of the writes had that error
   std::vector<Change> changes{};
-  /// The server whose client asked, and its number for that request; -1 for the leader itself.
+  /// The server whose client sent the request (-1: the leader did it by itself), and that server's
+  /// number for the request.
   int server = -1;
   std::uint64_t request = 0;
 };
@@ -78,7 +79,7 @@ class Tree {
 
   /// At the leader: checks `ops` and applies all of them or none. Fills `txn`.
   void Prepare(const std::vector<Op>& ops, Txn& txn);
-  /// At every server, once `change` is committed.
+  /// At every server: applies `change` once it is committed.
   void Apply(const Change& change, const Txn& txn);
   void ApplySession(const Txn& txn);
 

@@ -42,7 +42,7 @@ class Random {
   std::uint64_t state_;
 };
 
-/// A promise is broken. The seed is reported, and its life ends.
+/// Thrown when a promise is broken: ends the life, whose seed is reported.
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -69,7 +69,7 @@ class World {
   void Note(std::uint64_t what);
   void Note(const std::string& what);
   [[nodiscard]] bool traces() const { return traces_; }
-  /// Notes the moment, and prints a line with --trace.
+  /// Mixes the current time into the hash, and prints a line with --trace.
   template <typename... Arguments>
   void Trace(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     Note(static_cast<std::uint64_t>(now_));
@@ -87,7 +87,7 @@ class World {
   struct Event {
     Time time;
     std::uint64_t number;
-    std::size_t run;  ///< in `runs_`, so that the heap moves little
+    std::size_t run;  ///< an index in `runs_`, so that events are cheap to move in the heap
   };
   static bool IsLater(const Event& one, const Event& other) {
     return one.time != other.time ? one.time > other.time : one.number > other.number;

@@ -45,7 +45,7 @@ void SetNonblocking(const UniqueFd& fd) {
   Check(fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK), "fcntl");
 }
 
-// Returns no descriptor under valgrind, which does not support the call; the child is polled then.
+// Returns no descriptor under valgrind, which does not support the call; then the child is polled.
 UniqueFd OpenPidFd(pid_t pid) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -141,9 +141,9 @@ struct Execution {
   _exit(99);
 }
 
-// A line for each process of the group `group` and each descendant of these: PID, program, state,
-// parent, and the kernel function in which it sleeps. This shows why a child hangs, and whether it
-// has got as far as its own program.
+// One line for each process in the process group `group` and for each of their descendants: PID,
+// program, state, parent, and the kernel function in which it sleeps. This shows why a child hangs,
+// and whether it has got as far as its own program.
 std::string DescribeTree(pid_t group) {
   struct Process {
     pid_t pid = 0;

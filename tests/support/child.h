@@ -16,8 +16,8 @@
 
 namespace zklock::test {
 
-/// How long a test waits for an expected event. This is no performance limit: anything that takes
-/// so long has failed.
+/// How long a test waits for an expected event. This is not a performance limit: anything that
+/// takes so long has failed.
 inline constexpr std::chrono::seconds kPatience{60};
 
 /// How a process ended.
@@ -39,7 +39,7 @@ struct ChildOptions {
   std::vector<std::string> argv = {};  ///< searched in this process's PATH
   /// Instead of argv: a function run in the forked child, which exits with its result (99 if it
   /// throws). It has the descriptors that an executed program would have. Do not use it in a
-  /// process with threads: the child would have only one of them, but the locks of all.
+  /// process with threads: the child would have only one of them, but the locks held by all.
   std::function<int()> body = {};
   /// The complete environment as NAME=VALUE; this process's if not set.
   std::optional<std::vector<std::string>> environment = {};

@@ -181,7 +181,7 @@ bool FakeStore::Step() {
   if (const auto hook = before_.Take(number, line)) {
     (*hook)();
     if (requests_.empty()) return true;   // the hook ended the connection
-    if (!events_.empty()) return Step();  // as a server does: before the answer to this request
+    if (!events_.empty()) return Step();  // servers send events before the answer to a request
   }
   bool closes = false;
   if (const auto fault = faults_.Take(number, line)) {

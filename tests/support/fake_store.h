@@ -77,8 +77,8 @@ class FakeServers {
 enum class Fault {
   kNotDone,            ///< the connection is lost before the servers get it
   kReplyLost,          ///< it is executed, and the connection is lost before the answer
-  kExpiredNotDone,     ///< as kNotDone, and the session expires before the next connection
-  kExpiredReplyLost,   ///< as kReplyLost, and the session expires before the next connection
+  kExpiredNotDone,     ///< like kNotDone, and the session expires before the next connection
+  kExpiredReplyLost,   ///< like kReplyLost, and the session expires before the next connection
   kAnsweredAndClosed,  ///< it is executed and answered, and the server closes the connection
 };
 
@@ -241,7 +241,8 @@ class FakeStore final : public zookeeper::Store {
   Plans<std::function<void()>> before_;
 };
 
-/// One client with its own servers. A test's bench adds the object under test.
+/// One client with its own servers. A test derives its bench from this, and adds the object under
+/// test.
 struct FakeBench {
   FakeServers servers;
   FakeClock clock;

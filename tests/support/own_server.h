@@ -36,7 +36,7 @@ class OwnServer {
 
   /// "127.0.0.1:PORT" for each server, separated by commas.
   [[nodiscard]] const std::string& address() const { return address_; }
-  /// Stops one server, by its number from 1.
+  /// Stops one server. Servers are numbered from 1.
   void Stop(int server) const { (void)MustRun({"stop", std::to_string(server)}); }
   /// Stops the server from doing anything, as if its host hung, until it is resumed.
   void Pause(int server) const { (void)MustRun({"pause", std::to_string(server)}); }

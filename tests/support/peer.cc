@@ -341,7 +341,7 @@ struct Proxy::State final : Listener {
                     .pieces = &sent_by_servers};
   }
 
-  // Small enough that the kernel's buffers could hold it too.
+  // The most bytes held back in one direction: no more than the kernel's buffers could hold.
   static constexpr std::size_t kMostHeld = 1 << 20;
 
   short EventsOf(const Stream& in, const Stream& out) const {

@@ -83,7 +83,7 @@ class Proxy {
   void Cut();
   /// Sends connections made from now on to `server`.
   void Redirect(const std::string& server);
-  /// Passes on everything except session closes, which are lost; with false, those too.
+  /// If `lose` is true, session closes are lost from now on, but everything else is passed on.
   void LoseCloses(bool lose);
   /// From now on, a client that reconnects gets a new session instead of an error: its id and
   /// password do not reach the server. ClickHouse Keeper behaves like this.

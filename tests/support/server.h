@@ -92,8 +92,8 @@ struct MadeLock {
   const std::string lock;
 };
 
-/// Creates `path` with a hard quota: if the servers enforce quotas, the path and its descendants
-/// can be at most `znodes` znodes.
+/// Creates `path` with a hard quota: if the servers enforce quotas, there can be at most `znodes`
+/// znodes at and below `path`.
 void SetHardQuota(Tree& tree, const std::string& path, int znodes);
 
 /// Sorts the children's names by sequence number, the order of the queue.

@@ -23,7 +23,7 @@ inline void WaitUntil(const std::function<bool()>& condition,
   }
 }
 
-/// Likewise, waits until `find` returns something other than nothing, and returns that.
+/// Likewise, waits until `find` finds something, and returns that.
 template <typename F>
 auto WaitFor(F find, const std::string& what = "a result") {
   decltype(find()) found{};

@@ -31,7 +31,7 @@ std::vector<Candidate> FirstWords() {
   return words;
 }
 
-/// The option that `word` names, perhaps as `--name=value`; null if there is none.
+/// The option that `word` names, possibly as `--name=value`; null if there is none.
 const OptionSpec* Find(const Options& options, const std::string& word) {
   const auto found = std::find_if(options.begin(), options.end(),
                                   [&](const OptionSpec* option) { return option->HasName(word); });
@@ -61,7 +61,8 @@ std::vector<Candidate> Signals(const std::string& before) {
   return words;
 }
 
-/// Completes an option's value. `before`: "--wait=" if option and value are one word.
+/// Completes an option's value. `before`: what precedes the value in its word, such as "--wait=";
+/// empty if the value is a word of its own.
 Completion CompleteValue(const OptionSpec& option, const std::string& typed,
                          const std::string& before) {
   if (option.metavar.find("FILE") != std::string_view::npos && before.empty()) {
@@ -73,8 +74,8 @@ Completion CompleteValue(const OptionSpec& option, const std::string& typed,
   return Fitting(std::move(words), typed);
 }
 
-/// The options among `words` that take a value and that inspect has too: all that say where the
-/// servers are, and perhaps more. Also the first LOCK, if `with_lock`.
+/// The options among `words` that take a value and that inspect has, too, with their values. This
+/// includes all options that say where the servers are. Also the first LOCK, if `with_lock`.
 Words ServerWords(const Words& words, const Options& options, bool with_lock) {
   Words server;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -92,7 +93,7 @@ Words ServerWords(const Words& words, const Options& options, bool with_lock) {
   return server;
 }
 
-/// Reads `words` as arguments of inspect, and returns what `complete` makes of them. A line that is
+/// Reads `words` as arguments of inspect, and returns the result of `complete`. A line that is
 /// still being typed must not run a command: nothing is looked up if its words name a proxy
 /// command, or a configuration file that may have set one.
 template <typename F>

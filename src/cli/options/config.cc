@@ -28,7 +28,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
-/// `text` up to a `#` that starts it or follows white space.
+/// `text` up to a `#` at its start or after white space.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = text.find('#'); i != std::string_view::npos; i = text.find('#', i + 1)) {
     if (i == 0 || kWhiteSpace.find(text[i - 1]) != std::string_view::npos) return text.substr(0, i);
@@ -132,7 +132,7 @@ Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   }
   const std::string systems = "/etc/zklock.conf";
   const FoundFile system = ReadFoundFile(systems);
-  // If this file were ignored, a run could use other servers than everyone else.
+  // If this file were ignored, a run could use different servers from everyone else.
   if (!system.unused.empty()) {
     throw ConfigError(fmt::format(message::kFileUnread, systems, system.unused));
   }

@@ -30,10 +30,10 @@ constexpr int kMostLinks = 40;  // the kernel's limit
 
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
 
-/// Whether the group is the private group of `user`, as many systems create for each user: it has
-/// the user's name and no other members, so it may write where the user may.
+/// Whether the group is the private group that many systems create for each user: it has the name
+/// of `user` and no other members, so what it may write, only `user` may write.
 bool IsPrivateGroup(gid_t number, uid_t user) {
-  // A name service might block, so only the files are read.
+  // A name service might block, so this reads only the local files.
   const Entries users(std::fopen("/etc/passwd", "re"));
   const Entries groups(std::fopen("/etc/group", "re"));
   if (users == nullptr || groups == nullptr) return false;
@@ -118,7 +118,7 @@ class Way {
     at_ = before;
     return text.starts_with('/') ? Restart() : 0;
   }
-  /// Moves into the directory that was the end of the path so far.
+  /// Continues the walk in the directory at the end of the path so far.
   void Enter() {
     if (last_.empty()) return;
     directory_ = std::move(at_end_);

@@ -11,8 +11,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string OverviewText();
 /// `zklock --version`: also the client library's version, and whether TLS and SASL are available.
 [[nodiscard]] std::string VersionText();
-/// `zklock SUBCOMMAND --help`: all options of the subcommand. For one that runs a command, if
-/// `arguments` contain -h but not --help: only the options that most runs need.
+/// `zklock SUBCOMMAND --help`: all options of the subcommand. For one that runs a command, only
+/// the options that most runs need if `arguments` contain -h but not --help.
 [[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand,
                                    const std::vector<std::string>& arguments);
 

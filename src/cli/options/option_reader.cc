@@ -52,8 +52,8 @@ bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words)
   });
 }
 
-/// Whether `name` equals option.Name(). Each start asks this a thousand times, so it builds no
-/// strings, and compares only those of equal length.
+/// Whether `name` equals option.Name(). Each start calls this a thousand times, so it builds no
+/// strings, and compares only names of equal length.
 bool IsNamed(const OptionSpec& option, std::string_view name) {
   if (option.name.empty()) return name.size() == 2 && name[0] == '-' && name[1] == option.letter;
   return name.size() == option.name.size() + 2 && name.starts_with("--") &&
@@ -123,8 +123,8 @@ bool OptionReader::Read(const Words& arguments) {
   return true;
 }
 
-// Declaring an option takes CLI11 as long as an exec takes the kernel, so only those of the forty
-// options that may be among the arguments are declared.
+// CLI11 needs as much time to declare an option as the kernel needs for an exec. So of the forty
+// options, only those that may be among the arguments are declared.
 void OptionReader::Declare(const Words& arguments) {
   for (OptionValue& value : values_) {
     if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
@@ -151,8 +151,8 @@ void OptionReader::RequireSeparator(const Words& arguments) const {
       if (locks++ > 0 && command.empty() && !word.starts_with('/')) command = word;
       continue;
     }
-    // The option; in a word of several letters, the first that takes a value, which is the rest of
-    // the word or the next one.
+    // The option that the word names. In a word of several letters, this is the first option that
+    // takes a value; the value is the rest of the word, or the next word.
     const bool is_long = word[1] == '-';
     const OptionSpec* option = is_long ? SpecOf(word) : nullptr;
     bool is_last = is_long && word.find('=') == std::string::npos;
@@ -318,7 +318,7 @@ void OptionReader::CheckRules() const {
   }
 }
 
-/// Checks `rule` for `option`, one of its options, which was given.
+/// Checks `rule` for `option`, which is one of the rule's options and was given.
 void OptionReader::CheckRule(const OptionRule& rule, std::string_view option) const {
   const bool excludes = rule.kind == OptionRule::Kind::kExcludes;
   std::string missing;
@@ -326,8 +326,8 @@ void OptionReader::CheckRule(const OptionRule& rule, std::string_view option) co
     const bool is_on = other != option && IsOn(other);
     if (excludes && is_on) {
       const std::string why = rule.why.empty() ? "" : ": " + std::string(rule.why);
-      // Rejects the weaker one, to name the file or variable of a setting that the user may not be
-      // aware of.
+      // Rejects the option from the weaker origin, so that the error names the file or variable
+      // with a setting that the user may not be aware of.
       const bool is_stronger = Value(option).origin > Value(other).origin;
       Reject(is_stronger ? other : option, fmt::format(message::kExclude, option, other) + why);
     }
@@ -403,7 +403,7 @@ std::string OptionReader::ShowConfig() const {
     const std::string shown = !value.spec->IsFlag() ? value.text : value.flag ? "yes" : "no";
     const bool is_set = value.WasGiven() || !shown.empty();
     const auto written = ConfigText(shown);
-    // The text can be used as a file: what a file cannot express becomes a comment.
+    // The text can be used as a configuration file: whatever that cannot express is a comment.
     std::string line = is_set && written ? "" : "# ";
     line += value.spec->name;
     line += " = " + written.value_or(Printable(shown));

@@ -34,7 +34,7 @@ class OptionReader {
   [[nodiscard]] bool WasGiven(std::string_view name) const;
   /// Whether the option was given; false for a flag that a file turns off.
   [[nodiscard]] bool IsOn(std::string_view name) const;
-  /// Whether the option is an argument, and so is meant for this run, not for all of them.
+  /// Whether the option was given as an argument, and so is meant for this run, not for all runs.
   [[nodiscard]] bool IsArgument(std::string_view name) const;
   /// The value of an option that the subcommand has.
   [[nodiscard]] const OptionValue& Value(std::string_view name) const;

@@ -15,7 +15,7 @@ namespace zklock::cli {
 /// Parses "TERM", "SIGTERM", "term" or "15".
 [[nodiscard]] std::optional<int> ParseSignal(std::string text);
 
-/// Say what is wrong with a path, and with a list of servers.
+/// Say what is wrong with a path or with a list of servers.
 [[nodiscard]] const char* PathText(protocol::BadPath bad);
 [[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
 

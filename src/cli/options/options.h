@@ -145,7 +145,7 @@ struct InspectOptions {
   Form form = Form::kText;
   bool watch = false;
   bool mine = false;            ///< only check what is held for the caller
-  bool servers_report = false;  ///< judge the servers; there is no path
+  bool servers_report = false;  ///< report on the servers; there is no path
   bool history = false;         ///< show the last runs under `path`, a LOCK
   std::size_t most_runs = std::numeric_limits<std::size_t>::max();
   bool by_status = false;   ///< --quiet: print nothing
@@ -167,7 +167,7 @@ struct ReleaseOptions {
     kOwn,        ///< the one that the calling shell holds with --hold
     kContender,  ///< `contender`
     kPosition,   ///< the one at `position`
-    kHost,       ///< all that run on `host`
+    kHost,       ///< all contenders that run on `host`
     kHolders,
     kAll,          ///< holders and waiters
     kReservation,  ///< the reservation for `reserve`, in each of `locks`
@@ -200,7 +200,7 @@ struct Text {
   std::string text;
 };
 
-/// What one call of zklock should do.
+/// What one invocation of zklock should do.
 using ParsedCommandLine = std::variant<RunOptions, InspectOptions, ReleaseOptions, Text>;
 
 }  // namespace zklock::cli

@@ -52,10 +52,10 @@ protocol::Mode ModeOf(const OptionReader& reader, Subcommands subcommand) {
   return writes ? Mode::kWrite : Mode::kExclusive;
 }
 
-/// Refuses a LOCK that another LOCK, above it, would mistake for a part of itself, which would make
-/// that other LOCK unusable. The other children that zklock creates in a LOCK (`lock`, `leases`,
-/// `locks`) are valid names for LOCKs; only a run with --dialect simple or --permits refuses a LOCK
-/// that has such a LOCK below it.
+/// Refuses a LOCK that another LOCK above it would mistake for one of its own znodes: that would
+/// make the other LOCK unusable. The other children that zklock creates in a LOCK (`lock`,
+/// `leases`, `locks`) are valid names for LOCKs; only a run with --dialect simple or --permits
+/// refuses a LOCK that has such a LOCK below it.
 void RefusePartOfLock(const OptionReader& reader, const std::string& word,
                       const std::string& lock) {
   std::string path = lock;
@@ -250,7 +250,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   options.dry_run = fields.dry_run;
   options.locks = ReadLocks(reader, subcommand.bit, options.server.root);
   options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
-  // A deadline that passes at once would be noticed before the answer that the lock is free.
+  // With a deadline that passes at once, the run would end before it learns that the lock is free.
   if (options.try_only) options.wait.reset();
   CheckDialect(reader, options);
   CheckAny(reader, options);

@@ -35,7 +35,7 @@ constexpr char kMayRemain[] =
     "{} while waiting for {}: no server confirmed that it left the queue; its contender may remain "
     "until the session ends (timeout {}); the command was not run";
 
-// While the command runs: the LOCKs, and what is known about the cause.
+// Causes that end a running command. Their arguments: the LOCKs, and details of the cause.
 constexpr char kGuardFailed[] =
     "the command's guard process was killed or hung: the command was ended";
 constexpr char kReleaseRequested[] = "asked to release {} by {}";
@@ -53,7 +53,7 @@ constexpr char kUnanswered[] = "no server answered for {}: {}";
 constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
 constexpr char kNotInTime[] = "it could not be confirmed in time";
 
-// What became of the command. The first two are parts of the others.
+// What happened to the command. The first two texts name it in the others.
 constexpr char kWithLabel[] = "{} ('{}')";
 constexpr char kLeftBy[] = "what {} left behind";
 constexpr char kNotBegun[] = "{} was not run";
@@ -72,7 +72,7 @@ constexpr const char* kDetails = "{}";  // see report_reasons.h
 
 namespace {
 
-// In place of an exit status, which is then EndStatus()'s `given`.
+// In place of an exit status: EndStatus() returns its `given`.
 constexpr int kConflict = -1;  // that of -E
 constexpr int kGiven = -2;     // the command's, the failed exec's, 128 plus the signal
 
@@ -153,7 +153,7 @@ std::string SpanText(Duration span) {
 
 std::string WhyUnproven(const CauseDetails& details) {
   if (!details.unconfirmed) return message::kNotInTime;
-  // Otherwise the servers are to blame for at least half of the time.
+  // If zklock was paused for at most half of the time, the servers are to blame for the rest.
   if (details.paused && *details.paused > *details.unconfirmed / 2) {
     return fmt::format(message::kPaused, SpanText(*details.paused));
   }

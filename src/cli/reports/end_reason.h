@@ -35,15 +35,15 @@ enum class EndReason {
   kRefused,        ///< credentials or an ACL
   kUnusable,       ///< the LOCK cannot be used this way
   kUsage,          ///< the wait would never end
-  kDefect,         ///< the servers gave an answer that sound servers do not give
+  kDefect,         ///< the servers gave an answer that a correct server never gives
 };
 
 /// What the cause of a run's end implies.
 struct CauseRow {
   EndCause cause;
-  EndReason reason;    ///< decides the exit status and the reason of the `released` event
+  EndReason reason;    ///< decides the exit status and the reason in the `released` event
   bool is_recorded;    ///< the release record and the history get the duration and status
-  const char* name;    ///< in the history, and for a loss in `lost` events; empty: it ended itself
+  const char* name;    ///< in the history, and in `lost` events; empty: the command ended by itself
   const char* format;  ///< for the message; empty: none
 };
 [[nodiscard]] const CauseRow& RowOf(EndCause cause);
@@ -54,7 +54,7 @@ struct CauseDetails {
   std::optional<Duration> unconfirmed{};  ///< since the servers last confirmed that we hold it
   std::string tried{};                    ///< the servers and their errors: see TriedText()
   std::optional<Duration> paused{};       ///< how long zklock did not run
-  std::string server{};                   ///< the one that granted `granted`
+  std::string server{};                   ///< the server that granted `granted`
   Duration granted{};
   Duration limit{};  ///< of --max-run
 };
@@ -65,7 +65,7 @@ struct CauseDetails {
 /// What happened to the command, or is about to happen.
 enum class Fate {
   kNotBegun,     ///< it was not executed
-  kHadEnded,     ///< it had ended by itself, and left nothing that had to end
+  kHadEnded,     ///< it had ended by itself, and left no process that had to be ended
   kContinues,    ///< --on-lost warn
   kSentStop,     ///< it has been sent the stop signal, and has not ended yet
   kStopped,      ///< it ended with the stop signal
@@ -94,8 +94,8 @@ struct RunEnd {
 
 /// The message's format, for fmt; empty if the reason has none.
 [[nodiscard]] fmt::string_view EndFormat(EndReason reason);
-/// The exit status. If the reason does not decide it, `given`: the status of -E, of the command or
-/// of the failed exec, or 128 plus the signal.
+/// The exit status of the reason or, if it has none of its own, `given`: the status of -E, of the
+/// command or of the failed exec, or 128 plus the signal.
 [[nodiscard]] int EndStatus(EndReason reason, int given);
 
 /// The end for `reason`. `args`: the arguments of its message.
@@ -110,7 +110,7 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// The end after a signal before the command was run. `unconfirmed`: see SessionDriver.
+/// The end after a signal that came before the command was run. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
 /// Likewise, before any server granted a session. `tried`: see SessionDriver.

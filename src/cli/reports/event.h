@@ -84,7 +84,7 @@ struct WaitingEvent {
   static constexpr Level kLevel = Level::kVerbose;
   std::string lock;
   std::string predecessor;
-  std::size_t ahead = 0;  ///< contenders ahead of ours in the last list
+  std::size_t ahead = 0;  ///< contenders ahead of ours when the queue was last listed
   /// How many of these do not hold the lock; none: not known.
   std::optional<std::size_t> waiting{};
   [[nodiscard]] std::string Lock() const { return lock; }
@@ -101,8 +101,8 @@ struct FirstEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The session expired in the queue, or is too short for the servers; a new contender will queue at
-/// the tail.
+/// The session expired in the queue, or its timeout is too short for the servers; a new contender
+/// will queue at the tail.
 struct PlaceLostEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;
@@ -111,7 +111,7 @@ struct PlaceLostEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// A contender that ignores ours has queued after it; both may hold the lock.
+/// A contender that ignores ours has joined the queue after it; both may hold the lock at once.
 struct IncompatibleArrivedEvent {
   static constexpr Level kLevel = Level::kAlways;
   std::string lock;
@@ -159,7 +159,7 @@ struct ReservationOverdueEvent {
   std::string lock;
   std::string id;
   std::optional<std::int64_t> until_ms{};  ///< by the servers' clock, since 1970; none: incomplete
-  std::string right_path;                  ///< the znode on which the right DELETE is missing
+  std::string right_path;                  ///< the znode on which this run lacks the right DELETE
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };
@@ -247,7 +247,7 @@ struct ExitedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The command has ended, but nested runs below it have not: the lock is held until they have.
+/// The command has ended, but nested runs below it have not: the lock is held until they end.
 struct NestedRunsLeftEvent {
   static constexpr const char* kName = "nested";
   static constexpr Level kLevel = Level::kUnlessQuiet;
@@ -264,7 +264,8 @@ struct ReleasedEvent {
   std::string locks;
   EndReason reason = EndReason::kEnded;
   int status = 0;  ///< zklock's exit status
-  /// No server confirmed the release: it happens when the session, with this timeout, expires.
+  /// No server confirmed the release: it takes effect when the session, which has this timeout,
+  /// expires.
   std::optional<Duration> unconfirmed{};
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;

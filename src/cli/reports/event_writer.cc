@@ -53,7 +53,7 @@ struct FieldsOf {
 
 /// Our own close-on-exec duplicate of `fd`, a descriptor that zklock was started with.
 UniqueFd TakeOver(int fd) {
-  // Inherited descriptors are not close-on-exec; one that is belongs to zklock itself.
+  // Inherited descriptors are not close-on-exec: a descriptor that is belongs to zklock itself.
   const int flags = fcntl(fd, F_GETFD);
   if (flags < 0 || (static_cast<unsigned>(flags) & FD_CLOEXEC) != 0) return {};
   const int mode = fcntl(fd, F_GETFL);
@@ -111,7 +111,8 @@ void EventWriter::OnEvent(const Event& event) {
   if (const auto* queued = std::get_if<QueuedEvent>(&event)) {
     tickets_.insert_or_assign(queued->Lock(), queued->ticket);
   } else if (const auto* reserved = std::get_if<ReservedEvent>(&event)) {
-    // If an earlier run made the reservation, this run queued in vain, or not at all.
+    // If an earlier run made the reservation, its ticket replaces that of this run, which queued in
+    // vain or not at all.
     tickets_.insert_or_assign(reserved->Lock(), reserved->ticket);
   } else if (const auto* lost = std::get_if<PlaceLostEvent>(&event)) {
     tickets_.erase(lost->lock);

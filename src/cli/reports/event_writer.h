@@ -15,8 +15,8 @@ namespace zklock::cli {
 
 /// Opens the target of --events: a file to append to, or the number of a descriptor that zklock was
 /// started with, which it takes over. The command does not inherit it, except for descriptors 0 to
-/// 2. If the number is not open for writing, throws ConfigError if `place` names the file and line
-/// that the number is from, otherwise UsageError. Throws std::system_error for a file that cannot
+/// 2. If that descriptor is not open for writing, throws ConfigError if `place` names the file and
+/// line that set the number, otherwise UsageError. Throws std::system_error for a file that cannot
 /// be opened.
 [[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
 
@@ -31,17 +31,17 @@ struct EventContext {
 /// event that is not written there.
 [[nodiscard]] std::optional<std::string> EventLine(const Event& event, const EventContext& context);
 
-/// Writes the events of a run to the target of --events, without ever waiting for its reader.
+/// Writes the events of a run to the target of --events. Only Finish() waits for its reader.
 /// Events that do not fit are dropped whole, and counted in the next one that does.
 class EventWriter final : public EventListener, public EventSource {
  public:
-  /// `locks`: all LOCKs of the run, as the user knows them. `takes_one`: it acquires only one of
-  /// them, and all later events are about that one.
+  /// `locks`: all LOCKs of the run, as the user knows them. `takes_one`: the run acquires only
+  /// one of them, and all later events are about that one.
   EventWriter(UniqueFd fd, std::vector<std::string> locks, bool takes_one = false)
       : fd_(std::move(fd)), writer_(fd_.get()), locks_(std::move(locks)), takes_one_(takes_one) {}
 
   void OnEvent(const Event& event) override;
-  /// At the end, when nothing is held any more: waits for the reader, but not forever.
+  /// Waits for the reader, but not forever. Call this at the end, when nothing is held any more.
   void Finish();
 
   Interest GetInterest() override { return writer_.GetInterest(); }

@@ -48,7 +48,7 @@ class Report final : public EventListener {
   void KeepBack() { keeps_back_ = true; }
   void WriteKept(const std::string& except);
 
-  /// The last line that was not only for --verbose, shown or not.
+  /// The last line that did not require --verbose, whether it was shown or not.
   [[nodiscard]] const std::string& last_line() const { return last_line_; }
 
   void OnEvent(const Event& event) override;
@@ -72,7 +72,7 @@ class Report final : public EventListener {
   void Undelegated(const std::string& cgroup);
   void OrphanEnded(const process::EndedOrphan& orphan);
 
-  // While it runs, and after.
+  // While the command runs, and after it has ended.
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
   /// The command has ended; the lock is held until this process and `more` others have ended.

@@ -15,9 +15,9 @@
 namespace zklock::cli {
 namespace {
 
-// A LOCK is not cut to fewer columns than this in favour of its holder.
+// A LOCK is not cut to fewer columns than this to make room for its holder.
 constexpr std::size_t kLeastLock = 16;
-// If the holder would get fewer, the place in the queue is left out: the holder matters more.
+// If the holder would get fewer columns, the queue position is left out: the holder matters more.
 constexpr std::size_t kLeastHolder = 24;
 // The width of LOCK in such a short line.
 constexpr std::size_t kShortLock = 12;

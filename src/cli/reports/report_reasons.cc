@@ -20,7 +20,7 @@ namespace {
 
 using zookeeper::Error;
 
-/// An answer that a sound server would not have given to the request.
+/// An answer to the request that a correct server never gives.
 const char* AnswerText(Error error) {
   switch (error) {
     case Error::kNoNode:

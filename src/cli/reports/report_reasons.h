@@ -19,9 +19,9 @@ namespace zklock::cli {
 
 // Texts for the failures that lower layers return as values, without "zklock: ".
 
-/// `hopeless`: none of the servers' names exists. `names_no_server`: the default was tried.
-/// `proxy_command`: of --proxy-command; may be empty. `proxy_failure`: its exit status; 0: not
-/// known. `tried`: see TriedText.
+/// `hopeless`: none of the servers' names exists. `names_no_server`: the user named no server, so
+/// the default was tried. `proxy_command`: of --proxy-command; may be empty. `proxy_failure`: its
+/// exit status; 0: not known. `tried`: see TriedText.
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless, bool names_no_server,
                                           const std::string& proxy_command, int proxy_failure);
@@ -51,7 +51,7 @@ namespace zklock::cli {
 
 /// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
-/// ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty if there is none.
+/// ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty without a reservation.
 [[nodiscard]] std::string OtherReservationText(const std::optional<lock::Reserved>& other);
 /// The sender of a request to release: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
@@ -59,8 +59,8 @@ namespace zklock::cli {
 /// Why a command has no cgroup of its own.
 [[nodiscard]] std::string NoCgroupText(const process::NoCgroup& reason);
 
-/// Reasons why there is no session with a server: the way in which the last attempt ended; its name
-/// has no address, or is still being looked up; it grants sessions but answers no requests.
+/// Reasons why there is no session with a server: the last attempt ended in this way; the server's
+/// name has no address, or is still being looked up; it grants sessions but answers no requests.
 [[nodiscard]] std::string AttemptText(const zookeeper::AttemptEnd& end);
 [[nodiscard]] std::string LookupText(const process::LookupFailure& failure);
 [[nodiscard]] std::string LookingUpReason();

@@ -129,7 +129,7 @@ static_assert(AreInOrder());
 
 const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
 
-/// The default of `exclusive`, since a report runs no command.
+/// The default for `exclusive`, since the report itself runs no command.
 Duration DefaultKillAfter() {
   for (const OptionSpec& option : OptionTable()) {
     if (option.name == "kill-after") return ParseDuration(option.fallback).value_or(Duration{});

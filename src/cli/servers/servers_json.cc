@@ -95,7 +95,7 @@ std::string ServersReportJson(const ServersReport& report) {
   for (const protocol::Finding& finding : protocol::Judge(report.facts)) {
     json["findings"].push_back(FindingJson(finding, report));
   }
-  // ASCII, since some terminals interpret control characters beyond it.
+  // ASCII only, since some terminals interpret control characters beyond ASCII.
   return json.dump(2, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -19,7 +19,7 @@ using protocol::Spread;
 
 constexpr char kUnknown[] = "-";
 
-/// "0.8/3.1ms", median and worst in one unit.
+/// "0.8/3.1ms", median and worst in the same unit.
 std::string SpreadText(const std::optional<Spread>& spread) {
   if (!spread) return kUnknown;
   const auto milliseconds = [](Duration span) {

@@ -71,7 +71,8 @@ std::optional<Duration> Times(const Number& number, Duration unit) {
   }
   if (__builtin_mul_overflow(total, unit.count(), &total)) return std::nullopt;
   std::int64_t step = unit.count();
-  // Digits after the ninth are dropped: up to there, a division is inexact only below 1 ns.
+  // Digits after the ninth are dropped. Up to there, a division is inexact only if the digit is
+  // worth less than 1 ns.
   for (const char digit : number.fraction.substr(0, 9)) {
     step /= 10;
     if (__builtin_add_overflow(total, step * (digit - '0'), &total)) return std::nullopt;

@@ -15,14 +15,14 @@ namespace zklock::cli {
 /// it is negative or empty, if it overflows, or if other text follows.
 [[nodiscard]] std::optional<Duration> ParseDuration(std::string_view text);
 
-/// Whether `text` is a DURATION, except that it overflows.
+/// Whether `text` would be a DURATION if it did not overflow.
 [[nodiscard]] bool IsTooLongDuration(std::string_view text);
 
 /// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
 /// A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
-/// The same for coarser units, in which a span from a server or a znode may exceed the maximum of
-/// Duration (292 years), which is then shown instead.
+/// The same for coarser units. In these, a span from a server or a znode may exceed the maximum of
+/// Duration (292 years); the text is then that of the maximum.
 template <typename Rep, typename Period>
 [[nodiscard]] std::string FormatDuration(std::chrono::duration<Rep, Period> span) {
   using Unit = std::chrono::duration<Rep, Period>;

@@ -1,12 +1,13 @@
-// fmt, compiled once. Debian's libfmt is a shared library only, and the binary should need libc
-// alone. As a header-only library, fmt would be compiled in every file that formats, at 2.3 s each.
+// fmt, compiled once. Debian has libfmt only as a shared library, and the binary should need no
+// library but libc. As a header-only library, fmt would be compiled in every file that formats,
+// at 2.3 s each.
 
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// What fmt's headers declare for char, but do not define.
+// The functions that fmt's headers declare for char but do not define.
 template FMT_API auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kEllipsis = "…";
 
-// No script stacks more marks on one letter; higher piles would cover the lines around them.
+// No script stacks more marks on one letter; higher stacks would cover the lines around them.
 constexpr std::size_t kMostMarks = 4;
 
 struct Range {
@@ -122,8 +122,8 @@ class Pieces {
 
   std::string_view rest_;
   WidthTable widths_;
-  // Marks since the last letter. A mark at the beginning has no letter: it would land on whatever
-  // precedes the text.
+  // Marks since the last letter. At first this is the maximum: a mark at the beginning of the text
+  // has no letter, and would land on whatever precedes the text.
   std::size_t marks_ = kMostMarks;
 };
 
@@ -138,7 +138,7 @@ std::string Printable(std::string_view foreign, std::size_t columns) {
   }
   std::string shown;
   std::size_t width = 0;
-  std::size_t before_ellipsis = 0;  // the size of `shown` that leaves room for it
+  std::size_t before_ellipsis = 0;  // the size of `shown` that leaves room for '…'
   Pieces pieces(foreign);
   while (const std::optional<Piece> piece = pieces.Next()) {
     if (piece->width > columns - width) {

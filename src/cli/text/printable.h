@@ -19,8 +19,8 @@ inline constexpr std::size_t kWidestForeign = 60;
 /// Like Printable(), but cuts the beginning, with '…' in the first column.
 [[nodiscard]] std::string PrintableEnd(std::string_view foreign, std::size_t columns);
 
-/// Like Printable(), but cuts a URL or a path, which has a slash and no blank, and a HOST:PORT in
-/// the middle: the end says as much as the beginning.
+/// Like Printable(), but cuts a URL, a path (with a slash and without blanks) or a HOST:PORT in the
+/// middle, because the end matters as much as the beginning.
 [[nodiscard]] std::string PrintableShort(std::string_view foreign, std::size_t columns);
 
 /// The width in columns of Printable(text).

@@ -35,7 +35,7 @@ struct ContenderView {
   std::optional<std::size_t> permit_limit{};  ///< how many the semaphore has, if known
   std::string turnstile_name;                 ///< as in lock::QueueEntry
   std::vector<std::string> more{};            ///< likewise
-  std::size_t take = 1;  ///< how many permits it has or, in the turnstile, wants by its data
+  std::size_t take = 1;  ///< how many permits it has or, in the turnstile, its data asks for
   /// What it wrote about itself; never trusted. For other programs, as far as their format is
   /// known.
   lock::ContenderData data;

@@ -137,7 +137,7 @@ inline constexpr char kQueues[] =
     "a contender in a queue, which ignores a single-znode lock; omit --dialect simple, or use "
     "another LOCK";
 
-// The servers gave an answer that sound servers do not give, or zklock has a defect.
+// The servers gave an answer that a correct server never gives, or zklock has a defect.
 inline constexpr char kDefect[] = "internal error: {}; please report it";
 inline constexpr char kCannot[] = "cannot {} '{}': {}";
 inline constexpr char kNotListed[] = "our contender in '{}' exists but is not listed";

@@ -19,7 +19,7 @@ namespace zklock::cli {
                                      std::string_view otherwise);
 
 /// The text to append to "unknown ...": what users of flock(1), git, systemctl and the like may
-/// mean by a word or option that `subcommand`, or zklock itself if that is empty, does not know.
+/// mean by a word or option that `subcommand` (empty: zklock itself) does not know.
 /// Empty if there is nothing to suggest.
 [[nodiscard]] std::string KnownElsewhere(std::string_view word, std::string_view subcommand);
 

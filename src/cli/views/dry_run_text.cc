@@ -59,7 +59,7 @@ std::string UserText(const zookeeper::AclEntry& entry) {
   return entry.scheme + ":" + (has_hash ? entry.id.substr(0, entry.id.find(':')) : entry.id);
 }
 
-/// Uses the message of a real run, without its end.
+/// Uses the message of a real run up to its last semicolon.
 template <typename... Args>
 std::string WouldNotRun(EndReason reason, const Args&... args) {
   const std::string message = EndRun(reason, args...).message;

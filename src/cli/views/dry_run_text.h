@@ -48,7 +48,7 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow MaxRunRow(Duration limit, bool has_owner);
 /// The shell holds the lock with --hold, and the run may use it.
 [[nodiscard]] DryRunRow HeldByShellRow();
-/// A LOCK that an outer zklock holds already for this run.
+/// A LOCK that an outer zklock already holds for this run.
 [[nodiscard]] std::string HeldAboveText(const std::string& lock);
 /// What the run asks for.
 [[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
@@ -61,7 +61,7 @@ struct DryRunRow {
 
 /// A run after which another one would be too soon.
 struct RecentRun {
-  std::string_view option;  ///< the one that forbids it
+  std::string_view option;  ///< the option that forbids it
   std::string host{};
   Duration ago{};
   Duration interval{};  ///< of the option
@@ -83,8 +83,8 @@ struct DryRunFinding {
   RecentRun recent{};    ///< with kTooRecent
 };
 /// What would happen, according to all findings: a line for each LOCK that keeps the run from
-/// starting, or one that says that it would start. `error`: the exit status if an error keeps the
-/// run from starting, otherwise 0; `why`: the error's message.
+/// starting, or one line that says that it would start. `error`: the exit status if an error keeps
+/// the run from starting, otherwise 0; `why`: the error's message.
 [[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,
                                                 const std::vector<DryRunFinding>& findings,
                                                 int error, const std::string& why);

@@ -67,7 +67,7 @@ ordered_json RunJson(const RunView& view) {
   object["user"] = OrNull(run.user);
   object["label"] = OrNull(run.label);
   object["mode"] = protocol::ModeName(run.mode);
-  // A string: a token has 64 bits, and most JSON parsers keep fewer bits of a number.
+  // A string: a token has 64 bits, too many for a number in most JSON parsers.
   object["token"] = std::to_string(run.token);
   object["id"] = OrNull(run.id);
   object["reason"] = OrNull(run.reason);

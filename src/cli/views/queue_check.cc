@@ -19,7 +19,7 @@ constexpr std::size_t kMostProblems = 3;
 constexpr std::size_t kWidestPath = 120;
 constexpr std::size_t kWidestText = 400;
 
-/// `text` on one line, and without the character that begins the performance data.
+/// `text` on one line, with `|` escaped, because it would begin the performance data.
 std::string OneLine(std::string_view text, std::size_t columns) {
   std::string line;
   for (const char letter : Printable(text, columns)) {
@@ -219,7 +219,8 @@ std::string QueueCheck::Summary() const {
                      all_waiting_);
 }
 
-/// "; /jobs/typo does not exist": its name may be misspelt. For a single LOCK, the summary says so.
+/// "; /jobs/typo does not exist", since a name may be misspelt. For a single LOCK, the summary says
+/// so.
 std::string QueueCheck::Missing() const {
   std::string text;
   for (std::size_t i = 0; i < std::min(missing_.size(), kMostProblems); ++i) {

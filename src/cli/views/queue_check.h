@@ -36,7 +36,7 @@ class QueueCheck final : public lock::SurveySink {
   void OnEntry(const lock::QueueEntry& entry) override;
   void OnLockEnd(const lock::LockSurvey& lock) override;
 
-  /// The survey of `path` has ended. If it has reported no LOCK, `path` is one that is free.
+  /// The survey of `path` has ended. If it has reported no LOCK, `path` counts as a free LOCK.
   /// `unlistable`: znodes below which LOCKs may have been missed.
   void EndPath(const std::string& path, const std::vector<std::string>& unlistable);
   /// Reports that something could not be checked.
@@ -74,7 +74,7 @@ class QueueCheck final : public lock::SurveySink {
   DeadlockSearch deadlocks_;
   std::string path_;  ///< of the current LOCK, printable
   std::vector<Problem> problems_;
-  std::vector<std::string> missing_;  ///< LOCKs that do not exist, which is no problem; printable
+  std::vector<std::string> missing_;  ///< LOCKs that do not exist (not a problem); printable
   Largest held_, wait_, waiting_, age_;
   std::size_t locks_ = 0;
   std::size_t locks_held_ = 0;  ///< not counting those that are only reserved

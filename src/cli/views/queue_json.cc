@@ -13,7 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string Dump(const ordered_json& value) {
-  // The output may be a terminal, and some interpret control characters beyond ASCII.
+  // The output may be a terminal, and some terminals interpret control characters beyond ASCII.
   return value.dump(-1, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace);
 }
 
@@ -26,7 +26,7 @@ ordered_json Moment(const std::optional<std::int64_t>& ms_since_1970) {
   return OrNull(ms_since_1970 ? FormatUtc(*ms_since_1970) : std::nullopt);
 }
 
-/// A string: a token has 64 bits, and most JSON parsers keep fewer of a number.
+/// A string: a token has 64 bits, too many for a number in most JSON parsers.
 ordered_json Token(const std::optional<std::int64_t>& token) {
   return token ? ordered_json(std::to_string(*token)) : ordered_json(nullptr);
 }
@@ -139,7 +139,8 @@ ordered_json ContenderJson(const ContenderView& view, const std::string& chroot)
   return contender;
 }
 
-/// The fields that are exact only after the last contender. `exists`: none if that is not known.
+/// The fields whose values are final only after the last contender. `exists`: none if that is not
+/// known.
 std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
                     std::optional<bool> exists) {
   ordered_json end;

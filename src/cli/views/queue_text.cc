@@ -22,7 +22,7 @@ constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
 // The most lines about contenders that were asked to leave; neighbours in the queue share a line.
 constexpr std::size_t kMostAsked = 3;
-// Room for the reason of a reservation, which matters more than any other column but the state.
+// Room for the reason for a reservation, which matters more than any other column but the state.
 constexpr std::size_t kLeastReason = 48;
 // Room for "any of 3: " and the beginning of the command.
 constexpr std::size_t kLeastAny = 16;
@@ -133,8 +133,8 @@ std::string Ignored(const std::vector<std::string>& children) {
 
 /// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting".
 /// `reserved`: how many of the holders are reservations.
-/// `are_permits`: the znode is the child of a semaphore that contains its permits, and does not
-/// show which of them hold.
+/// `are_permits`: the znode is a semaphore's `leases`, which contains the permits but does not show
+/// which of them hold.
 std::string Use(const lock::LockSurvey& lock, std::size_t reserved, bool are_permits) {
   if (are_permits) {
     return fmt::format("permits; see zklock inspect {}", protocol::ParentOf(lock.path));
@@ -231,7 +231,7 @@ class QueueText::Waits {
   }
 
  private:
-  /// `first` to `last` wait: all for the same one, or each for the one before it.
+  /// The contenders `first` to `last` all wait for the same one, or each for the one before it.
   struct Group {
     std::size_t first;
     std::size_t last;
@@ -374,7 +374,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   if (contender.reserved) cells.back().least = kLeastReason;
   if (style_.with_names) {
     cells.emplace_back(OrDash(contender.data.contained));
-    cells.emplace_back(contender.name);  // a stray znode is identified by nothing else
+    cells.emplace_back(contender.name);  // nothing else identifies a stray znode
   }
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;

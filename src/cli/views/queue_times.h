@@ -23,14 +23,14 @@ struct KnownSuccess {
 
 /// The runs under a LOCK that are over, according to its history and its release record.
 struct KnownRuns {
-  /// The newest of those that have a status or were lost. (A reservation can only be lost; so
-  /// can a --hold that --max-run did not end.)
+  /// The newest of those that have a status or were lost. (A reservation never has a status, nor
+  /// does a --hold that --max-run did not end.)
   std::optional<RunView> last;
   std::size_t lost = 0;    ///< how many runs in the history were lost
   bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
 };
 
-/// Like LastSuccessOf(), but only at the end of the LOCK, when `lock.running` is known.
+/// Like LastSuccessOf(), but call it only at the end of the LOCK, when `lock.running` is known.
 [[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
                                const std::optional<protocol::LastRelease>& last);
 

@@ -29,14 +29,14 @@ bool IsChoice(WaitEdge::Reason reason) {
 }
 
 /// Finds the nodes that can never continue. Repeatedly removes the nodes that wait for no remaining
-/// node, for any one of several nodes after one of those was removed, or for permits of which the
-/// remaining nodes hold few enough. The rest is stuck.
+/// node, for any one of several nodes after one of those was removed, or for permits once the
+/// remaining nodes hold few enough of them. The other nodes are stuck.
 std::vector<bool> FindStuck(const WaitGraph& graph) {
   struct Needs {
-    std::size_t all = 0;  ///< how many of the nodes that it must wait for remain
-    std::size_t any = 0;  ///< how many LOCKs or permits there are of which it needs only some
+    std::size_t all = 0;  ///< how many nodes remain that must all continue before it
+    std::size_t any = 0;  ///< how many LOCKs or permits it waits for, of which it needs only some
     std::size_t any_left = 0;
-    std::optional<std::size_t> most_left;  ///< it continues when `any_left` is at most this
+    std::optional<std::size_t> most_left;  ///< it can continue once `any_left` is at most this
     [[nodiscard]] bool IsStuck() const {
       return all > 0 || (most_left ? any_left > *most_left : any > 0 && any_left == any);
     }
@@ -169,8 +169,8 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
-      // Not to the predecessor's run: if that takes another LOCK, the contenders before the
-      // predecessor are still there.
+      // The edge does not lead to the predecessor's run: if that takes another LOCK, the contenders
+      // before the predecessor are still there.
       const bool for_permits = contender.waits_for->any_holder;
       for (const std::size_t one : waited_for(*contender.waits_for)) {
         const auto reason = for_permits ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue;
@@ -180,7 +180,7 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
         const std::size_t limit = *contender.permit_limit;
         graph.most_held[i] = limit - std::min(contender.take, limit);
       }
-      // The LOCKs of a set are acquired one by one: those already held wait with this one.
+      // The LOCKs of a set are acquired one by one: those already held stay held during this wait.
       const auto process = ProcessOf(contender.data);
       const auto own = process ? holders_of.find(*process) : holders_of.end();
       if (own != holders_of.end()) {

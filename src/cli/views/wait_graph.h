@@ -9,7 +9,7 @@
 
 namespace zklock::cli {
 
-/// One contender that cannot continue before another, possibly one of another LOCK.
+/// One contender that cannot continue before another, possibly one in the queue of another LOCK.
 struct WaitEdge {
   enum class Reason {
     kQueue,   ///< `from` waits for its predecessor
@@ -29,10 +29,11 @@ struct WaitEdge {
 /// of several LOCKs.
 struct WaitGraph {
   std::size_t nodes = 0;
-  std::size_t not_found = 0;  ///< the LOCKs in which no contender of such a run was found
+  std::size_t not_found = 0;  ///< stands for LOCKs in which no contender of such a run was found
   std::vector<WaitEdge> edges{};
   /// For nodes that wait for permits: how many permits the others may still hold when the node
-  /// continues. Missing if the number of permits is unknown: then the end of any holder may do.
+  /// continues. Missing if the number of permits is unknown: then the end of any holder may be
+  /// enough.
   std::map<std::size_t, std::size_t> most_held{};
 };
 

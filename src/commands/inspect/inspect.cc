@@ -43,8 +43,8 @@ namespace {
 using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
 
-/// How many contenders of each LOCK of a tree to read for a list. The list shows only one of them;
-/// the others are read to find deadlocks. The time for a list should not grow with the queues.
+/// How many contenders of each LOCK to read to list a tree. The list shows only one of them;
+/// the others are read to find deadlocks. The limit keeps a list fast however long the queues are.
 constexpr std::size_t kMostForDeadlocks = 64;
 constexpr Duration kShortOutage = std::chrono::seconds(1);
 

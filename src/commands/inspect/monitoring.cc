@@ -62,8 +62,8 @@ class NotReplaced : public std::runtime_error {
 };
 
 /// A file that is written under a temporary name in the same directory, and renamed when it is
-/// complete: readers see the old file or the new one, never a part. If it has not been renamed, the
-/// destructor deletes it. Throws NotReplaced.
+/// complete: readers see the old file or the new one, never an incomplete one. If it has not been
+/// renamed, the destructor deletes it. Throws NotReplaced.
 class NewFile {
  public:
   /// If `path` exists, it must be a regular file: the rename would replace a device or a symbolic
@@ -162,7 +162,7 @@ int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
       try {
         lacks_chroot = lacks_chroot || (!survey.result().exists && session.LacksChroot());
       } catch (const Exit& exit) {
-        // The connection has just been lost, but what was found is still true.
+        // The connection has just been lost, but the findings are still true.
         if (exit.status() >= kExitSignalBase) throw;
       }
     }

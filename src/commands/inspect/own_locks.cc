@@ -24,7 +24,7 @@
 namespace zklock::commands {
 namespace {
 
-/// What the innermost ancestor that claims to hold `lock` holds there: one contender or, in a
+/// The hold claimed by the innermost ancestor that claims to hold `lock`: one contender or, in a
 /// semaphore, all permits that it took. Empty if no ancestor claims to hold `lock`.
 std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   auto held = AncestorHolds(getpid());
@@ -39,7 +39,7 @@ std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   return {};
 }
 
-/// Whether a keeper proves that it holds for the calling shell. Throws Exit.
+/// Whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit.
 bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
   // The search starts at this process, not its parent: the shell that holds the LOCK may have

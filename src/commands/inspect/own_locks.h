@@ -13,7 +13,7 @@
 
 namespace zklock::commands {
 
-/// A keeper's contender (--hold) that claims to hold for us.
+/// A keeper's contender (--hold) that claims to hold the LOCK for us.
 struct OwnHold {
   lock::Ticket ticket;
   HolderClaim claim;
@@ -26,7 +26,7 @@ struct OwnHold {
 
 /// `zklock inspect --mine`: finds out, by a committed check, whether the locks that this command
 /// runs under, or that its shell holds, are still held. Returns 0 if all are, 76 if one is not or
-/// none is known. Throws Exit if that could not be found out.
+/// none is known. Throws Exit if that could not be determined.
 [[nodiscard]] int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                               cli::Report& report);
 

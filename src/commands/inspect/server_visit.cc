@@ -51,7 +51,7 @@ ServerVisit::~ServerVisit() {
 }
 
 void ServerVisit::Ask() {
-  // A word that is not answered must not use up the time of the others. But a slow server, as in
+  // A word that is not answered must not use up the time for the others. But a slow server, as in
   // its first TLS handshake, gets at least kLeastWordTime.
   const TimePoint now = clock_.Now();
   const Duration share =
@@ -94,7 +94,7 @@ void ServerVisit::TakeAnswer() {
   } else if (!query_->own_address().empty()) {
     facts_.connections = zookeeper::CountConnections(answer, query_->own_address());
     if (!facts_.connections) return;
-    // Not even the connection that asks was found: the server sees us under another address.
+    // Not even our own connection was found: the server sees us under another address.
     if (*facts_.connections == 0) facts_.connections.reset();
   }
   end = WordEnd::kAnswered;

@@ -26,7 +26,7 @@ struct VisitPlan {
   TimePoint deadline = kNever;
 };
 
-/// One server of the report: measures a session with this server alone, and asks it four-letter
+/// One server of the report: measures a session with this server alone, and sends it four-letter
 /// words in the meantime.
 class ServerVisit {
  public:
@@ -37,7 +37,7 @@ class ServerVisit {
   ServerVisit(const ServerVisit&) = delete;
   ServerVisit& operator=(const ServerVisit&) = delete;
 
-  /// Asks the next word once the last one has been answered. Call this after each round of the
+  /// Sends the next word once the last one has been answered. Call this after each round of the
   /// loop.
   void Advance();
   [[nodiscard]] bool IsOver() const;

@@ -169,7 +169,7 @@ class ServersInspection {
     return std::nullopt;
   }
 
-  /// Adds a target unless it is already there: the user may have written a server twice.
+  /// Adds a target unless it is already there: the user may have listed a server twice.
   void Add(const zookeeper::Endpoint& endpoint) {
     const bool is_known = std::any_of(targets_.begin(), targets_.end(), [&](const Target& target) {
       return target.endpoint == endpoint;

@@ -23,11 +23,11 @@ namespace {
 
 using State = process::NestingLink::State;
 
-// How long to wait for the answer of a holder in another namespace, in milliseconds. It refuses
+// How long to wait for a holder in another namespace to answer, in milliseconds. A holder refuses
 // strangers at once.
 constexpr int kPatienceElsewhere = 500;
 
-// How soon to ask a holder again that has too many connections.
+// The time between attempts to ask a holder that has too many connections.
 constexpr Duration kAskAgain = std::chrono::milliseconds(20);
 
 bool IsAlive(const process::ProcessId& process) {
@@ -131,7 +131,7 @@ bool IsHeldElsewhere(const HolderClaim& claim) {
   pollfd polled{socket.get(), POLLIN, 0};
   poll(&polled, 1, kPatienceElsewhere);
   const process::ReceivedText received = process::ReceiveText(socket.get());
-  // A stranger is refused before it has asked for anything.
+  // The holder refuses a stranger before the stranger has asked for anything.
   if (claim.node.empty()) return !received.text && !received.is_closed;
   return received.text && protocol::ParseNestingLease(*received.text);
 }
@@ -139,7 +139,7 @@ bool IsHeldElsewhere(const HolderClaim& claim) {
 HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,
                        Duration patience, process::Signals& signals, cli::Report& report) {
   const TimePoint deadline = After(BootClock::now(), patience);
-  bool was_closed = false;  // our connection, unanswered: the holder may have too many
+  bool was_closed = false;  // closed without an answer: the holder may have too many connections
   while (BootClock::now() < deadline) {
     auto link = process::NestingLink::Open(claim.socket, claim.holder, claim.owner,
                                            {.kind = kind, .node = claim.node});

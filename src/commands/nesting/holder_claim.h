@@ -49,7 +49,8 @@ struct HolderClaim {
 
 /// The process in the claim has ended, or no longer holds the lock.
 struct HoldsNothing {};
-/// It lets no (more) runs begin under the lock; or, for kRelease, we run under the lock ourselves.
+/// It does not (or no longer) let runs begin under the lock; or, for kRelease, we run under the
+/// lock ourselves.
 struct Refuses {};
 /// It is alive, but gives no proof that it holds the lock: nothing answers at its socket, or
 /// another process does.

@@ -63,8 +63,8 @@ void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockN
                                        protocol::ModeName(held), protocol::ModeName(mode)));
 }
 
-/// The error if the holder in `claim` may hold for us, but gave no usable `answer`. None if the
-/// answer means that we have to queue, or if we may queue anyway.
+/// The error if the holder in `claim` may hold the lock for us, but gave no usable `answer`. None
+/// if the answer means that we have to queue, or if we may queue anyway.
 std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const HolderClaim& claim,
                                         const lock::LockName& lock, Mode mode,
                                         bool may_queue_behind) {
@@ -108,7 +108,7 @@ InheritedLock AskAncestor(RunContext& context, const lock::LockName& lock, Mode 
   const auto silence =
       NoAnswer(answer, claim, lock, mode, MayQueueBehind(held.mode, context.options, mode));
   if (!silence) return {};
-  // It may have released the lock while we asked.
+  // The ancestor may have released the lock while we asked.
   if (AreHeld(context, lock, {{held.node, held.token}})) throw *silence;
   return {};
 }
@@ -120,8 +120,8 @@ cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holde
 }
 
 /// For a `lock` that no visible ancestor holds: queues, unless an ancestor in another PID or time
-/// namespace holds it. Then throws cli::UsageError: its lease, by its own clock, could not be used
-/// here, and its end could not be seen.
+/// namespace holds it. In that case, throws cli::UsageError: we could not use the ancestor's lease,
+/// which counts by another clock, and could not see the ancestor end.
 InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock, Mode mode) {
   if (!GetEnvironment("ZKLOCK_HELD")) return {};
   const auto held = protocol::FindHeld(HoldsElsewhere(context.Self()), lock.path);
@@ -206,8 +206,8 @@ InTheWay FindInTheWay(RunContext& context, const lock::LockName& lock,
 }
 
 /// Throws cli::UsageError if the run would wait for itself, since its ancestors hold or have
-/// reserved too many permits, or have reserved the LOCK. Throws Exit if that could not be found
-/// out.
+/// reserved too many permits, or have reserved the LOCK. Throws Exit if that could not be
+/// determined.
 void RefuseToWaitForAncestors(RunContext& context, const lock::LockName& lock, Mode mode) {
   const cli::RunOptions& options = context.options;
   if (options.try_only || options.wait) return;
@@ -281,7 +281,7 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     const process::Identity& self = context.Self();
     const auto claim = ClaimIn(data, "", self);
     if (!claim || disproven.count(claim->socket) > 0) return false;
-    // Our own contender, from a session that we gave up but the servers have not ended yet.
+    // Our own contender, from a session that we have given up but the servers have not ended yet.
     if (!claim->is_elsewhere && claim->holder == process::ProcessId{self.pid, self.start_time}) {
       return false;
     }

@@ -20,16 +20,16 @@ namespace zklock::commands {
 
 /// Moves the LOCKs that ancestors already hold for the process `beneficiary`, which is this one or
 /// the owner of --hold, from `wanted` to RunContext::ancestors. $ZKLOCK_HELD names these holders;
-/// an entry counts only if the holder is a living ancestor, its contender still exists by a
-/// committed check, and it lets us run under its lock. Otherwise (a copied environment, a daemon
-/// that outlived its lock, a lost lock) the LOCK remains in `wanted`. Throws Exit if this could not
-/// be found out, and cli::UsageError where waiting would never end: if a reader asks to write, if
-/// ancestors hold all permits or have reserved the LOCK, if the ancestor does not answer, or if the
-/// wait has no limit, with --no-nest or for an owner that is not below the ancestor.
+/// an entry counts only if the holder is a living ancestor, a committed check shows that its
+/// contender still exists, and it lets us run under its lock. Otherwise (a copied environment, a
+/// daemon that outlived its lock, a lost lock) the LOCK remains in `wanted`. Throws Exit if this
+/// could not be determined, and cli::UsageError where waiting would never end: if a reader asks to
+/// write, if ancestors hold all permits or have reserved the LOCK, if the ancestor does not answer,
+/// or if the wait has no limit, with --no-nest or for an owner that is not below the ancestor.
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
                           pid_t beneficiary);
 
-/// Sockets of keepers that were asked and do not hold for us.
+/// Sockets of keepers that were asked and do not hold the LOCK for us.
 using DisprovenKeepers = std::set<std::string>;
 
 /// For an acquisition: tells whether a holder of the LOCK claims to hold it with --hold for

@@ -65,8 +65,8 @@ class LockAcquisition {
   }
 
  private:
-  /// --any --reserve: looks for a reservation before there is a contender, which would wait for
-  /// what is already ours.
+  /// --any --reserve: looks for a reservation before there is a contender, which might wait for a
+  /// lock although another one is already reserved for us.
   std::optional<std::vector<lock::Ticket>> FindReservedOfAny() {
     if (!context_.options.any || context_.options.reserve.empty()) return std::nullopt;
     return Reserve(context_, *session_driver_, {}, task_.contender_data);
@@ -80,7 +80,7 @@ class LockAcquisition {
     context_.loop.RunReady();
     if (task_.command != nullptr) task_.command->FindCgroup();
     // A `try` that finds the lock busy creates no contender, and two forks would be a large part of
-    // its cost: it forks only when it joins.
+    // its cost, so it forks only when it joins the queue.
     if (task_.command != nullptr && !context_.options.try_only) {
       task_.command->PrepareEarly(session_driver_->session());
     }
@@ -105,7 +105,7 @@ class LockAcquisition {
     try {
       if (task_.fork_guard) task_.fork_guard();
     } catch (const std::system_error&) {
-      // As with a command, the system's refusal counts only once the locks are held.
+      // As with a command, a failed fork matters only once the locks are held.
     }
   }
 
@@ -173,8 +173,8 @@ class LockAcquisition {
     return context_.options.any ? fmt::format(cli::message::kAnyOf, locks) : locks;
   }
 
-  /// Uses the hold of a keeper that claims to hold a LOCK for the beneficiary, if the keeper proves
-  /// that.
+  /// Uses the hold of a keeper that claims to hold a LOCK for the beneficiary, if the keeper can
+  /// prove that.
   void UseHoldOf(const KeeperFound& found) {
     LeaveSession();
     const auto wanted = std::find_if(wanted_.begin(), wanted_.end(), [&](const auto& one) {

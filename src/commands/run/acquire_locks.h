@@ -22,7 +22,7 @@ struct AcquireTask {
   /// for.
   pid_t beneficiary = 0;
   /// Whether the run ends when an existing hold of the beneficiary's shell ends. If not, the LOCK
-  /// is only left out, since that shell holds it already.
+  /// is merely left out, since that shell holds it already.
   bool depends_on_existing_holds = false;
   /// The data to write to a contender.
   std::function<std::string(const cli::WantedLock&)> contender_data;

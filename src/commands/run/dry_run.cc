@@ -198,7 +198,7 @@ class LockExamination {
     for (const lock::AcquireRequest& request : requests_) {
       const lock::QueueAccess access =
           session_.Ask([&](lock::Calls& calls) { return lock::FindQueueAccess(calls, request); });
-      // The queues of a semaphore are made together, with the same rights.
+      // The queues of a semaphore are created together, with the same rights.
       if (&request == &requests_.back() || access.refusal) {
         PrintRows(context_, cli::RightsRows(access.acl, lock_.DisplayPath(access.path),
                                             access.path == request.QueuePath(), !access.refusal,
@@ -291,7 +291,7 @@ class LockExamination {
     return busy;
   }
 
-  /// The first contender that one at the tail has to wait for; null if there is none.
+  /// The first contender that a new one at the tail would have to wait for; null if there is none.
   [[nodiscard]] const lock::QueueEntry* FirstConflict(
       const std::vector<const lock::QueueEntry*>& contenders) const {
     const auto& permits = context_.options.permits;
@@ -391,7 +391,7 @@ int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
       findings.push_back(LockExamination(context, session, one, beneficiary).Run());
       session.Close();
     } catch (const Exit& exit) {
-      // What is wrong with one LOCK says nothing about the others.
+      // An error with one LOCK says nothing about the others.
       if (exit.status() != kExitRefused && exit.status() != kExitConfiguration) throw;
       if (status != kExitOk) continue;
       status = exit.status();
@@ -416,7 +416,7 @@ void PrintRows(const std::vector<cli::DryRunRow>& rows, process::Signals& signal
 }
 
 int DryRun(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink) {
-  cli::RunOptions without_events = options;  // nothing happens, so no file is made
+  cli::RunOptions without_events = options;  // a dry run has no events, and creates no file
   without_events.events.clear();
   RunContext context(without_events, signals, sink);
   std::optional<process::Owner> owner;

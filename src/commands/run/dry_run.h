@@ -16,7 +16,7 @@ void PrintRows(const std::vector<cli::DryRunRow>& rows, process::Signals& signal
 
 /// exclusive, read, write, try with --dry-run: prints what a run with these options would find and
 /// do. Creates nothing, neither on the servers nor on this host. Returns the exit status: 0 if the
-/// run could begin at once, the one that -E sets if not, or that of the error that would end the
+/// run could begin at once, the status set with -E if not, or that of the error that would end the
 /// run.
 [[nodiscard]] int DryRun(const cli::RunOptions& options, process::Signals& signals,
                          process::MessageSink& sink);

@@ -43,7 +43,8 @@ namespace {
 
 using process::LinkState;
 
-// These programs start zklock for the shell and end with it, or never: they are not the shell.
+// A parent with one of these names only started zklock for the shell. It is not the owner: it ends
+// together with zklock, or never.
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
                                                        "runuser", "env",  "timeout"};
 
@@ -72,14 +73,14 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
       process::AcknowledgeHeld(forked.link.get());
       return kExitOk;
     }
-    forked.link.Reset();  // if the keeper holds the lock, this makes it release
+    forked.link.Reset();  // if the keeper holds the lock, this makes it release the lock
     const int status = process::ReapKeeper(forked.keeper);
     return message == LinkState::kMessage ? kExitSignalBase + *ended_by
                                           : process::ShellStatus(status);
   }
 }
 
-/// For what happens after the keeper has closed its streams. May block.
+/// For messages after the keeper has closed its streams. May block.
 void WriteToSystemLog(const std::string& line) {
   openlog("zklock", LOG_PID, LOG_USER);
   syslog(LOG_WARNING, "%s", line.c_str());
@@ -222,9 +223,10 @@ class Keeper {
   }
 
   /// Whether to release the lock now. An owner that is about to lose the lock is signalled first
-  /// and has the grace to end; an owner that releases is not signalled. Runs nested below the owner
-  /// are ended if the lock is lost or another process asks for its release. In any case, the keeper
-  /// waits for them: if one of several locks or permits is lost, they still rely on the others.
+  /// and has its grace period to end; an owner that releases is not signalled. Runs nested below
+  /// the owner are ended if the lock is lost or another process asks for its release. In any case,
+  /// the keeper waits for them: if one of several locks or permits is lost, they still rely on the
+  /// others.
   bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
@@ -299,7 +301,7 @@ class Keeper {
   HeldLocks locks_;
   std::optional<process::OwnerGuard> guard_;
   bool got_ending_signal_ = false;
-  std::string why_ended_;        // once the owner is signalled
+  std::string why_ended_;        // set once the owner is signalled
   TimePoint run_end_ = kNever;   // --max-run
   TimePoint leave_at_ = kNever;  // set once the owner has been signalled
 };

@@ -66,7 +66,7 @@ class LockedRun {
   std::optional<int> BeginCommand() {
     try {
       command_->FinishForks(session(), std::min(hold_.lease_end(), context_.ancestors.lease_end()));
-      process::LeaveWorkingDirectory();  // the command has been forked, and keeps it
+      process::LeaveWorkingDirectory();  // the command has been forked, and keeps its own
       // A signal pending here arrived before there was a command that could also get it.
       if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
       const process::Identity& self = context_.Self();
@@ -119,7 +119,7 @@ class LockedRun {
     if (is_asked) running_->OnReleaseRequest(*request);
   }
 
-  /// What is known about a loss that has just been found.
+  /// The details of a loss that has just been found.
   [[nodiscard]] cli::CauseDetails DetailsOf(EndCause cause) {
     // An ancestor's lease may have ended first.
     const bool is_ours =

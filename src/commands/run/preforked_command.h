@@ -17,8 +17,8 @@
 
 namespace zklock::commands {
 
-/// Returns the cgroup in which a command's own cgroup is made, as far as can be seen without making
-/// one, or why the command gets none. `contain`: not kOff.
+/// Returns the cgroup in which a command's own cgroup would be made, as far as this is known
+/// without making one, or why the command gets none. `contain`: not kOff.
 [[nodiscard]] std::variant<process::OwnCgroup, process::NoCgroup> FindCgroupParent(
     cli::Contain contain);
 
@@ -29,8 +29,8 @@ namespace zklock::commands {
 /// first would cost as much time as a commit.
 class PreforkedCommand {
  public:
-  /// `context` must outlive it. Call Discard() after adding to its ancestors. `executable`: from
-  /// FindExecutable().
+  /// `context` must outlive it. Call Discard() after adding to context.ancestors. `executable`:
+  /// from FindExecutable().
   PreforkedCommand(RunContext& context, std::string executable)
       : context_(context), executable_(std::move(executable)) {}
   /// Leaves the guard running if the session may still be open (RunContext::session_for_guard).
@@ -77,7 +77,7 @@ class PreforkedCommand {
   const std::string executable_;
   bool has_searched_ = false;
   std::string cgroup_parent_;                   // empty: the command gets no cgroup
-  std::optional<process::NoCgroup> no_cgroup_;  // why, if --contain is not off
+  std::optional<process::NoCgroup> no_cgroup_;  // why not, unless --contain is off
   std::unique_ptr<process::Supervisor> supervisor_;
   bool is_early_ = false;  // no contender has been created yet
 };

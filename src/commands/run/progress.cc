@@ -142,7 +142,7 @@ void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
     const TimePoint made =
         queued->second.queued_at - position->first_older_by.value_or(Duration::zero());
     if (!position_ || position_->first != position->first) {
-      // Another contender was first at the last lookup: this one cannot have held before that.
+      // Another contender was first at the last lookup: this one cannot have held the lock before.
       held_since_ = position_ ? std::max(position_at_, made) : made;
     }
     position_at_ = now;

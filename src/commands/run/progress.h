@@ -93,7 +93,7 @@ class Progress final : public cli::EventListener, public EventSource {
   std::size_t alternatives_ = 1;
   std::optional<TimePoint> waiting_since_;
   std::size_t ahead_ = 0;               // contenders, including holders
-  std::optional<std::size_t> waiting_;  // those of them that wait, if known
+  std::optional<std::size_t> waiting_;  // how many of them wait, if known
   bool is_first_ = false;               ///< no contender is ahead, but the lease is too short
   std::optional<lock::QueuePosition> position_;
   TimePoint position_at_{};

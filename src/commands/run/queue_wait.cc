@@ -50,12 +50,12 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
-// GCC deduces this itself, but clang only since version 17: needed for clang-tidy.
+// GCC deduces this itself, clang only since version 17: clang-tidy needs it.
 template <typename... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-// The startup time that each status requests from the service manager. What is left of it when the
-// lock is held is for the command; systemd's own default is 90 s.
+// The startup time that each status requests from the service manager. The command gets the rest of
+// it once the lock is held; systemd's own default is 90 s.
 constexpr Duration kStartTime = 120s;
 constexpr Duration kBetweenStatuses = 30s;
 // A waiter that leaves must not keep others waiting.
@@ -223,7 +223,7 @@ void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
     busy->holds = true;
     busy->more_hold = holders.size() - 1;
   } catch (const lock::OperationFailed&) {
-    // The message then names the contender in the way.
+    // In that case, the message names the contender in the way.
   }
 }
 

@@ -128,14 +128,14 @@ void RecordedRuns::End(lock::Hold& hold, TimePoint began, const lock::FinishedRu
   }
   if (context_.options.history == 0) return;
   const TimePoint deadline = std::min(context_.clock.Now() + kLongestHistoryWait, hold.lease_end());
-  // After a very short run, its beginning is still being written. If that write is refused, the
+  // After a very short run, the write of its beginning may be unanswered. If it is refused, the
   // release must not include a write of the history, or it would be refused too.
   if (!is_shared_) {
     context_.ServeUntil(recorder_, deadline, [this] { return recorder_.IsSettled(); });
   }
   recorder_.Release(hold, run);
-  // Unless other holders of permits may force another write, a silent server gets no more time than
-  // for the close, which another server can do.
+  // If no other holder of permits can force another write, do not wait longer for a silent server
+  // than for its answer to the close: another server can close the session.
   const TimePoint answered = context_.clock.Now() + session_driver_.session().CloseAnswerTime();
   context_.ServeUntil(recorder_, is_shared_ ? deadline : std::min(deadline, answered),
                       [this] { return recorder_.IsDone(); });

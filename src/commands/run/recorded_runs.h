@@ -32,8 +32,8 @@ class RecordedRuns {
   RecordedRuns(RunContext& context, SessionDriver& session_driver,
                const std::vector<lock::Ticket>& tickets);
 
-  /// Decides whether the command may run. With --once-per, if it may, its start has been committed,
-  /// and the lease still suffices to start it.
+  /// Decides whether the command may run. With --once-per, if it may, also commits its start, and
+  /// returns once the lease suffices to start it.
   [[nodiscard]] Refusal Check(lock::Hold& hold);
 
   /// The source to serve while the locks are held.
@@ -44,7 +44,7 @@ class RecordedRuns {
   /// Records that the run, which began at `began`, has ended. With --min-interval, writes a success
   /// while the lock is still held, and keeps trying until the lease ends or a signal arrives; if it
   /// cannot be written, reports that, since the command may run again too soon. With --history
-  /// alone, writes the end with the release; the caller releases whatever is not released then.
+  /// alone, writes the end with the release; the caller releases whatever this has not released.
   void End(lock::Hold& hold, TimePoint began, const lock::FinishedRun& run);
   /// Call after the close: ignores later answers to what End() has written.
   void GiveUpRest() { recorder_.GiveUpRest(); }

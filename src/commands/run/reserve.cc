@@ -68,15 +68,15 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
-    // Done before the wait, and again after it if the wait has not shown enough. An earlier run
-    // with our ID leaves all queues when it makes a reservation, so the queues are read before the
-    // reservations.
+    // The search comes before the wait, and again after it if the wait has not shown enough. An
+    // earlier run with our ID leaves all queues when it makes a reservation, so the queues are read
+    // before the reservations.
     if (context_.options.any && (taken_.tickets.empty() || taken_.may_be_reserved)) {
-      if (IsAfterAnother()) return std::nullopt;  // it is waited for in the next session
+      if (IsAfterAnother()) return std::nullopt;  // the next session waits for that run
       if (taken_.reserved.empty()) FindReserved();
     }
     if (taken_.reserved.empty() && taken_.tickets.empty()) return std::nullopt;
-    // The wait has already detected any difference in use except in the permits.
+    // The wait has already detected any difference in use other than in the permits.
     if (context_.options.permits) {
       for (const lock::ReservedLock& one : taken_.reserved) {
         RequireSameUse(one, one.reserved.mode);
@@ -118,7 +118,7 @@ class Reserver {
 
  private:
   /// --any: whether an earlier run with our ID is in one of the queues. Ends the run if that queue
-  /// is full: it would be left again.
+  /// is full: the run would only have to leave it again.
   bool IsAfterAnother() {
     if (taken_.tickets.empty()) return false;
     const auto& wanted = context_.options.locks;
@@ -195,7 +195,7 @@ class Reserver {
            std::chrono::duration_cast<std::chrono::milliseconds>(in_turnstile);
   }
 
-  /// Whatever happens to these entries, the reservations remain.
+  /// Adds the reservations to the history. They remain even if that fails.
   void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
     lock::RunRecorder recorder(session_driver_.session(), runs, context_.options.history);
     context_.ServeUntil(recorder, context_.clock.Now() + kLongestHistoryWait,
@@ -235,7 +235,7 @@ class Reserver {
     };
     zookeeper::Session& session = session_driver_.session();
     Duration patience = context_.options.server.connect_timeout;
-    // A session that exists may last longer than that.
+    // An existing session may last longer than that.
     if (session.session_id() != 0) patience = std::max(patience, session.lease().timeout());
     lock::Calls calls(session, context_.clock, patience, serve);
     try {

@@ -21,7 +21,7 @@ namespace zklock::commands {
 /// Reports that the command cannot be executed. Returns the exit status.
 int CannotExecute(RunContext& context, process::ExecFailed failed);
 
-/// What is known about a loss of our session's locks that has just been found, for its message.
+/// The details, for the message, of a loss of our session's locks that has just been found.
 [[nodiscard]] cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
                                               const HoldEvents& hold_events,
                                               SessionDriver& session_driver);
@@ -35,7 +35,7 @@ void SetCause(lock::FinishedRun& run, EndCause cause, const HoldEvents& hold_eve
 class RunningCommand {
  public:
   using Details = std::function<cli::CauseDetails(EndCause)>;
-  /// `locks`: all that it runs under, for messages. `details`: returns what is known about a loss
+  /// `locks`: all that it runs under, for messages. `details`: returns the details of a loss
   /// that has just been found; may be empty. `context` and `supervisor` must outlive it.
   RunningCommand(RunContext& context, process::Supervisor& supervisor, std::string locks,
                  Details details = {});
@@ -43,8 +43,8 @@ class RunningCommand {
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  /// If ancestors hold locks too, makes the command end when these are lost, and before the first
-  /// lease ends, theirs or our own.
+  /// If ancestors hold locks, too, makes the command end when these are lost, and before the first
+  /// of the leases, theirs and our own, ends.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
   /// Publishes that the command has been executed, and that its lease or --max-run has run out, as
   /// soon as that is known. If the end takes long, also reports why the command has to end.
@@ -74,8 +74,8 @@ class RunningCommand {
  private:
   void OnLossOf(const std::string& locks, EndCause loss);
   void PublishLoss(const std::string& locks, EndCause loss);
-  /// Notes why the command has to end. The message waits until it is known what became of the
-  /// command.
+  /// Notes why the command has to end. The message waits until the fate of the command is
+  /// known.
   void SetReason(std::string reason);
   [[nodiscard]] std::string FateOfCommand(cli::Fate fate) const;
   [[nodiscard]] cli::Fate FateAtEnd() const;

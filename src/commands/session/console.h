@@ -13,12 +13,13 @@ namespace zklock::commands {
 /// Called to suspend zklock. Calls `suspend`, and does whatever is needed before and after it.
 using AroundSuspension = std::function<void(const std::function<void()>& suspend)>;
 
-/// Takes signals until one ends a process by default, and returns that one; none if all have been
-/// taken. A signal that suspends a process by default suspends zklock here; CONT is ignored.
+/// Takes signals up to the first whose default action ends a process, and returns it; none if there
+/// is no such signal. A signal whose default action suspends a process suspends zklock here; CONT
+/// is ignored.
 [[nodiscard]] std::optional<int> TakeEndingSignal(process::Signals& signals,
                                                   const AroundSuspension& around_suspension = {});
 
-/// Runs `loop` until `is_done`, or until TakeEndingSignal() returns a signal: then returns that.
+/// Runs `loop` until `is_done`, or until TakeEndingSignal() returns a signal, which it returns.
 /// `loop` must have at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                                           const std::function<bool()>& is_done,
@@ -31,7 +32,7 @@ using AroundSuspension = std::function<void(const std::function<void()>& suspend
 [[nodiscard]] bool CanAsk();
 
 struct Answer {
-  std::optional<int> signal;  ///< one that arrived instead of an answer
+  std::optional<int> signal;  ///< the signal that arrived instead of an answer
   bool yes = false;
 };
 /// Asks on standard error and reads one line. Anything but y and yes counts as no.

@@ -52,8 +52,8 @@ void QueueEvents::OnJoining(const lock::LockName& lock, const std::string& queue
   if (!lock.chroot.empty()) LookForChroot(lock.chroot);
 }
 
-/// Finds out whether the chroot exists. The answer precedes its creation: if LOCK does not exist,
-/// the znodes above it are created only after joining has failed once.
+/// Finds out whether the chroot exists. The servers answer before it is created: if LOCK does not
+/// exist, the znodes above it are created only after joining has failed once.
 void QueueEvents::LookForChroot(const std::string& chroot) {
   session_.Get(chroot, zookeeper::Watch::kNo,
                [lacks = lacks_chroot_](const zookeeper::GetReply& reply) {
@@ -63,7 +63,7 @@ void QueueEvents::LookForChroot(const std::string& chroot) {
 
 /// Anyone who may delete a contender or write LOCK's record can make two holders run at once.
 /// Servers answer in order, so the report precedes the answer to the create. If LOCK does not exist
-/// yet, this is called again when it is joined again.
+/// yet, this is called again with the next attempt to join it.
 void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& queue) {
   session_.GetAcl(queue, [&events = events_, reported = open_,
                           name = lock.display_path()](const zookeeper::AclReply& reply) {

@@ -19,8 +19,8 @@ class SessionForGuard {
   /// `options` must outlive it. Throws std::system_error.
   explicit SessionForGuard(const cli::ServerOptions& options) : options_(options) {}
 
-  /// Sets the session to close from now on, which must have been connected. Call this before the
-  /// session creates anything.
+  /// Sets the session that the guard closes from now on. It must have been connected. Call this
+  /// before the session creates anything.
   void Set(const zookeeper::Session& session);
   /// Call when the session has been closed.
   void Clear() { page_->is_set.exchange(false); }

@@ -68,7 +68,7 @@ std::optional<cli::RunEnd> ShortSession::FailureEndOf(const lock::ServerOperatio
 }
 
 void ShortSession::Close() {
-  // If the close is not confirmed, the session expires; it holds nothing.
+  // If the close is not confirmed, the session expires. That is harmless: it holds nothing.
   (void)session_driver_.Close();
 }
 

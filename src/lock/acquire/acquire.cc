@@ -37,7 +37,7 @@ const AcquireOutcome* Acquire::outcome() const {
 
 bool Acquire::IsNearTurn() const {
   if (attempt_.IsOver()) return std::holds_alternative<Acquired>(*attempt_.outcome);
-  // The create proves the session, but not what is held in other LOCKs.
+  // The create proves the session, but not that other LOCKs are still held.
   if (join_.IsCreating()) return attempt_.request.held.empty();
   // A waiter starts its command as soon as the last contender before it is gone, without another
   // commit.

@@ -18,11 +18,11 @@
 
 namespace zklock::lock {
 
-/// Acquires one LOCK: joins its queue, decides, waits for the predecessor, decides again, and
-/// proves at its turn that its contender exists. Or finds that the LOCK is already reserved for our
-/// ID.
+/// Acquires one LOCK: joins its queue, decides, waits for the predecessor, decides again, and, when
+/// its turn comes, proves that its contender exists. Or finds that the LOCK is already reserved for
+/// our ID.
 ///
-/// Each of these steps is a part. One part at a time is at work, in a state of its own:
+/// A part carries out each of these steps. Only one part at a time is at work, in its own state:
 ///
 ///     JoinPart       -> DecisionPart; or first, for a `try`, a WaitPart's LookIfFree();
 ///                       ZnodeWaitPart, if another has the znode (Dialect::kSimple)
@@ -31,9 +31,9 @@ namespace zklock::lock {
 ///     ZnodeWaitPart  -> JoinPart; DecisionPart, if the znode is ours (Dialect::kSimple)
 ///     ProofPart      -> DecisionPart, if LOCK's data does not confirm the turn, or LOCK is gone
 ///
-/// DecisionPart also decides by a list that another part has requested; that part then stays at
-/// work until the decision. A lost connection ends the work of any part, and the next connection
-/// begins with JoinPart. Any part may finish the acquisition.
+/// DecisionPart can also use a list that another part has requested; that part then stays at work
+/// until the decision. A lost connection ends the work of any part, and the next connection begins
+/// with JoinPart. Any part may finish the acquisition.
 ///
 /// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
 /// the store's listener while it exists. All znodes that it leaves behind belong to the session:
@@ -49,28 +49,27 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   Acquire(const Acquire&) = delete;
   Acquire& operator=(const Acquire&) = delete;
 
-  /// Null until it is over.
+  /// Null until the acquisition is over.
   [[nodiscard]] const AcquireOutcome* outcome() const;
   /// Our turn may come within milliseconds: the answer to a commit that is under way may make us
-  /// the holder, or has just done so; or we are next in line, or few contenders were before us.
+  /// the holder, or has just done so; or we are next in line, or had few contenders before us.
   [[nodiscard]] bool IsNearTurn() const;
   /// We wait, and our contender is not in the queue or has many others before it.
   [[nodiscard]] bool IsFarFromTurn() const;
   /// It waits for another contender, not for an answer.
   [[nodiscard]] bool IsWaiting() const { return wait_->IsWaiting(); }
-  /// The queue has been judged: the LOCK can be used, and whoever we wait for does not hold it for
-  /// us. Or the acquisition is over.
+  /// The queue has been examined: the LOCK can be used, and whoever we wait for does not hold it
+  /// for us. Also true once the acquisition is over.
   [[nodiscard]] bool HasDecided() const;
   /// With --reserve: a run with our ID that takes any of several LOCKs, `lock` among them, is
-  /// before us, as far as the queue was read.
+  /// before us in the part of the queue that was read.
   [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
-  /// With --reserve: there is a reservation for our ID that was not used, because the list that was
-  /// read before it shows another contender before it, or because its end may be over by the
-  /// servers' clock.
+  /// With --reserve: there is a reservation for our ID that was not used, because the latest list
+  /// shows another contender before it, or because it may have ended by the servers' clock.
   [[nodiscard]] bool MayBeReserved() const { return attempt_.may_be_reserved; }
   /// Our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;
-  /// When the wait is over; kNever before the queue has been joined, or without a `wait`.
+  /// When the wait ends; kNever before the queue has been joined, or without a `wait`.
   [[nodiscard]] TimePoint wait_deadline() const { return attempt_.wait_deadline; }
 
   Interest GetInterest() override;

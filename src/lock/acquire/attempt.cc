@@ -159,8 +159,8 @@ std::optional<protocol::ReleaseRecord> Attempt::TakeLockData(const zookeeper::Ge
   std::optional<protocol::LockData> data;
   if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
   contender.SetLockVersion(data ? std::optional(reply.stat.version) : std::nullopt);
-  // The record of a reservation shows nothing: whoever deleted the reservation relied on its data,
-  // and it may never have held.
+  // A reservation's record proves nothing: whoever deleted the reservation relied on its data, and
+  // it may never have held the lock.
   if (!data || !data->last_release || data->last_release->is_reservation) return std::nullopt;
   return data->last_release;
 }

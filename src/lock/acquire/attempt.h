@@ -22,14 +22,14 @@
 
 namespace zklock::lock {
 
-/// What shows that our contender still exists, once all before it are gone.
+/// What proves that our contender still exists once all contenders before it are gone.
 enum class Proof {
   kNone,         ///< nothing yet
   kCommit,       ///< the create that was sent together with a list, or a heartbeat
   kLeaseInHand,  ///< see SessionProof::HasLeaseInHand()
 };
 
-/// A part of an acquisition. At most one of them is at work, in a state of its own.
+/// A part of an acquisition. At most one of them is at work, in its own state.
 class AcquirePart {
  public:
   virtual ~AcquirePart() = default;
@@ -48,14 +48,14 @@ class WaitPart : public AcquirePart {
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
-  /// None of the holders holds for us, as far as we could find out.
+  /// As far as we could find out, no holder holds for us.
   [[nodiscard]] virtual bool HasSearched() const { return true; }
 
-  /// Only while IsWaiting(): a watch has fired, other than that of our own contender.
+  /// A watch has fired, other than that of our own contender. Called only while IsWaiting().
   virtual void OnWatch(const std::string& path, zookeeper::Change change) = 0;
-  /// Finishes because of the contender in the way.
+  /// Finishes the acquisition because of the contender in the way.
   virtual void FinishBlocked(Busy::Why why) = 0;
-  /// When the wait is over; kNever while it is unknown whether the lock is free.
+  /// When the wait ends; kNever while it is unknown whether the lock is free.
   [[nodiscard]] virtual TimePoint end() const = 0;
   /// When OnDue() has something to do.
   [[nodiscard]] virtual TimePoint due() const { return kNever; }
@@ -66,14 +66,14 @@ class WaitPart : public AcquirePart {
 };
 
 /// The next steps of an acquisition when one of its parts is done. Each function begins another
-/// state, unless it says otherwise, so a caller just returns after the call.
+/// state unless its comment says otherwise, so callers simply return after the call.
 class AcquireSteps {
  public:
   virtual ~AcquireSteps() = default;
   /// Creates our contender and lists the queue with it.
   virtual void Join() = 0;
   /// Takes the children `names` as our contender if they belong to our session, otherwise joins.
-  /// `reply`: the read of the first.
+  /// `reply`: the answer to the read of the first.
   virtual void AdoptOrJoin(const std::vector<std::string>& names,
                            const zookeeper::GetReply& reply) = 0;
   /// `try`: joins if the lock is free, otherwise leaves. Nothing has been created yet.
@@ -82,11 +82,11 @@ class AcquireSteps {
   virtual void ListAgain() = 0;
   /// Calls ListAgain() if our contender exists; otherwise the acquisition is over.
   virtual void CheckOwn() = 0;
-  /// Requests a list now and decides by it, in the caller's state. `proof`: what will have shown,
-  /// when the list arrives, that our contender exists.
+  /// Requests a list now and decides when it arrives, in the caller's state. `proof`: what will
+  /// prove, by the time the list arrives, that our contender exists.
   virtual void DecideByNextList(Proof proof) = 0;
-  /// The watched list has changed: decides by the new one, in the caller's state, without listing
-  /// again.
+  /// The watched list has changed: decides based on the new one, in the caller's state, without
+  /// listing again.
   virtual void Decide(const protocol::Children& children) = 0;
   /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
   /// our contender, but has our ID (--reserve).
@@ -94,7 +94,7 @@ class AcquireSteps {
   /// Proves that our contender exists, then holds the lock. `record_of`: the predecessor whose
   /// record must be in LOCK's data; empty if all contenders before ours are certainly gone.
   virtual void Confirm(const std::string& record_of) = 0;
-  /// Our contender is the first and is proven: holds the lock as soon as the lease suffices.
+  /// Our contender is first and proven: holds the lock as soon as the lease suffices.
   virtual void TakeTurn() = 0;
   /// Takes the answer to a read of LOCK's data while we wait. Does not always begin another state.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
@@ -132,7 +132,7 @@ class Attempt {
     return state_scope_.Wrap(std::move(f));
   }
 
-  /// An answer is awaited: the server is given up after AnswerTime(), or at an earlier deadline
+  /// An answer is awaited: gives up on the server after AnswerTime(), or at an earlier deadline
   /// that is already set.
   void ExpectAnswer();
 
@@ -140,7 +140,7 @@ class Attempt {
   void Finish(AcquireOutcome its_outcome);
   void FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
   void FinishQuota();
-  /// Finishes as UnexpectedEnd() or FinishQuota() does. Ignores a lost reply, which
+  /// Finishes with the outcome of UnexpectedEnd() or FinishQuota(). Ignores a lost reply, which
   /// OnDisconnected() follows.
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
@@ -181,13 +181,13 @@ class Attempt {
   std::optional<AcquireOutcome> outcome;
   bool has_queued = false;                  ///< our contender has been in the queue
   bool has_decided = false;                 ///< a list has shown that LOCK can be used
-  bool may_hold = false;                    ///< our contender may hold, by the last list
+  bool may_hold = false;                    ///< according to the last list, our contender may hold
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
   bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
   bool is_first = false;                    ///< the observer knows that only the lease is missing
-  std::optional<TimePoint> unserved_since;  ///< since when no server has served us
-  TimePoint answer_deadline = kNever;       ///< when the server is given up
-  TimePoint wait_deadline = kNever;         ///< when the wait is over
+  std::optional<TimePoint> unserved_since;  ///< no server has served us since then
+  TimePoint answer_deadline = kNever;       ///< when to give up on the server
+  TimePoint wait_deadline = kNever;         ///< when the wait ends
 
  private:
   AcquirePart* at_work_ = nullptr;

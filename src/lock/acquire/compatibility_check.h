@@ -34,7 +34,7 @@ using Compatibility = std::variant<Compatible, Unusable, CheckFailed>;
 /// reading those children whose names are not conclusive.
 ///
 /// An incompatible contender that was there before ours makes the LOCK unusable. One that arrives
-/// later can no longer be refused: it is tolerated, and the observer learns of the first.
+/// later can no longer be refused: it is tolerated, and the first one is reported to the observer.
 ///
 /// Reads of an earlier check are not repeated.
 class CompatibilityCheck {
@@ -46,7 +46,8 @@ class CompatibilityCheck {
   CompatibilityCheck(zookeeper::Store& store, const AcquireRequest& request,
                      AcquireObserver& observer);
 
-  /// Starts afresh: a contender is about to be created, and whatever is there before it counts.
+  /// Starts over: a contender is about to be created, and every contender that is there before it
+  /// counts.
   void Restart();
 
   /// A list with our contender in it has been accepted: a contender that arrives now is tolerated.
@@ -82,9 +83,9 @@ class CompatibilityCheck {
   AcquireObserver& observer_;
 
   bool accepted_ = false;
-  bool reported_ = false;         ///< the observer knows of one that arrived later
-  bool permits_checked_ = false;  ///< the child `leases` has no contender
-  Compatibility lock_use_;        ///< for a semaphore: what LOCK's own children show
+  bool reported_ = false;         ///< one that arrived later was reported
+  bool permits_checked_ = false;  ///< the child `leases` has no contenders
+  Compatibility lock_use_;        ///< for a semaphore: the result for LOCK's own children
   /// For a semaphore: LOCK's own children that are incompatible if a session owns them.
   std::vector<protocol::IncompatibleContender> lock_unnumbered_;
   std::vector<std::string> read_;  ///< children without a number whose owner is known

@@ -41,8 +41,8 @@ void DecisionPart::CheckOwn() {
   }));
 }
 
-/// Asks how LOCK is used, unless that is known. The requests are sent together with the list that
-/// decides, just before it.
+/// Asks how LOCK is used, unless that is known. The requests are sent just before the list that
+/// decides, in the same write.
 void DecisionPart::ReadUse() {
   const AcquireRequest& request = attempt_.request;
   const bool is_number_known = !request.permits || attempt_.permit_number.is_known();
@@ -99,7 +99,7 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
   if (attempt_.may_hold && !rival.empty()) {
     attempt_.next.WaitFor(rival, list, true);
   } else if (attempt_.may_hold) {
-    // The create proves the session, but not what is held in other LOCKs.
+    // The create proves the session, but not that other LOCKs are still held.
     const bool is_proven = proof == Proof::kCommit && attempt_.request.held.empty();
     if (is_proven) return attempt_.next.TakeTurn();
     if (proof_.HasLeaseInHand()) {
@@ -138,7 +138,7 @@ bool DecisionPart::AgreeOnPermits(const Contenders& permits) {
     case Agreement::kOpen:
       attempt_.Enter(*this);
       number.Write(attempt_.InState([this](const Reply& reply) {
-        // Either our number or another one is written now: read it again.
+        // Our number or another one has been written: read it again.
         if (reply.error == Error::kNone || reply.error == Error::kBadVersion) return ListAgain();
         if (reply.error == Error::kNoNode) return CheckOwn();
         attempt_.OnUnexpected("write the number of permits of", reply.error, "WRITE",

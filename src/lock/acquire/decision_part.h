@@ -8,12 +8,12 @@
 
 namespace zklock::lock {
 
-/// Decides by `list` whether `own_name` may hold, and if not, what it waits for.
+/// Decides from `list` whether `own_name` may hold, and if not, what it waits for.
 [[nodiscard]] protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
                                               std::string_view own_name);
 
-/// Decides by a list of the queue, once everything that the decision depends on is known: how LOCK
-/// is used, the number of permits, contenders with our ID.
+/// Decides from a list of the queue, once everything that the decision depends on is known: how
+/// LOCK is used, the number of permits, and the contenders with our ID.
 class DecisionPart final : public AcquirePart {
  public:
   DecisionPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}

@@ -153,7 +153,7 @@ void JoinPart::ReadCreated(const std::vector<std::string>& names) {
 void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply& reply) {
   if (reply.error == Error::kNoNode) {
     // A znode with our UUID in its name was ours. The single znode of Dialect::kSimple may have
-    // been anybody's.
+    // been created by anyone.
     return attempt_.request.is_simple() ? Join() : attempt_.FinishBusy(Busy::Why::kRemoved);
   }
   if (reply.error != Error::kNone) {

@@ -59,13 +59,13 @@ void LockCreation::Send() {
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
   const NodeKind above = containers_ ? NodeKind::kSharedContainer : NodeKind::kSharedPersistent;
   for (const std::string& path : PathAndParents(request_.QueuePath())) {
-    // The data marks LOCK as zklock's, so that zklock may write to it later. The znodes above
-    // belong to nobody.
+    // The data marks LOCK as zklock's, so that zklock may write to it later. The znodes above it
+    // belong to no program.
     std::string data;
     if (path == request_.lock.path) data = protocol::FormatLockData({});
     if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
     const bool is_above = path.size() < request_.lock.path.size();
-    // The chroot is not a container: it is created once, and the user is told.
+    // The chroot is not a container: it is created only once, and the user is told.
     const bool is_chroot = path.size() <= request_.lock.chroot.size();
     store_.Create(path, data,
                   is_chroot  ? NodeKind::kSharedPersistent

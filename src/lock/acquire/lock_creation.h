@@ -15,13 +15,13 @@ namespace zklock::lock {
 /// there; otherwise none.
 [[nodiscard]] std::optional<Unusable::Why> CannotOwnContenders(zookeeper::Error error);
 
-/// Creates a LOCK's znode, and the znodes above it, where they are missing.
+/// Creates a LOCK's znode and those above it, where they are missing.
 class LockCreation {
  public:
   /// Both outlive the creation.
   LockCreation(zookeeper::Store& store, const AcquireRequest& request);
 
-  /// Why another Send() would fail, judging by the answers to the last one; none: it may succeed.
+  /// Why another Send() would fail, judging by the answers to the last one; none if it may succeed.
   [[nodiscard]] std::optional<AcquireOutcome> failure() const;
 
   /// Sends creates for all znodes from the root down to the queue. The create of a contender must

@@ -16,8 +16,8 @@ using zookeeper::Error;
 using zookeeper::GetReply;
 using zookeeper::Watch;
 
-// Reservations are at the head of a queue. If many wait to reserve, only the first ones are read;
-// the next list shows others.
+// Reservations are at the head of a queue. If many contenders wait to reserve, only the first
+// ones are read; the next list shows more.
 constexpr std::size_t kMostRead = 16;
 // The next list shows contenders that have been converted since.
 constexpr Duration kListPause = 10min;
@@ -62,7 +62,7 @@ std::size_t CountZklocks(const Contenders& contenders, const ContenderNameView* 
       }));
 }
 
-/// Cuts `found` to the kMostRead that are read; returns true if it was longer.
+/// Truncates `found` to the kMostRead contenders that are read; returns true if it was longer.
 bool KeepFirst(std::vector<ContenderNameView>& found) {
   if (found.size() <= kMostRead) return false;
   found.erase(found.begin() + kMostRead, found.end());
@@ -90,7 +90,7 @@ void Lookahead::Take() {
 
 bool Lookahead::IsOver() const {
   if (state_->search || state_->unread > 0 || expiry_) return false;
-  // For a contender that leaves, each is due now or never.
+  // For a contender that leaves, each reservation is due now or never.
   const Reserving* const next = NextExpiry();
   return next == nullptr || next->due == kNever;
 }
@@ -129,7 +129,8 @@ void Lookahead::OnSearchProgress() {
 // ---- reservations ----------------------------------------------------------------------------
 
 void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
-  // If the blocker is not a reservation, the lock stays taken, whichever reservations have ended.
+  // If the blocker is not a reservation, the lock stays taken, no matter which reservations have
+  // ended.
   const ContenderNameView* const first = contenders.Find(blocker);
   if (first == nullptr || !first->reserves()) return;
   std::vector<ContenderNameView> reserving = ReservingBefore(nullptr, contenders);

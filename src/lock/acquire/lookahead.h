@@ -22,13 +22,14 @@
 
 namespace zklock::lock {
 
-/// During the wait for one contender, looks at the others before ours: does one of them hold the
-/// lock for us, and which are reservations, to be deleted when they end?
+/// During the wait for one contender, examines the others before ours: does one of them hold the
+/// lock for us, and which of them are reservations, which we delete when they end?
 class Lookahead {
  public:
-  /// Why a state of the wait looks ahead.
+  /// Why a wait state looks ahead.
   enum class For {
-    kDecision,  ///< whether to join, or to leave a full queue: looks only as long as that takes
+    kDecision,  ///< to decide whether to join, or to leave a full queue: looks only until that is
+                ///< clear
     kWait,
   };
 
@@ -36,10 +37,10 @@ class Lookahead {
   Lookahead(Attempt& attempt, std::function<void()> on_progress)
       : attempt_(attempt), on_progress_(std::move(on_progress)) {}
 
-  /// A state of the wait begins. `predecessor`: the contender that it waits for; empty if it waits
-  /// for none. `leaves`: the state does not wait for a reservation to end.
+  /// A wait state begins. `predecessor`: the contender that it waits for; empty if it waits for
+  /// none. `leaves`: the state does not wait for a reservation to end.
   void Begin(For purpose, std::string predecessor, bool leaves);
-  /// The state ends: drops everything that was found for it.
+  /// The state ends: discards everything that was found for it.
   void End();
   /// The connection is lost.
   void OnDisconnected() { expiry_.reset(); }
@@ -56,8 +57,8 @@ class Lookahead {
   /// The predecessor was read; `reserved` if it is a reservation.
   void TakePredecessor(const zookeeper::GetReply& reply, const std::optional<Reserved>& reserved);
   /// For a `try` that has created nothing yet and has found `blocker`, which the caller reads next:
-  /// joins if a reservation has an end, because only a contender of ours can show whether it is
-  /// over.
+  /// joins if a reservation has an end, because only by creating a contender can we learn whether
+  /// the end has passed.
   void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
   /// In a turnstile: counts zklock's contenders before ours, which may delete an overdue permit
   /// before we do.
@@ -88,12 +89,12 @@ class Lookahead {
   struct Reserving {
     std::string name;
     std::string run{};                   ///< ContenderNameView::run()
-    std::size_t between = 0;             ///< how many zklock names are between it and ours
+    std::size_t between = 0;             ///< how many zklock names are between it and our own
     bool was_first = false;              ///< it was the first in the list
     std::vector<std::string> more{};     ///< its other permits
     bool is_more = false;                ///< it is one of another's `more`
     std::optional<Reserved> reserved{};  ///< none: it was not a reservation when it was read
-    std::size_t position = 0;            ///< our contender's, among those that may delete it
+    std::size_t position = 0;            ///< our contender's among those that may delete it
     /// When to delete it, or to list the queue first; kNever while it is being deleted.
     TimePoint due = kNever;
     bool lists_first = false;
@@ -108,7 +109,7 @@ class Lookahead {
     std::optional<HolderSearch> search{};
     std::vector<Reserving> reserving{};  ///< in queue order
     std::size_t unread = 0;              ///< answers that are awaited
-    bool reads_predecessor = false;      ///< the wait reads it, and it is in `reserving`
+    bool reads_predecessor = false;      ///< the wait itself reads it, and it is in `reserving`
     bool has_more = false;               ///< there were too many for `reserving`
     TimePoint list_at = kNever;
     std::size_t zklocks_before = 0;  ///< in a turnstile: zklock's contenders before our own
@@ -134,14 +135,14 @@ class Lookahead {
   std::optional<State> state_;
 
   bool searched_ = false;  ///< the search for a holder that holds for us is over
-  /// Overdue reservations: those for which the queue was listed again, and when a delete was
-  /// refused.
+  /// Overdue reservations: those for which the queue was listed again, and the times when a delete
+  /// was refused.
   std::set<std::string> listed_again_;
   std::map<std::string, TimePoint> refused_;
-  /// Reservations that had not ended when we last asked for the servers' time.
+  /// Reservations that had not yet ended when we last asked for the servers' time.
   std::map<std::string, ServersTime> not_ended_;
-  /// The expiry that is running. Not in State, because the deletion ends the state before the reply
-  /// arrives.
+  /// The expiry that is under way. Not in State, because the deletion ends the state before the
+  /// reply arrives.
   std::unique_ptr<ReservationExpiry> expiry_;
   CallbackScope scope_;
 };

@@ -15,16 +15,16 @@
 
 namespace zklock::lock {
 
-/// The beginning of the name of a contender with this UUID.
+/// The prefix of the name of a contender with this UUID.
 [[nodiscard]] std::string ContenderPrefix(const AcquireRequest& request, std::string_view uuid);
 
-/// Our own contender in a queue: created once for each session, and found again when the reply to
-/// its create was lost.
+/// Our own contender in a queue: created once for each session, and found again if the reply to its
+/// create is lost.
 class OwnContender {
  public:
   /// `request` outlives this; our contender is AcquireRequest::given if there is one. `make_uuid`
-  /// is called for each session, and when a znode with our UUID belongs to another session. A
-  /// repeated create keeps its UUID.
+  /// is called for each session, and whenever a znode with our UUID turns out to belong to another
+  /// session. A repeated create keeps its UUID.
   OwnContender(zookeeper::Store& store, const Clock& clock, const AcquireRequest& request,
                std::function<std::string()> make_uuid);
 
@@ -47,7 +47,7 @@ class OwnContender {
   }
 
   /// Creates it. When `done` is called with Error::kNone, there is a ticket. If it takes several
-  /// permits, there is created() instead: the caller must read the metadata of the first and call
+  /// permits, created() is set instead: the caller must read the metadata of the first and call
   /// Adopt().
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
@@ -55,16 +55,17 @@ class OwnContender {
   /// of `children` has our UUID. If there are fewer than AcquireRequest::znodes(), the others have
   /// been deleted since.
   [[nodiscard]] std::vector<std::string> FindCreated(const protocol::Children& children) const;
-  /// Takes the children `names` as our contender if this session owns them. `reply`: the read of
-  /// the first. Otherwise returns false, and the next create has a new UUID: the children are
-  /// deleted with their own session, and nobody holds a ticket for them (CURATOR-498, -604).
+  /// Takes the children `names` as our contender if this session owns them. `reply`: the answer to
+  /// the read of the first. Otherwise returns false, and the next create uses a new UUID: the
+  /// children will be deleted with their own session, and nobody has a ticket for them
+  /// (CURATOR-498, -604).
   bool Adopt(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
-  /// Deletes children with our UUID that are not our contender, so that they block nobody: a create
-  /// whose reply was lost succeeded after all.
+  /// Deletes children with our UUID that are not our contender, so that they block nobody: they
+  /// come from a create that succeeded although its reply was lost.
   void DeleteStrays(const protocol::Children& children);
   /// Leaves the queue, but keeps the session.
   void Delete();
-  /// The session expired, and the contender with it.
+  /// The session has expired, and our contender is gone with it.
   void OnExpired();
 
   /// This contender, with all its permits, and the contenders that the session holds in other
@@ -88,7 +89,7 @@ class OwnContender {
 
   std::string uuid_;
   bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
-  TimePoint create_sent_at_{};  ///< when the first of these was sent: it may have succeeded
+  TimePoint create_sent_at_{};  ///< when the first of these creates was sent: it may have succeeded
   std::vector<std::string> created_;
   std::optional<Ticket> ticket_;
   CallbackScope scope_;

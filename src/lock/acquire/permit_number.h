@@ -15,13 +15,13 @@ namespace zklock::lock {
 /// The number of permits of a semaphore, which zklock keeps in the data of its child `leases`.
 ///
 /// Only one zklock at a time is past the turnstile without a permit, and it takes none before its
-/// number is written. A later one reads that number, and finds the permits of the runs that wrote
-/// it. Permits of other programs leave the number open, because Curator does not write it.
+/// number is written. Any later one reads that number, and finds the permits of the runs that wrote
+/// it. Permits of other programs do not settle the number, because Curator does not write it.
 class PermitNumber {
  public:
   /// Whether we may use the semaphore with our own number.
   enum class Agreement {
-    kAgreed,         ///< our number is the one that is written
+    kAgreed,         ///< the written number is ours
     kUnread,         ///< the data has to be read first
     kOtherNumber,    ///< others use another number
     kUnknownNumber,  ///< another zklock has a permit, but no number is written
@@ -35,9 +35,9 @@ class PermitNumber {
   void Take(const zookeeper::GetReply& reply);
   void Forget() { data_.reset(); }
 
-  /// It was read, and has not been written since, as far as we know.
+  /// The data was read, and has not been written since, as far as we know.
   [[nodiscard]] bool is_known() const { return data_.has_value(); }
-  /// The number that is written; none if it is unknown or not a number.
+  /// The written number; none if it is unknown or not a number.
   [[nodiscard]] std::optional<std::size_t> written() const;
   [[nodiscard]] Agreement Compare(const protocol::Contenders& permits,
                                   std::string_view own_name) const;
@@ -58,8 +58,8 @@ class PermitNumber {
 
 /// For a contender that would have to wait for a permit: why it is refused instead, or none.
 /// `reply`: the data of `leases`, read after the permits were listed. `holders`: how many of the
-/// runs that have these permits had left the turnstile. Only those show that the number is in use:
-/// the first contender in the turnstile may have created its permit, and still be about to replace
+/// runs with these permits had left the turnstile. Only those show that the number is in use: the
+/// first contender in the turnstile may have created its permit and may still be about to replace
 /// the number.
 [[nodiscard]] std::optional<Unusable> FindOtherNumber(const zookeeper::GetReply& reply,
                                                       std::size_t holders, std::size_t own_number);

@@ -48,8 +48,8 @@ void ProofPart::OnConfirmed(const GetReply& reply) {
   if (attempt_.IsOver()) return;  // we may not read it
   const bool settled =
       confirming.record_of.empty() || (record && record->contender == confirming.record_of);
-  // The number was read after the proof of our place in the turnstile: whoever follows us finds our
-  // number.
+  // The number was read after our place in the turnstile was proven, so whoever follows us finds
+  // our number.
   const auto permits = attempt_.request.permits;
   const bool agreed = !permits || attempt_.permit_number.written() == permits;
   if (!settled || !agreed) return attempt_.next.ListAgain();
@@ -59,8 +59,8 @@ void ProofPart::OnConfirmed(const GetReply& reply) {
   attempt_.request.supersede ? CheckForNewer() : TakeTurn();
 }
 
-/// After the proof of the session, the last chance to leave for a newer contender: whatever joined
-/// before this list did so before our command began.
+/// Once the session is proven, this is the last chance to leave in favour of a newer contender: any
+/// contender in this list joined before our command began.
 void ProofPart::CheckForNewer() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
@@ -77,8 +77,8 @@ void ProofPart::TakeTurn() {
   const auto* const round = std::get_if<Confirming>(&state_);
   const bool is_round = round != nullptr && round->round_began != kNever;
   const Duration took = is_round ? now - round->round_began : Duration::zero();
-  // If the next round is like this one, its answers take this long: the one before its pause, and
-  // those after it.
+  // If the next round is like this one, its answers will take this long: the one before the pause,
+  // and those after it.
   const Duration answers = is_round ? now - *lease.newest_sent() + took : Duration::zero();
   if (answers + kRoundMargin >= lease.AnswerBudget() || (is_round && attempt_.request.try_only)) {
     return attempt_.Finish(TooSlow{.timeout = lease.timeout(),
@@ -86,7 +86,7 @@ void ProofPart::TakeTurn() {
                                    .ping_span = lease.PingSpan(),
                                    .longer = lease.SufficientTimeout(answers + kRoundMargin)});
   }
-  // The session lives, but is not proven for long enough to start anything, for example because
+  // The session is alive, but not proven for long enough to start anything, for example because
   // this process was suspended. Get one request answered, allow for a ping between follower and
   // leader, then confirm once more.
   if (!std::exchange(attempt_.is_first, true)) attempt_.observer.OnFirst(attempt_.request.lock);

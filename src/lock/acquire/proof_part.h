@@ -10,8 +10,8 @@
 
 namespace zklock::lock {
 
-/// The last step: proves that our contender exists now that all before it are gone, and that the
-/// lease suffices to start a command.
+/// The last step: now that all contenders before ours are gone, proves that ours exists and that
+/// the lease suffices to start a command.
 class ProofPart final : public AcquirePart {
  public:
   ProofPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
@@ -20,7 +20,7 @@ class ProofPart final : public AcquirePart {
   void Confirm(const std::string& record_of);
   void TakeTurn();
 
-  /// When to confirm again, to get a longer lease; kNever unless one is awaited.
+  /// When to confirm again to get a longer lease; kNever unless one is awaited.
   [[nodiscard]] TimePoint due() const;
   void ConfirmAgain();
 

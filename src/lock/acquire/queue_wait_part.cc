@@ -30,7 +30,7 @@ std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
 
-/// The queues of the other LOCKs, if the contender with this data waits for any of several. Anyone
+/// If the contender with this data waits for any of several LOCKs: the queues of the others. Anyone
 /// may have written the data.
 std::vector<std::string> OtherQueues(const std::string& data, const AcquireRequest& request) {
   const auto parsed = ParseContenderData(data);
@@ -100,7 +100,8 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   const std::string blocker = FindBlocker(request, list);
   if (blocker.empty()) return attempt_.next.Join();
-  // One of the permits may be a reservation that has ended, which only our contender can show.
+  // One of the permits may be a reservation that has ended; only the creation of our contender can
+  // show that.
   if (request.permits && HasReservation(list.contenders)) return attempt_.next.Join();
   predecessor_ = {
       .name = blocker, .holds = Holds(list, blocker), .is_only = list.contenders.size() == 1};
@@ -117,7 +118,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   }
   attempt_.store.Get(attempt_.ChildPath(blocker), Watch::kNo,
                      attempt_.InState([this](const GetReply& reply) {
-                       // It has just been deleted: the queue decides.
+                       // It has just been deleted: join, and let the queue decide.
                        reply.error == Error::kNoNode ? attempt_.next.Join() : OnPredecessor(reply);
                      }));
   lookahead_.SearchHolders(list.children, blocker);
@@ -125,7 +126,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
 
 // ---- the wait --------------------------------------------------------------------------------
 
-/// Whether `contender`, which is in our way, holds the lock, as `list` shows. False: not known.
+/// Whether `list` shows that `contender`, which is in our way, holds the lock. False: not known.
 bool QueueWaitPart::Holds(const QueueList& list, std::string_view contender) const {
   if (attempt_.request.permits) return true;
   const protocol::ContenderNameView* const first = list.contenders.First();
@@ -165,7 +166,8 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   if (predecessor_.ahead.IsNextInLine() && !is_in_hand) proof_.Prove();
 }
 
-/// Contenders that join later are after ours, so asking once for each place in the queue is enough.
+/// Contenders that join later come after ours, so it is enough to ask once for each place in the
+/// queue.
 void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   if (!request.preempt || preempted_ || preemption_) return;
@@ -173,7 +175,7 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const auto holding = protocol::HoldersIn(list.children);
   const Contenders runs = RunsOf(list.contenders);
   const auto holds = [&](const protocol::ContenderNameView& one) {
-    // In a turnstile, nobody holds; among the permits, all others do.
+    // In a turnstile, no contender holds; among the permits, all others do.
     if (request.is_for_turnstile()) return false;
     return request.permits || std::any_of(holding.begin(), holding.end(), [&](const auto& holder) {
              return holder.full == one.full;
@@ -249,7 +251,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
 bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {
-    // Only the creation of a contender shows a `try` the servers' time.
+    // A `try` learns the servers' time only by creating a contender.
     if (reserved.MayEnd()) attempt_.next.Join();
     return !reserved.MayEnd();
   }
@@ -282,9 +284,9 @@ void QueueWaitPart::WatchChildren() {
   }));
 }
 
-/// The predecessor was deleted. Decides with the least evidence that shows that it is our turn:
-/// none, if the predecessor is known to have been the first contender; the record in LOCK's data,
-/// if it may have been; otherwise another list.
+/// The predecessor was deleted. Uses the least evidence needed to show that it is our turn: none,
+/// if the predecessor is known to have been the first contender; the record in LOCK's data, if it
+/// may have been; otherwise another list.
 void QueueWaitPart::OnPredecessorGone() {
   const AcquireRequest& request = attempt_.request;
   if (request.reserve) return attempt_.next.ListAgain();  // for a reservation of our ID
@@ -296,10 +298,11 @@ void QueueWaitPart::OnPredecessorGone() {
     contender.GuessLockVersion(1);  // it held the lock, and left its record
     return attempt_.next.TakeTurn();
   }
-  // All contenders that can be before ours were in our first list, and since then can only leave.
-  // If the predecessor excluded others and released the lock while it held it, those before it are
-  // gone, and none are between it and us, except readers if we read. A reader may release while
-  // other readers hold; and in a LOCK that is not zklock's, nobody leaves a record.
+  // All contenders that can be before ours were in our first list, and since then they can only
+  // have left. If the predecessor held the lock exclusively when it released it, the contenders
+  // before it are gone, and none are between it and us, except readers if we read. A reader may
+  // release while other readers hold; and in a LOCK that is not zklock's, no contender leaves a
+  // record.
   const auto predecessor = protocol::ParseContenderName(predecessor_.name);
   const bool may_leave_record = predecessor && predecessor->program == protocol::Program::kZklock &&
                                 !predecessor->reads() && !predecessor->reserves;
@@ -327,10 +330,10 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
   change == Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
 }
 
-/// `wait` limits the wait for other contenders. It applies only while the last answer shows one
-/// before ours, and none that is or may be an overdue reservation. In all other states, an answer
-/// that may show that the lock is free is under way, or there is no server to ask; other deadlines
-/// limit those.
+/// `wait` limits the wait for other contenders. It applies only while the last answer shows a
+/// contender before ours, and none that is or may be an overdue reservation. In all other states,
+/// an answer that may show that the lock is free is under way, or there is no server to ask; other
+/// deadlines limit those.
 TimePoint QueueWaitPart::end() const {
   if (!IsWaiting()) return kNever;
   const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
@@ -349,7 +352,7 @@ void QueueWaitPart::OnDue() {
     // With a contender in the queue, we watch the predecessor and need not list the queue again.
     return attempt_.contender.ticket() ? LeaveUnlessWithdrawn() : LookIfFree();
   }
-  // Contenders that were not reservations may have become reservations by now.
+  // Contenders that were not reservations may have become reservations since.
   if (!attempt_.request.is_for_turnstile()) return attempt_.next.ListAgain();
   lookahead_.OnListed();
   ListPermits();
@@ -357,8 +360,8 @@ void QueueWaitPart::OnDue() {
 
 // ---- semaphores ------------------------------------------------------------------------------
 
-/// In a turnstile: lists the permits, which may be reserved for our ID, or overdue, and compares
-/// their number with ours.
+/// In a turnstile: lists the permits, some of which may be reserved for our ID or overdue, and
+/// compares their number with ours.
 void QueueWaitPart::ListPermits() {
   const AcquireRequest& request = attempt_.request;
   const bool watches = request.reserve || watches_permits_;
@@ -389,17 +392,17 @@ void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
                                }));
 }
 
-/// In the turnstile of a `try`, with `ahead` contenders before ours in its last list: leaves if too
+/// In the turnstile of a `try` whose last list showed `ahead` contenders before ours: leaves if too
 /// few permits remain for us.
 void QueueWaitPart::CountPermits(std::size_t ahead) {
   ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
-  // Contenders before ours can only leave. If the turnstile's list after that of the permits shows
-  // as many as its list before, they are the same ones, and none has left with a permit in between:
-  // the three lists show the same moment.
+  // Contenders before ours can only leave. If the turnstile lists as many after the list of the
+  // permits as before it, they are the same ones, and none has left with a permit in between: the
+  // three lists show the same moment.
   const auto taken = std::make_shared<std::size_t>(0);
   const auto runs = std::make_shared<std::size_t>(0);
-  // With a watch: those before ours may take more than one permit each, and wait.
+  // With a watch, because those before ours may each take more than one permit, and wait for them.
   attempt_.store.List(request.ReservationsPath(), Watch::kYes,
                       attempt_.InState([this, taken, runs](const ListReply& reply) {
                         if (reply.error != Error::kNone) return;
@@ -430,8 +433,8 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
                       }));
 }
 
-/// In a turnstile, after a list of the permits, which sets `taken`: if another number is in use,
-/// fails now instead of when a permit is left for us.
+/// In a turnstile, after the permits were listed, which sets `taken`: if another number is in use,
+/// fails now rather than when a permit becomes free for us.
 void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
   lookahead_.Expect();
   const std::string path = protocol::PermitsPath(attempt_.request.lock.path);
@@ -444,7 +447,8 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
     if (const auto other = FindOtherNumber(reply, holders, most)) return attempt_.Finish(*other);
     lookahead_.Take();
     if (LeavesAtOnce()) return LeaveAfterLookahead();
-    // If there is only one permit, we learn whose it is when the first creates another, or leaves.
+    // If there is only one permit, we learn whose it is when the first contender creates another or
+    // leaves.
     const bool may_differ = FindOtherNumber(reply, *taken, most).has_value();
     const bool watched = std::exchange(watches_permits_, may_differ);
     if (may_differ && !watched) ListPermits();
@@ -459,11 +463,11 @@ bool QueueWaitPart::LeavesAtOnce() const {
   return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;
 }
 
-/// Leaves because of the contender in the way, once the lookahead is over.
+/// Once the lookahead is over, leaves because of the contender in the way.
 void QueueWaitPart::LeaveAfterLookahead() {
   if (attempt_.IsOver()) return;
   if (!lookahead_.IsOver()) {
-    // Each answer shows that the server still answers.
+    // Each answer shows that the server still responds.
     attempt_.answer_deadline = attempt_.clock.Now() + AnswerTime(attempt_.store.lease());
     return;
   }
@@ -474,8 +478,8 @@ void QueueWaitPart::LeaveAfterLookahead() {
 
 /// For a `try`, if the only contender before it waits for any of several LOCKs. While that
 /// contender is in another queue too, it may take that LOCK and withdraw from here: looks again
-/// until it is in one queue only. Its data is just a hint: only our own queue shows that the lock
-/// is free.
+/// until it is in only one queue. Its data is only a hint: only our own queue can show that the
+/// lock is free.
 void QueueWaitPart::LeaveUnlessWithdrawn() {
   if (looks_elsewhere_) return;
   const AcquireRequest& request = attempt_.request;
@@ -495,7 +499,7 @@ void QueueWaitPart::LeaveUnlessWithdrawn() {
         path, Watch::kNo, attempt_.InState([this, is_elsewhere, is_last](const ListReply& reply) {
           if (IsLost(reply.error)) return;
           const Contenders contenders(reply.children);
-          // All contenders of a run with --any have the run's UUID there.
+          // All contenders of a run with --any have the run's UUID in this part of their names.
           const auto pool = protocol::ViewContenderName(predecessor_.name)->before_mark;
           const auto is_same = [&](const auto& one) {
             return !pool.empty() && one.before_mark == pool;

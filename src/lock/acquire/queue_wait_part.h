@@ -47,7 +47,7 @@ class QueueWaitPart final : public WaitPart {
     kNotAtWork,
     kLooking,      ///< `try`: is the lock free? Nothing has been created yet
     kWaiting,      ///< the predecessor is watched
-    kLeavingFull,  ///< as many contenders wait as are allowed to
+    kLeavingFull,  ///< the maximum number of contenders already wait
   };
 
   /// The contender that we wait for, or waited for last.
@@ -56,7 +56,7 @@ class QueueWaitPart final : public WaitPart {
     std::string data{};
     std::optional<Reserved> reserved{};  ///< it is this reservation
     bool readable = true;
-    protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
+    protocol::QueueAhead ahead{};  ///< computed from the list that made it the predecessor
     bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
     bool holds = false;     ///< it was the first in the list, or has a permit
     bool is_only = false;   ///< no other contender was before ours, or would have been
@@ -90,18 +90,18 @@ class QueueWaitPart final : public WaitPart {
   // These last as long as our place in the queue.
   bool ranked_ = false;     // `max_queue` has been applied
   bool preempted_ = false;  // the contenders before ours were asked to leave
-  // In a turnstile: the permits do not show yet whether another number of them is in use.
+  // In a turnstile: the permits do not yet show whether a different number of them is in use.
   bool watches_permits_ = false;
 
-  std::size_t ahead_ = 0;           // before ours in the turnstile of a `try`, by the last list
+  std::size_t ahead_ = 0;           // `try`: contenders before ours in the turnstile's last list
   bool permits_are_taken_ = false;  // a `try` in the turnstile leaves for this reason
   // For AcquireRequest::looks_again.
   bool looks_elsewhere_ = false;     // the other queues are being listed, or will be again
-  TimePoint withdrawn_by_ = kNever;  // when we leave at the latest
+  TimePoint withdrawn_by_ = kNever;  // the latest time to leave
   TimePoint look_again_at_ = kNever;
   Duration look_again_after_ = std::chrono::milliseconds(10);
-  // The reservation for our ID for which the queue was listed again. If it is still in the way, it
-  // does not hold.
+  // The reservation for our ID for which the queue was listed again. If it is still in the way
+  // after that, it does not hold.
   std::int64_t listed_for_ = 0;
 };
 

@@ -19,8 +19,8 @@ constexpr Duration kTurnstileTime = std::chrono::seconds(5);
 std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
   permit.below = std::string(protocol::kPermitsChild);
   permit.most_permits = *permit.permits;
-  // A `try` queues in the turnstile too, as long as the contenders before it there leave a permit,
-  // since those do not wait either.
+  // A `try` queues in the turnstile too, as long as the contenders before it leave a permit for it:
+  // they do not wait there either.
   AcquireRequest turnstile{
       .lock = permit.lock,
       .host = permit.host,

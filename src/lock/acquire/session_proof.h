@@ -24,15 +24,15 @@ class SessionProof {
   [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
   /// Our contenders certainly exist, without a commit to prove it: the servers cannot have ended
   /// the session, and if one of our contenders had been deleted by force before the state that the
-  /// server has just shown us, its watch would have fired first. Permits need a commit for their
-  /// number.
+  /// server has just shown us, its watch would have fired first. Permits need a commit to prove
+  /// their number.
   [[nodiscard]] bool HasLeaseInHand() const;
 
   /// Schedules the next proof, unless one is under way or already scheduled.
   void Schedule();
   /// Proves it now. The next in line sends a heartbeat, so that it has a lease in hand when its
-  /// turn comes. For all others, the answer to a small read is enough: the next commit makes a
-  /// lease from it. They read LOCK's data, and so learn when they are next.
+  /// turn comes. For all others, the answer to a small read is enough: the next commit turns it
+  /// into a lease. They read LOCK's data, and so learn when they are next.
   void Prove();
   /// When Prove() is due.
   [[nodiscard]] TimePoint due() const { return due_; }

@@ -11,8 +11,8 @@
 
 namespace zklock::lock {
 
-/// Dialect::kSimple: waits for the one znode that is the lock. There is no queue: after its
-/// deletion, the first to create it holds the lock.
+/// Dialect::kSimple: waits for the one znode that is the lock. There is no queue: once it is
+/// deleted, whoever creates it first holds the lock.
 class ZnodeWaitPart final : public WaitPart {
  public:
   ZnodeWaitPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}

@@ -15,9 +15,9 @@ using zookeeper::Error;
 using zookeeper::Watch;
 
 // Many readers may hold together. The search is seldom urgent: only a `try`, a run that finds its
-// queue full and a run for any of several LOCKs wait for it.
+// queue full and a run for any of several LOCKs wait for its result.
 constexpr std::size_t kMostAtOnce = 8;
-// A holder that holds for us is on this host, unless the host has been renamed since: not all
+// A holder that holds for us is on this host, unless the host has been renamed since, so not all
 // readers on other hosts are read.
 constexpr std::size_t kMostOfOtherHosts = 16;
 

@@ -14,22 +14,23 @@
 
 namespace zklock::lock {
 
-/// Searches the holders of a LOCK for one that holds it for us with --hold: our wait for it would
-/// never end. It starts from a list that the waiter already has, uses the waiter's session, and
-/// reads only holders whose names are zklock's. A committed check proves what it finds. A holder
-/// that may not be read, or that is deleted in the meantime, counts as not holding for us.
+/// Searches the holders of a LOCK for one that holds it for us with --hold: waiting for such a
+/// holder would never end. It starts from a list that the waiter already has, uses the waiter's
+/// session, and reads only holders whose names are zklock's. A committed check confirms the holder
+/// that it finds. A holder that may not be read, or that is deleted in the meantime, counts as not
+/// holding for us.
 ///
-/// Passive. It is for one connection only: after a lost reply it never ends, and the next
+/// Passive. It serves one connection only: after a lost reply it never ends, and the next
 /// connection needs a new search.
 class HolderSearch {
  public:
-  /// `queue`: the znode that has these children. `host`: our host, whose contenders are read first.
-  /// `on_progress`: called after each answer; may destroy this.
+  /// `queue`: the znode that has these `children`. `host`: our host, whose contenders are read
+  /// first. `on_progress`: called after each answer; may destroy this.
   HolderSearch(zookeeper::Store& store, std::string queue, const protocol::Children& children,
                const std::string& host, HoldsForUs holds_for_us, std::function<void()> on_progress);
 
-  /// Sends the first requests; it may be over at once. `awaited`: a child that the caller reads
-  /// anyway, and whose reply it passes to Take(); none if empty.
+  /// Sends the first requests; the search may be over at once. `awaited`: a child that the caller
+  /// reads anyway, and whose reply it passes to Take(); none if empty.
   void Begin(const std::string& awaited);
   void Take(const std::string& child, const zookeeper::GetReply& reply);
 

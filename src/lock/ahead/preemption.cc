@@ -38,7 +38,7 @@ void Preemption::OnRead(const std::string& name, const GetReply& reply) {
   const bool has_our_id = request_.reserve && data->reserve == request_.reserve->id;
   const bool is_ours =
       preempt.spares && preempt.spares(protocol::ChildPath(queue_, name), reply.data);
-  // Two runs that preempt each other would both leave.
+  // If two runs preempted each other, both would leave.
   if (data->preempts || has_our_id || is_ours) return AskNext();
   const auto& earlier = data->release_request;
   if (earlier && (!earlier->only_waiting || preempt.request.only_waiting)) return AskNext();

@@ -12,11 +12,11 @@
 namespace zklock::lock {
 
 /// Asks the contenders before ours to leave, as a release request does: one by one, the last one
-/// first, so that none of them gets the lock because another has left. One that has already been
-/// asked, by anybody, is not asked again, unless that request was for waiters only and ours is not.
+/// first, so that none of them gets the lock because another one has left. A contender that anyone
+/// has already asked is not asked again, unless that request was for waiters only and ours is not.
 ///
-/// Passive. It uses the waiter's session, and is for one connection only: after a lost reply
-/// nothing more happens, and the next connection needs a new Preemption.
+/// Passive. It uses the waiter's session and serves one connection only: after a lost reply nothing
+/// more happens, and the next connection needs a new Preemption.
 class Preemption {
  public:
   /// `queue`: the znode whose children are the contenders. `names`: in queue order. `done`: called

@@ -40,7 +40,7 @@ void ReservationExpiry::Delete() {
   if (!LeavesRecord(reserved_, was_first_)) return DeleteWithoutRecord();
   store_.Get(queue_, Watch::kNo, scope_.Wrap([this](const GetReply& read) {
     if (IsLost(read.error)) return;
-    // No record for a semaphore, nor in a LOCK that is not zklock's.
+    // There is no record for a semaphore, nor in a LOCK whose data is not zklock's.
     if (read.error != Error::kNone || !protocol::ParseLockData(read.data)) {
       return DeleteWithoutRecord();
     }

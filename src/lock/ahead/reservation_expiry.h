@@ -23,16 +23,16 @@ struct ServersTime {
 /// of its release in LOCK.
 ///
 /// The servers' clock decides, never this host's: the waiter writes to its own contender, and
-/// compares the time that the servers give to this write with the end of the reservation. That
-/// write is not needed if the contender was created after the reservation, and after its end.
+/// compares the servers' timestamp of that write with the end of the reservation. The write is not
+/// needed if the contender was created after both the reservation and its end.
 ///
-/// Passive. It is for one connection only: after a lost reply nothing more happens.
+/// Passive. It serves one connection only: after a lost reply nothing more happens.
 class ReservationExpiry {
  public:
-  /// `queue`: the parent of the reservation's znode `name`, and of those of its other permits,
-  /// `more`. `was_first`: a list shows that it was before all other contenders; otherwise it may
-  /// never have held the lock, and leaves no record. `own`: our contender in LOCK. `store` outlives
-  /// this.
+  /// `queue`: the parent of the reservation's znode `name` and of `more`, the znodes of its other
+  /// permits. `was_first`: a list has shown that it was before all other contenders; otherwise it
+  /// may never have held the lock, and leaves no record. `own`: our contender in LOCK. `store`
+  /// outlives this.
   ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name,
                     std::vector<std::string> more, Reserved reserved, bool was_first, Ticket own)
       : store_(store),
@@ -48,9 +48,9 @@ class ReservationExpiry {
 
   enum class Result {
     kDeleted,  ///< we have deleted it
-    kChanged,  ///< somebody else has deleted it, or written to it: look again
-    kNotYet,   ///< the servers' clock says that it has not ended; see servers_time()
-    kMayNot,   ///< we lack the right to delete it, or cannot do it for another reason
+    kChanged,  ///< someone else has deleted it or written to it: look again
+    kNotYet,   ///< by the servers' clock, it has not ended yet; see servers_time()
+    kMayNot,   ///< we lack the permission to delete it, or cannot do so for another reason
   };
   /// Calls `done` once, but not after a lost reply.
   void Run(std::function<void(Result)> done);

@@ -17,7 +17,7 @@
 namespace zklock::lock {
 
 /// Searches the contenders of a queue for those with the ID that our request reserves for: the
-/// reservation itself, or a contender of another zklock that is about to become it. Only contenders
+/// reservation itself, or another zklock's contender that is about to become one. Only contenders
 /// with `-reserve` in their names are read, and those with other IDs only once.
 class ReservationSearch {
  public:
@@ -27,8 +27,8 @@ class ReservationSearch {
     std::int64_t created_zxid = 0;
     std::vector<std::string> more{};     ///< its other permits
     std::optional<Reserved> reserved{};  ///< none: it is not a reservation yet
-    /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
-    /// reservation further back.
+    /// No contender that excludes it is before it in the queue. Anyone who may create znodes can
+    /// forge a reservation further back.
     bool holds = false;
     /// For each contender with our ID that takes any of several LOCKs (--any): the other LOCKs.
     std::vector<std::string> pooled{};
@@ -40,9 +40,9 @@ class ReservationSearch {
   ReservationSearch(zookeeper::Store& store, const AcquireRequest& request)
       : store_(store), request_(request) {}
 
-  /// Calls `done` once, perhaps before returning; never after a lost reply. If several have our ID,
-  /// finds the first reservation that holds, otherwise the first contender. `own_name`: our
-  /// contender, if we have joined; only contenders before it count.
+  /// Calls `done` once, perhaps before returning; never after a lost reply. If several contenders
+  /// have our ID, finds the first reservation that holds, or the first contender if none does.
+  /// `own_name`: our contender, if we have joined; only contenders before it count.
   void Search(const protocol::Contenders& contenders, std::string_view own_name,
               const std::function<void(const Found& found)>& done);
 

@@ -37,20 +37,20 @@ struct Preempted {
     Why why = Why::kNoRight;
   };
   std::size_t asked = 0;
-  std::vector<Left> left{};  ///< those that could not be asked: we have to wait for them
+  std::vector<Left> left{};  ///< contenders that could not be asked: we have to wait for them
 };
 
-/// A contender that the caller of Acquire has created, in one transaction with others.
+/// A contender that the caller of Acquire has created in the same transaction as others.
 struct GivenContender {
   std::string uuid;
   TimePoint sent{};            ///< when its create was first sent
   std::string path{};          ///< its znode; empty if the reply was lost: it may not exist
   zookeeper::NodeStat stat{};  ///< of the znode
-  /// Replaces the two above for a contender that was known before and must be proven again.
+  /// Replaces `path` and `stat` for a contender that was known before and must be proven again.
   std::optional<Ticket> known{};
 };
 
-/// What to queue for, and for how long.
+/// What to queue for and how long.
 struct AcquireRequest {
   LockName lock;
   protocol::Mode mode = protocol::Mode::kExclusive;
@@ -69,31 +69,31 @@ struct AcquireRequest {
   /// waits for any of several LOCKs and may be about to withdraw.
   bool looks_again = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
-  /// Leave at once if this many contenders already wait before ours, counted after joining.
+  /// Leave at once if, after joining, at least this many contenders wait before ours.
   std::optional<std::size_t> max_queue{};
-  /// Leave the queue when a newer contender supersedes ours; ours supersedes the older ones.
+  /// Leave the queue when a newer contender supersedes ours. Ours supersedes older ones.
   bool supersede = false;
   /// For a semaphore: the child of LOCK whose children are the queue, either the turnstile or the
   /// parent of the permits. Otherwise empty.
   std::string below{};
-  /// For the request for permits: how many there may be.
+  /// For the permit request: how many permits there may be.
   std::optional<std::size_t> permits{};
   /// For both requests of a semaphore, turnstile and permits: how many permits to take. They are
   /// created and deleted together.
   std::size_t take = 1;
-  /// For the turnstile request of a `try`: the number of permits, `take` of which must be left.
+  /// For the turnstile request of a `try`: the number of permits, of which `take` must be left.
   /// Passing the turnstile does not count as waiting; the `try` leaves if the contenders before it
   /// leave too few permits.
   std::optional<std::size_t> permit_limit{};
   /// For both requests of a semaphore: how many permits there may be.
   std::size_t most_permits = 0;
-  /// Reserves the lock for an ID. A reservation that this ID already has will do; otherwise our
-  /// contender is going to be converted (MakeReservations).
+  /// Reserves the lock for an ID. An existing reservation for this ID will do; otherwise our
+  /// contender will be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};
   std::optional<Preempt> preempt{};
   /// Asked when the lock is not free: is it held for us? Empty: do not ask.
   HoldsForUs holds_for_us{};
-  /// How long to go without a server. Once it has been in the queue, it goes on at least as long as
+  /// How long to go without a server. Once we have been in the queue, we go on at least as long as
   /// the session and the wait can last.
   Duration connect_timeout = std::chrono::seconds(15);
 
@@ -117,11 +117,11 @@ struct Ahead {
   std::optional<std::size_t> waiting;  ///< those that do not hold; none: not known
 };
 
-/// Learns of the progress, for messages and events. Called from within the acquisition.
+/// Observes the progress, for messages and events. Called from within the acquisition.
 class AcquireObserver {
  public:
   virtual ~AcquireObserver() = default;
-  /// A server has accepted the session, a new one or the same one again.
+  /// A server has accepted the session, whether new or resumed.
   virtual void OnConnected() {}
   /// A contender is about to be created below `queue`.
   virtual void OnJoining(const LockName& /*lock*/, const std::string& /*queue*/) {}
@@ -139,11 +139,11 @@ class AcquireObserver {
   virtual void OnOwnData(const std::string& /*contender*/, const std::string& /*data*/) {}
   /// We have deleted a reservation that had ended.
   virtual void OnReservationExpired(const LockName& /*lock*/, const Reserved& /*reserved*/) {}
-  /// The reservation at `path` is overdue, and we lack the right to delete it. May be called again
-  /// for the same reservation.
+  /// The reservation at `path` is overdue, but we lack the permission to delete it. May be called
+  /// again for the same reservation.
   virtual void OnReservationOverdue(const LockName& /*lock*/, const std::string& /*path*/,
                                     const Reserved& /*reserved*/) {}
-  /// A contender that cannot see ours arrived after ours; both may hold.
+  /// A contender that cannot see ours has arrived after it; both may hold.
   virtual void OnIncompatible(const LockName& /*lock*/,
                               const protocol::IncompatibleContender& /*incompatible*/) {}
 };

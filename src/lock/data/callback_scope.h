@@ -6,8 +6,8 @@
 namespace zklock::lock {
 
 /// Keeps callbacks from reaching an object that no longer exists: a store may answer long after the
-/// object that asked was destroyed. Make it a member of that object: a callback that Wrap() returns
-/// does nothing once the scope is destroyed or replaced.
+/// object that sent the request was destroyed. Make it a member of that object: a callback that
+/// Wrap() returns does nothing once the scope is destroyed or replaced.
 class CallbackScope {
  public:
   template <typename F>

@@ -11,7 +11,7 @@ namespace {
 
 using zookeeper::Error;
 
-/// The answers so far to the check and the reads after it.
+/// The answers so far to the check and to the reads that follow it.
 struct Answers {
   zookeeper::Reply reply;
   std::size_t pending = 0;

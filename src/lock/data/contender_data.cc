@@ -22,7 +22,7 @@ void Put(json& object, const char* name, const std::optional<T>& value) {
 
 void Put(json& object, const char* name, const std::optional<std::string>& value,
          std::size_t most) {
-  // Invalid UTF-8 may be cut to nothing.
+  // Cutting invalid UTF-8 may leave nothing.
   const std::string_view kept =
       CutText(value ? std::string_view(*value) : std::string_view(), most);
   if (!kept.empty()) object[name] = kept;
@@ -56,8 +56,8 @@ std::string Format(const ContenderData& data, std::size_t most_text, bool with_a
   Put(object, "command", data.command, most_text);
   Put(object, "label", data.label, most_text);
   if (with_any) object["any"] = data.any;
-  // Without `any`, it would look as if all contenders of the run had to hold before the locks under
-  // which it runs are released.
+  // If it were written without `any`, it would look as if all contenders of the run had to hold
+  // before the locks under which it runs are released.
   const std::vector<std::string> under = Innermost(data.under);
   if (!under.empty() && (with_any || data.any.empty())) object["under"] = under;
   Put(object, "pidNamespace", data.pid_namespace);
@@ -151,8 +151,8 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
 }  // namespace
 
 std::string FormatContenderData(const ContenderData& data) {
-  // Texts are not cut shorter than this to make room for the list of other LOCKs: the list is left
-  // out instead.
+  // Texts are not cut shorter than this to make room for the list of other LOCKs: the list is
+  // omitted instead.
   constexpr std::size_t kLeastText = 64;
   std::size_t most_text = kMostContenderData / 2;
   // A truncated list would look complete.

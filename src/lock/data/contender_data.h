@@ -47,7 +47,7 @@ struct ReleaseRequest {
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
 };
 
-/// The data of a contender's znode: who queues, for people to read. Correctness never depends on
+/// The data of a contender's znode, for people to read: who queues. Correctness never depends on
 /// it, because anyone may have written it.
 struct ContenderData {
   std::optional<std::int64_t> version = 1;
@@ -67,7 +67,7 @@ struct ContenderData {
   bool preempts = false;         ///< with --preempt
   std::size_t take = 1;          ///< how many permits the run takes, or waits for
   std::string reserve{};         ///< the ID of the reservation that it will become; empty if none
-  std::string reserve_reason{};  ///< with `reserve`; may be empty
+  std::string reserve_reason{};  ///< only with `reserve`; may be empty
   std::optional<protocol::Reservation> reservation{};  ///< see FindReservation()
 
   /// The contenders that hold the locks under which it runs, as paths on the servers, the innermost
@@ -81,7 +81,7 @@ struct ContenderData {
   friend bool operator==(const ContenderData&, const ContenderData&) = default;
 };
 
-/// Returns one JSON object of at most kMostContenderData bytes. Unknown and empty fields are left
+/// Returns a JSON object of at most kMostContenderData bytes. Unknown and empty fields are left
 /// out, invalid UTF-8 is replaced, and a long command or label is cut.
 [[nodiscard]] std::string FormatContenderData(const ContenderData& data);
 
@@ -90,16 +90,16 @@ struct ContenderData {
 /// kMostContenderData.
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
-/// Returns `data`, which may be any bytes, with `request` added. If it is a contender's data, the
-/// other fields that we know are kept.
+/// Returns `data`, which may be any bytes, with `request` added. If `data` is a contender's, its
+/// other known fields are kept.
 [[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
 
-/// The data that asks a Curator contender to release. It does so if its program made the lock
+/// The data that asks a Curator contender to release. It releases if its program made the lock
 /// revocable (Curator's LockInternals.REVOKE_MESSAGE).
 inline constexpr std::string_view kCuratorRevoke = "__REVOKE__";
 
-/// Returns the request in the data of our own contender, in zklock's form or in Curator's, if there
-/// is one.
+/// Returns the request in the data of our own contender, whether in zklock's form or in Curator's,
+/// if there is one.
 [[nodiscard]] std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data);
 
 }  // namespace zklock::lock

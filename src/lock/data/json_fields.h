@@ -14,7 +14,7 @@ namespace zklock::lock {
 /// Formats `value` on one line, with invalid UTF-8 replaced.
 [[nodiscard]] std::string DumpJson(const nlohmann::json& value);
 
-/// Returns at most `size` bytes of `text`, not cut within a character.
+/// Returns at most `size` bytes of `text`, without splitting a character.
 [[nodiscard]] std::string_view CutText(std::string_view text, std::size_t size);
 
 /// None unless the field is an integer from `least` to `most`.

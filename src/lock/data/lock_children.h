@@ -13,7 +13,7 @@ namespace zklock::lock {
 struct SemaphoreChildren {
   protocol::Children permits;
   protocol::Children turnstile;
-  std::optional<std::size_t> permit_limit;  ///< none: another program's, which writes no limit
+  std::optional<std::size_t> permit_limit;  ///< none: another program's, without a limit
 };
 
 /// The children of a LOCK and, if it is a semaphore, those of the two znodes below it.
@@ -23,7 +23,7 @@ struct SemaphoreChildren {
 /// must outlive the callbacks that it hands out, and must not move while one of them is pending.
 class LockChildren {
  public:
-  /// How to send a request: each function calls back once with the reply, now or later.
+  /// How to send a request: each function calls back once with the reply, immediately or later.
   struct Requests {
     std::function<void(const std::string& path, zookeeper::Done<zookeeper::ListReply>)> list;
     std::function<void(const std::string& path, zookeeper::Done<zookeeper::GetReply>)> get;
@@ -42,7 +42,7 @@ class LockChildren {
 
   /// Everything was read. The next three functions are valid only then.
   [[nodiscard]] bool IsComplete() const { return pending_ == 0 && next_ == Part::kNone; }
-  /// None if the LOCK is not a semaphore. Lists that could not be read are empty.
+  /// None if the LOCK is not a semaphore. Any list that could not be read is empty.
   [[nodiscard]] const std::optional<SemaphoreChildren>& semaphore() const { return semaphore_; }
   [[nodiscard]] zookeeper::Error permits_error() const { return permits_.error; }
   [[nodiscard]] zookeeper::Error turnstile_error() const { return turnstile_.error; }

@@ -17,8 +17,8 @@
 
 namespace zklock::lock {
 
-/// The lock is held: every contender before ours is gone, and ours exists, as shown by a commit
-/// that was answered after that or by a lease in hand. The lease suffices to start a command.
+/// The lock is held: every contender before ours is gone, and ours exists, as shown by a later
+/// commit or by a lease in hand. The lease suffices to start a command.
 struct Acquired {
   Ticket ticket;
 };
@@ -29,7 +29,7 @@ struct Busy {
     kTaken,       ///< `try`: not free
     kWaitOver,    ///< the wait is over
     kRemoved,     ///< our contender was deleted: we were told to leave
-    kQueueFull,   ///< as many contenders wait as are allowed to
+    kQueueFull,   ///< the maximum number of contenders already wait
     kSuperseded,  ///< a newer contender supersedes ours
   };
   Why why = Why::kTaken;
@@ -45,12 +45,12 @@ struct Busy {
 using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
 
 /// This contender already holds the LOCK for us: HoldsForUs accepts it, and the servers confirm
-/// that it is still there. A wait for it would never end.
+/// that it is still there. Waiting for it would never end.
 struct HeldForUs {
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< its znode, chroot included
   std::int64_t token = 0;
-  std::string data{};  ///< a claim: the caller asks the process that it names for proof
+  std::string data{};  ///< a claim: the caller asks the process named in it for proof
 };
 
 /// A LOCK that is reserved for our ID (AcquireRequest::reserve).
@@ -68,7 +68,7 @@ struct Unreachable {};
 /// (protocol::Lease::AnswerBudget).
 struct TooSlow {
   Duration timeout{};                ///< the session's
-  Duration answer{};                 ///< how long answers took; 0: none could be quick enough
+  Duration answer{};                 ///< how long answers took; 0 if none could be quick enough
   Duration ping_span{};              ///< how often the servers ping each other
   std::optional<Duration> longer{};  ///< a session timeout that would suffice
 };
@@ -87,16 +87,16 @@ struct Unusable {
   enum class Why {
     kShortSessions,     ///< the granted session timeout is below the minimum
     kNumbersUsedUp,     ///< its sequence numbers are used up
-    kNobodysContender,  ///< `child` in it belongs to no session
+    kNobodysContender,  ///< its `child` belongs to no session
     kEphemeral,         ///< it is an ephemeral znode
     kBelowEphemeral,    ///< a znode above it is ephemeral
-    kLocalSessions,     ///< the servers give sessions that cannot own contenders
+    kLocalSessions,     ///< the servers grant sessions that cannot own contenders
     kOldServers,        ///< the servers do not know a request that we need
     kRecordUnknown,     ///< the data of `child`, a record of runs, cannot be parsed
     kHasPermits,        ///< it is a semaphore, and we asked for no permit
     kHasNoPermits,      ///< it is in use without permits, and we asked for one
     kOtherPermits,      ///< it is a semaphore of `permits`, and we asked for another number
-    kUnknownPermits,    ///< a zklock holds a permit, but the number of permits is not written
+    kUnknownPermits,    ///< a zklock holds a permit, but the number of permits is not recorded
     kIncompatible,      ///< `incompatible` cannot see our contender
     /// --reserve: the reservation with our ID has `permits` permits, but we asked to take another
     /// number
@@ -114,7 +114,7 @@ struct Unusable {
 /// A hard quota keeps us from creating or writing a znode.
 struct QuotaExceeded {
   std::string path;   ///< what could not be created or written, as the user knows it
-  std::string limit;  ///< the znode that has the quota; `path` if it could not be found
+  std::string limit;  ///< the znode with the quota; `path` if it could not be found
 };
 
 /// The servers gave an answer that correct servers never give.

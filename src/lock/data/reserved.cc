@@ -27,7 +27,7 @@ std::optional<Reserved> FindReservation(std::string_view name, const std::string
                     .since = milliseconds(stat.created_ms),
                     .created_zxid = stat.created_zxid,
                     .version = stat.version};
-  // Kazoo's names do not tell a writer from an exclusive contender.
+  // Kazoo's names do not distinguish a writer from an exclusive contender.
   const bool is_kazoos = contender->mark == protocol::Mark::kKazooLock;
   if (is_kazoos && parsed->mode == protocol::Mode::kWrite) reserved.mode = *parsed->mode;
   if (reservation.lasts) reserved.until = reserved.since + *reservation.lasts;

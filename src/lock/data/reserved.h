@@ -16,12 +16,12 @@
 
 namespace zklock::lock {
 
-/// A reservation as its znode shows it.
+/// A reservation as described by its znode.
 struct Reserved {
   protocol::Reservation reservation;
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::size_t take = 1;  ///< how many permits it has, according to its data
-  std::string host{};    ///< on which it was made; may be empty
+  std::string host{};    ///< where it was made; may be empty
   std::string user{};    ///< who made it; may be empty
   std::string label{};
   /// When it was made and when it ends, by the servers' clock, since 1970. Without `until`, it
@@ -36,7 +36,7 @@ struct Reserved {
   [[nodiscard]] std::optional<std::chrono::milliseconds> end() const {
     return is_incomplete ? std::chrono::milliseconds(0) : until;
   }
-  /// Whether it may end before it is released, as far as one of its znodes shows.
+  /// Whether it may end before it is released, judging by one of its znodes.
   [[nodiscard]] bool MayEnd() const { return until || take > 1; }
 };
 
@@ -48,7 +48,8 @@ struct Reserved {
                                                       const zookeeper::NodeStat& stat);
 
 /// Whether the creation time of `own` shows that the reservation has ended. If `own` is older than
-/// the reservation, it does not: the servers' clock may have been set back in between.
+/// the reservation, its creation time shows nothing: the servers' clock may have been set back in
+/// between.
 [[nodiscard]] bool HadEnded(const Reserved& reserved, const Ticket& own);
 /// The latest time that the servers' clock may show at `moment` on our clock, judging by the
 /// creation times of `own` and of the reservation.
@@ -57,24 +58,23 @@ struct Reserved {
 
 /// The record of the reservation's release.
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
-/// Whether its end is recorded in LOCK's data. That of a reader's reservation is not, nor that of
-/// one with others before it in the queue: whoever may create children can forge such a
-/// reservation, and it has never held.
+/// Whether the reservation's release is recorded in LOCK's data. It is not for a reader's
+/// reservation, nor for one with other contenders before it in the queue: anyone who may create
+/// children can forge such a reservation, which has never held.
 [[nodiscard]] bool LeavesRecord(const Reserved& reserved, bool was_first);
 
 /// The reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
-/// The child of `lock` that Store::Stamp() creates and deletes to learn the servers' time. Whoever
-/// makes and releases reservations has the permissions on LOCK that this requires.
+/// The child of `lock` that Store::Stamp() creates and deletes to learn the servers' time. Anyone
+/// who can make and release reservations has the permissions on LOCK that this requires.
 [[nodiscard]] std::string StampPath(const std::string& lock);
 
-/// Returns the data of the reservation that our contender, with the data `contender`, becomes.
+/// Returns the data of the reservation that our contender, whose data is `contender`, becomes.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,
                                             const protocol::ReservationRequest& request,
                                             std::int64_t token);
-/// Returns `old`, the data of a reservation, with the duration, the reason and the label of
-/// `reserved`.
+/// Returns `old`, the data of a reservation, with the duration, reason and label of `reserved`.
 [[nodiscard]] std::string Rewritten(std::string_view old, const Reserved& reserved);
 
 }  // namespace zklock::lock

@@ -15,10 +15,10 @@ using std::chrono::milliseconds;
 using End = RunRecord::End;
 
 constexpr std::string_view kLost = "lost";
-// Real host and user names are shorter; with texts of real lengths, a hundred runs fit.
+// Real host and user names are shorter; with texts of realistic length, a hundred runs fit.
 constexpr std::size_t kMostName = 64;
 constexpr std::size_t kMostLabel = 128;
-// More milliseconds than any run takes, but far from an overflow.
+// More milliseconds than any run takes, but far from overflow.
 constexpr std::int64_t kLongest = 1'000'000'000'000'000;
 
 void PutText(json& object, const char* name, const std::string& text, std::size_t most) {

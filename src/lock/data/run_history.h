@@ -15,13 +15,13 @@ namespace zklock::lock {
 
 /// The maximum size of the data of LOCK/last-run with a history.
 inline constexpr std::size_t kMostHistoryData = 16384;
-/// How often a writer reads and writes again because another writer was first. Higher than the
-/// number of holders of a busy semaphore, one of which succeeds each time.
+/// How often a writer retries because another writer was first. Higher than the number of holders
+/// of a busy semaphore, one of which succeeds each time.
 inline constexpr int kMostHistoryConflicts = 100;
 /// The maximum number of runs that --history keeps.
 inline constexpr std::size_t kMostRuns = 100;
 
-/// One run under a LOCK, as --history keeps it. Anyone may have written it.
+/// One run under a LOCK, as --history keeps it. Anyone may have written this data.
 struct RunRecord {
   enum class End {
     kNone,   ///< not recorded: it is running if its contender exists, otherwise it was lost
@@ -42,18 +42,19 @@ struct RunRecord {
   std::string id{};         ///< of a reservation
   std::string reason{};     ///< of a reservation; may be empty
   std::string cause{};      ///< what ended it (EndCause); empty if it ended by itself or was lost
-  /// Who asked for its release, or deleted its contender (release --force), if known.
+  /// Who requested its release, or deleted its contender (release --force), if known.
   std::string taken_by{};
-  std::string taken_reason{};  ///< the reason that was given for that; may be empty
+  std::string taken_reason{};  ///< the reason given for that; may be empty
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
 
-/// The data of LOCK/last-run: the last success, and the last runs, the newest first.
+/// The data of LOCK/last-run: the last success and the last runs, newest first.
 class RunHistory {
  public:
   struct Entry {
     RunRecord run;
-    /// The text as found, with any keys of later versions, or as this version formats `run`.
+    /// The text as it was found, including any keys of later versions, or as this version formats
+    /// `run`.
     std::string line;
   };
 
@@ -69,16 +70,16 @@ class RunHistory {
   void AddSuccess(const protocol::LastSuccess& success);
   /// Replaces the entry with the same token, or adds `run` as the newest.
   void Enter(const RunRecord& run);
-  /// Enters as lost the runs without an end whose contender is not in `present`, except the one
+  /// Records as lost the runs without an end whose contender is not in `present`, except the one
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
-  /// The contender of the run with this token was deleted: enters the run as lost, with who deleted
-  /// it and why. Returns false if there is no such run or it had already ended.
+  /// The contender of the run with this token was deleted: records the run as lost, with who
+  /// deleted the contender and why. Returns false if there is no such run or it had already ended.
   bool EnterTaken(std::int64_t token, const std::string& by, const std::string& reason);
-  /// Enters the end of the run with this token, unless it has one. The run gets no status.
+  /// Records the end of the run with this token, unless it already has one. The run gets no status.
   void EnterEnd(std::int64_t token, std::chrono::milliseconds duration);
 
-  /// Formats the success and the newest `most_runs` runs, as many of them as fit in
+  /// Formats the success and the newest runs: at most `most_runs`, and as many as fit in
   /// kMostHistoryData.
   [[nodiscard]] std::string Format(std::size_t most_runs) const;
 

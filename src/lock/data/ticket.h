@@ -25,8 +25,8 @@ struct LockName {
 
   /// As the user knows it.
   [[nodiscard]] std::string display_path() const { return path.substr(chroot.size()); }
-  /// Any path as the user knows it: the chroot is the user's root. A path above it is displayed as
-  /// the servers know it.
+  /// Any path as the user knows it: the chroot is the user's root. A path above the chroot is
+  /// displayed as the servers know it.
   [[nodiscard]] std::string DisplayPath(const std::string& any) const {
     if (any.size() < chroot.size()) return any;
     return any.size() == chroot.size() ? "/" : any.substr(chroot.size());
@@ -53,14 +53,14 @@ struct Ticket {
   /// the same transaction, and the run holds only while all of them exist.
   std::vector<std::string> more{};
   std::int64_t session = 0;
-  std::int64_t token = 0;  ///< its czxid: grows from each holder to the next conflicting one
-  /// When the contender was created: by the servers' clock, and the two times on our clock between
-  /// which that happened.
+  std::int64_t token = 0;  ///< its czxid: increases from each holder to the next conflicting one
+  /// When the contender was created: by the servers' clock, and between which two times on our
+  /// clock.
   std::chrono::milliseconds created{};
   TimePoint created_after{};
   TimePoint created_before{};
-  /// The version of LOCK's data when we last read it, if zklock wrote that data: then we may leave
-  /// a record there.
+  /// The version of LOCK's data when we last read it, if zklock wrote that data; only then may we
+  /// leave a record there.
   std::optional<std::int32_t> lock_version{};
   /// The lock was acquired without reading LOCK's data: `lock_version` is a guess until the holder
   /// has read it. If the guess is wrong, the record is refused.
@@ -81,7 +81,7 @@ struct Ticket {
     return all;
   }
   /// The latest and the earliest time that the servers' clock may show at `moment` on our clock.
-  /// They differ by the time that the create and its answer took.
+  /// They differ by the round trip of the create.
   [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment) const {
     return created + std::chrono::ceil<std::chrono::milliseconds>(moment - created_after);
   }

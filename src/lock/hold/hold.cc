@@ -47,7 +47,7 @@ void Hold::OnReady(short /*revents*/) {
   if (state_ == State::kLost) return;
   const TimePoint now = clock_.Now();
   if (now - due_ >= kLongPause) paused_ = now - due_;
-  // Check the lease first, whatever else is due: the process may just have resumed after a pause.
+  // Check the lease first, whatever else is due: the process may have just resumed after a pause.
   if (now >= lease_end_) {
     Lose(EndCause::kUnproven);
   } else if (now >= answer_deadline_) {
@@ -55,7 +55,7 @@ void Hold::OnReady(short /*revents*/) {
     Suspect();
     store_.GiveUpServer();
   } else if (!watched_) {
-    WatchTickets();  // ahead of a heartbeat: a read after it would wait for its commit
+    WatchTickets();  // before a heartbeat: a later read would wait for the heartbeat's commit
   } else if (now >= next_heartbeat_) {
     SendHeartbeat();
   }
@@ -94,9 +94,10 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNoNode:
       return Lose(EndCause::kRemoved);
     case Error::kConnectionLoss:
-      return;  // the store's next event says whether the session is lost, too
+      return;  // the store's next event tells whether the session is lost, too
     default:
-      // A refusal or nonsense: this server proves nothing. Try another one before the lease ends.
+      // A refusal or a nonsensical answer: this server proves nothing. Try another one before the
+      // lease ends.
       answer_deadline_ = kNever;
       Suspect();
       store_.GiveUpServer();
@@ -121,13 +122,13 @@ std::size_t Hold::Release(const FinishedRun& run) {
   bool all = passed_.empty();
   for (const Ticket& ticket : tickets_) {
     const std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
-    // Refused if the LOCK has been written since, possibly by another reader: of several readers
-    // that hold together, not all leave a record.
+    // Refused if the LOCK has been written since, possibly by another reader: when several readers
+    // hold together, not all of them leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
     if (writes.empty()) {
       all = false;
     } else if (ticket.id().has_reused_name()) {
-      // A delete by this name could hit the next contender. Closing the session only deletes our
+      // A delete by this name could hit a later contender. Closing the session deletes only our
       // own.
       const zookeeper::DataWrite& record = writes.front();
       store_.Set(record.path, record.data, record.version, ignore_reply);
@@ -141,7 +142,7 @@ std::size_t Hold::Release(const FinishedRun& run) {
 
 void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
                        const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done) {
-  store_.SetListener(nullptr);  // the watch on our contender would report our own delete
+  store_.SetListener(nullptr);  // otherwise the watch on our contender would report our own delete
   const auto ticket = std::find_if(tickets_.begin(), tickets_.end(),
                                    [&](const Ticket& one) { return one.path == path; });
   if (ticket->id().has_reused_name()) {
@@ -208,7 +209,7 @@ void Hold::WatchContender(const ContenderId& contender) {
   store_.Get(contender.path, zookeeper::Watch::kYes,
              scope_.Wrap([this, id = contender](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
-               if (IsGone(id, reply)) {  // deleted before it was watched
+               if (IsGone(id, reply)) {  // deleted before the watch was set
                  if (state_ == State::kProven) SendHeartbeat();
                } else if (reply.error == Error::kNone) {
                  observer_.OnOwnData(reply.data);
@@ -250,15 +251,16 @@ void Hold::Lose(EndCause loss) {
 
 void Hold::OnConnected(bool fresh) {
   if (state_ != State::kLost) Resume(fresh);
-  // Also if the lock is lost: with --on-lost warn the command runs on, and the session lives.
+  // Also if the lock is lost: with --on-lost warn, the command keeps running and the session stays
+  // open.
   if (!fresh) DeletePassed();
 }
 
 void Hold::Resume(bool fresh) {
-  // It would be a defect if the store began a new session by itself. Our znodes would then be gone.
+  // The store must not begin a new session by itself. If it did, our znodes would be gone.
   if (fresh) return Lose(EndCause::kExpired);
-  // This comes first: the server may have granted a shorter session timeout, which makes the lease
-  // end earlier. Only an answered heartbeat makes it end later.
+  // Do this first: the server may have granted a shorter session timeout, which makes the lease end
+  // earlier. Only an answered heartbeat makes it end later.
   if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
   observer_.OnConnected();
   if (store_.lease().timeout() < protocol::kLeastSessionTimeout)
@@ -281,7 +283,7 @@ void Hold::OnExpired() {
 }
 
 void Hold::OnRefused(Error /*why*/) {
-  // Does not happen while a lock is held. If it did, nothing could be proven any more.
+  // This does not happen while a lock is held. If it did, nothing could be proven any more.
   if (state_ != State::kLost) Lose(EndCause::kUnproven);
 }
 

@@ -14,7 +14,7 @@
 
 namespace zklock::lock {
 
-/// Learns what happens while the lock is held, for the guard, messages and events.
+/// Observes what happens while the lock is held, for the guard, messages and events.
 class HoldObserver {
  public:
   virtual ~HoldObserver() = default;
@@ -34,9 +34,9 @@ class HoldObserver {
 /// How a run ended, for the release record and the history.
 struct FinishedRun {
   Duration duration{};  ///< how long the command ran
-  int status = 0;       ///< of zklock, which is that of the command if it ended by itself
+  int status = 0;       ///< zklock's status: the command's own if it ended by itself
   std::string host{};   ///< on which it ran
-  /// For the history: what ended it, and who asked for that; empty if it ended by itself.
+  /// For the history: what ended it, and who requested that; empty if it ended by itself.
   std::string cause{};
   std::string asked_by{};
   std::string asked_reason{};
@@ -65,8 +65,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
   /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
   [[nodiscard]] Duration grace() const;
-  /// A command may start: the contenders exist, as far as is known, and enough of the lease is
-  /// left. Also counts extensions of the lease by commits other than heartbeats.
+  /// A command may start: as far as is known, the contenders exist, and enough of the lease is
+  /// left. Also takes into account extensions of the lease by commits other than heartbeats.
   [[nodiscard]] bool SufficesToStart();
   /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
   /// after that.
@@ -74,17 +74,17 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// The time since the last answered commit, usually a heartbeat, was sent.
   [[nodiscard]] Duration Unconfirmed() const;
   /// How long this process did not run since that commit, because it was stopped or the host was
-  /// suspended. None: not long enough to matter.
+  /// suspended. None: it did not, or not long enough to matter.
   [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
   /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
-  /// whatever this did not. Returns the number of requests that together release everything if they
-  /// succeed, or 0 if only the close does.
+  /// whatever this did not. Returns the number of requests that release everything if all of them
+  /// succeed, or 0 if only the close will release everything.
   std::size_t Release(const FinishedRun& run);
-  /// Releases the ticket with this path as Release() does, together with this write of the history.
-  /// Calls `done` with the answer; if that is a refusal, nothing was done. From the first call on,
-  /// the lock is no longer proven: the caller must soon call Release() for whatever is not released
+  /// Releases the ticket with this path as Release() does, and writes `history` with it. Calls
+  /// `done` with the answer; if that is a refusal, nothing was done. From the first call on, the
+  /// lock is no longer proven: the caller must soon call Release() for whatever is not released
   /// yet.
   void ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
                    const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done);

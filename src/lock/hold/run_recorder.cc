@@ -20,7 +20,7 @@ using zookeeper::Watch;
 // of its history.
 constexpr int kMostLosses = 5;
 
-/// Whether there is a run without an end, other than the one with the token `own`.
+/// Whether there is a run without an end other than the one with the token `own`.
 bool HasOtherOpenRun(const RunHistory& history, std::int64_t own) {
   return std::any_of(history.entries().begin(), history.entries().end(),
                      [own](const RunHistory::Entry& one) {
@@ -94,7 +94,7 @@ void RunRecorder::OnReady(short /*revents*/) {
   }
 }
 
-// A pending request may still be answered: then the new step follows.
+// A pending request may still be answered; the new step then follows.
 void RunRecorder::Start(Step step) {
   step_ = step;
   for (Place& place : places_) place.attempts = 0;
@@ -131,7 +131,7 @@ void RunRecorder::Release(Hold& hold, const FinishedRun& run) {
     }
   }
   step_ = Step::kRelease;
-  // Even without a server: the requests then count as lost, and nothing is waited for.
+  // Even without a server: the requests then count as lost, and we wait for nothing.
   for (Place& place : places_) Proceed(place);
 }
 
@@ -145,7 +145,7 @@ void RunRecorder::GiveUpRest() {
 
 // ---- one LOCK ---------------------------------------------------------------------------------
 
-/// No request is pending: sends the next one for this step, if it needs one.
+/// Called when no request is pending: sends the next one for this step, if it needs one.
 void RunRecorder::Proceed(Place& place) {
   place.is_asking = false;
   if (IsDone(place)) return;
@@ -154,7 +154,7 @@ void RunRecorder::Proceed(Place& place) {
   const std::int64_t token = place.ticket.token;
   const bool is_entered = place.is_kept && data.history->Find(token) != nullptr;
   // There is only one holder, so the list is not needed if every other entry has an end. If one has
-  // none, its contender may be present: it may be the next holder, if ours has just been deleted by
+  // none, its contender may exist: it may be the next holder, if ours has just been deleted by
   // force.
   const bool needs_list = place.is_kept && !is_entered && !data.is_listed &&
                           step_ != Step::kRelease && HasOtherOpenRun(*data.history, token);
@@ -175,7 +175,7 @@ void RunRecorder::Proceed(Place& place) {
       return Write(place, TextOfEnd(place), step_);
     case Step::kRelease:
       // The transaction can write, but not create. A permit's run can be so short that its
-      // beginning was not entered.
+      // beginning was never recorded.
       if (!data.version) return Write(place, "", Step::kNone);
       if (place.writes_alone) return Write(place, TextOfEnd(place), step_);
       return WriteWithRelease(place);
@@ -185,7 +185,7 @@ void RunRecorder::Proceed(Place& place) {
 void RunRecorder::Read(Place& place) {
   place.is_asking = true;
   const bool asks_lock = step_ == Step::kLastSuccess;
-  // List after reading the data: if an entry has no end, its permit either is in the list, or has
+  // List after reading the data: if an entry has no end, its permit is either in the list or has
   // been released or lost. The same is true of a reservation, which anyone may release at any time.
   const bool lists = step_ == Step::kBeginning && (request_.is_shared || place.reservation);
   const bool is_all = !asks_lock && !lists;
@@ -193,7 +193,7 @@ void RunRecorder::Read(Place& place) {
     TakeData(place, reply);
     if (place.data && is_all) Proceed(place);
   }));
-  // Replies arrive in order: the data comes first.
+  // Replies arrive in order: the data arrives first.
   if (asks_lock) {
     store_.Get(place.ticket.lock.path, Watch::kNo,
                scope_.Wrap([this, &place](const GetReply& lock) { OnLockRead(place, lock); }));
@@ -223,7 +223,7 @@ void RunRecorder::TakeData(Place& place, const GetReply& reply) {
 void RunRecorder::OnLockRead(Place& place, const GetReply& lock) {
   if (!place.data) return;  // last-run could not be read
   if (IsLost(lock.error)) return TryAgain(place, lock.error);
-  if (lock.error == Error::kNoNode) return;  // our contender is gone too: the Hold notices
+  if (lock.error == Error::kNoNode) return;  // our contender is gone, too: the Hold will notice
   if (lock.error != Error::kNone) return FailToRead(place, place.ticket.lock.path, lock.error);
   std::optional<protocol::ReleaseRecord> record;
   if (const auto data = protocol::ParseLockData(lock.data)) record = data->last_release;
@@ -245,7 +245,7 @@ void RunRecorder::List(Place& place) {
 
 /// Takes the list of the contenders, which follows the read of the data.
 void RunRecorder::OnListed(Place& place, const zookeeper::ListReply& reply) {
-  if (!place.data) return;  // it could not be read
+  if (!place.data) return;  // the data could not be read
   if (IsLost(reply.error)) return TryAgain(place, reply.error);
   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
     if (step_ != Step::kSuccess) return GiveUp(place, reply.error);
@@ -298,8 +298,8 @@ void RunRecorder::OnWritten(Place& place, const std::string& text, Step step, Er
 
 void RunRecorder::WriteWithRelease(Place& place) {
   place.is_asking = true;
-  // If the reply is lost, the close of the session releases, unless that request did; usually it
-  // did, and entered the end as well.
+  // If the reply is lost, closing the session releases the lock, unless the request did; usually it
+  // did, and recorded the end as well.
   place.done = step_;
   hold_->ReleaseWith(
       {PathOf(place), TextOfEnd(place), *place.data->version}, place.ticket.path, run_,
@@ -312,19 +312,21 @@ void RunRecorder::OnReleased(Place& place, Error error) {
   place.done = Step::kNone;
   if (error == Error::kBadVersion && request_.is_shared) return TryAgain(place, error);
   if (!IsRefusal(error) && error != Error::kBadVersion) return GiveUp(place, error);
-  // The run may write to last-run, as its beginning shows, but perhaps it may not write to LOCK or
-  // delete from it; or somebody has written to LOCK in the meantime. Then the close releases.
+  // The run may write to last-run, as its recorded beginning shows, but perhaps it may not write to
+  // LOCK or delete from it; or someone has written to LOCK in the meantime. Then the close
+  // releases.
   place.writes_alone = true;
   Proceed(place);
 }
 
-/// Reads again, because the reply was lost or another run has written.
+/// Reads again because the reply was lost or another run has written.
 void RunRecorder::TryAgain(Place& place, Error error) {
   place.is_asking = false;
   place.data.reset();
   int most = kMostHistoryConflicts;
   if (IsLost(error)) {
-    // A success is written again until the lease ends; its history may be what breaks connections.
+    // Writing a success is retried until the lease ends; the history in it may be what breaks the
+    // connection.
     if (step_ == Step::kSuccess && place.attempts >= kMostLosses) Unkeep(place, error);
     most = step_ == Step::kBeginning ? kMostLosses : std::numeric_limits<int>::max();
   }
@@ -373,7 +375,7 @@ std::string RunRecorder::TextOfEnd(Place& place) const {
     const auto last = protocol::ParseLastRunData(place.data->text);
     if (last->success && last->success->began > success.began) success = *last->success;
     std::string text = protocol::FormatLastSuccess(success) + std::string(last->below);
-    // A longer first line costs the oldest runs, as in RunHistory::Format().
+    // A longer first line displaces the oldest runs, as in RunHistory::Format().
     if (text.size() > kMostHistoryData) text.resize(text.rfind('\n', kMostHistoryData));
     return text;
   }

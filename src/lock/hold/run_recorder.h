@@ -18,7 +18,7 @@
 
 namespace zklock::lock {
 
-/// What --history keeps of a run, besides what the tickets and the end show.
+/// What --history records about a run, besides what the tickets and the end show.
 struct HistoryRequest {
   std::size_t most_runs = 0;  ///< 0: no history is kept
   bool is_shared = false;  ///< others may hold, and write, at the same time: a semaphore's permit
@@ -40,7 +40,7 @@ struct ReservationRun {
 /// for --min-interval, and the last runs for --history. Both are in the same data, which is read
 /// once and written with the version that was read.
 ///
-/// In the history, the run is recorded without its end when it begins; nobody waits for that write.
+/// When a run begins, it is recorded in the history without its end; nothing waits for that write.
 /// The end replaces that entry: in the transaction that releases the lock, or by itself if the
 /// servers refuse that, for example because a permission on the LOCK is missing. With
 /// --min-interval, the success and the end are written before the release. Data that another
@@ -64,37 +64,38 @@ class RunRecorder final : public EventSource {
     std::optional<zookeeper::Error> error;
   };
 
-  /// `tickets`: held, and of one session; a single one if the request is_shared. The history keeps
-  /// no runs of readers.
+  /// `tickets`: held, and all from one session; only one if the request is_shared. The history
+  /// keeps no runs of readers.
   RunRecorder(zookeeper::Store& store, std::vector<Ticket> tickets, HistoryRequest request);
   /// Records reservations at once, except those that are already recorded or have been released
   /// since.
   RunRecorder(zookeeper::Store& store, const std::vector<ReservationRun>& reservations,
               std::size_t most_runs);
 
-  /// Finds the last success under any of the LOCKs. Not for permits, nor for readers.
+  /// Finds the last success under any of the LOCKs. Must not be called for permits or readers.
   void FindLastSuccess();
   /// Once done: the newest success.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
-  /// Set if the last run under one of the LOCKs is unknown. In that case, it may have been a moment
+  /// Set if the last run under one of the LOCKs is unknown. That run may then have been a moment
   /// ago.
   [[nodiscard]] const std::optional<RecordFailure>& unknown() const { return unknown_; }
 
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began);
-  /// The content of last-run, including the entry of this run, is known or cannot be found out.
+  /// The content of last-run, including the entry of this run, is known or cannot be determined.
   [[nodiscard]] bool IsSettled() const;
 
-  /// Records that the run, which began at `began`, was a success, and in the history its end.
+  /// Records that the run, which began at `began`, was a success, and records its end in the
+  /// history.
   void RecordSuccess(TimePoint began, const FinishedRun& run);
   /// Once done: it was recorded in all LOCKs.
   [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
-  /// If settled, or shared: records the end together with the release. If another holder of a
-  /// permit has written in the meantime, retries with the new data. `hold` outlives the callbacks.
+  /// If settled or shared: records the end together with the release. If another holder of a permit
+  /// has written in the meantime, retries with the new data. `hold` outlives the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
 
   /// Nothing is left to do for the last request, not even over another connection. Hold::Release()
-  /// releases whatever Release() did not.
+  /// releases whatever this class's Release() did not.
   [[nodiscard]] bool IsDone() const;
   /// Stops waiting: whatever is not known to be written counts as not kept.
   void GiveUpRest();
@@ -113,11 +114,11 @@ class RunRecorder final : public EventSource {
   struct Data {
     std::string text;
     std::optional<std::int32_t> version;  ///< none: there is no znode
-    std::optional<RunHistory> history;    ///< while it is kept; includes what will be written
-    bool is_listed = false;               ///< the lost runs are entered in `history`
+    std::optional<RunHistory> history;    ///< if a history is kept; includes what will be written
+    bool is_listed = false;               ///< lost runs have been recorded in `history`
   };
-  /// The work on one LOCK. Unless a request is pending or the step is done: reads the data, if it
-  /// is not known, and then lists the contenders or writes. A lost reply or another version makes
+  /// The work on one LOCK. Unless a request is pending or the step is done, reads the data if it is
+  /// not known, and then lists the contenders or writes. A lost reply or a changed version makes
   /// the data unknown.
   struct Place {
     Ticket ticket;
@@ -127,7 +128,7 @@ class RunRecorder final : public EventSource {
     bool is_asking = false;      ///< a request is pending
     int attempts = 0;            ///< at this step
     std::optional<Data> data{};  ///< none: must be read
-    bool writes_alone = false;   ///< the end: the servers refuse to release with it
+    bool writes_alone = false;   ///< the servers refuse to write the end together with the release
   };
 
   [[nodiscard]] static std::string PathOf(const Place& place);
@@ -149,7 +150,7 @@ class RunRecorder final : public EventSource {
   void Unkeep(Place& place, std::optional<zookeeper::Error> error);
 
   [[nodiscard]] RunRecord RecordOf(const Place& place) const;
-  /// The data with the end of the run, and its success.
+  /// The data with the run's end and its success.
   [[nodiscard]] std::string TextOfEnd(Place& place) const;
 
   zookeeper::Store& store_;
@@ -159,7 +160,7 @@ class RunRecorder final : public EventSource {
   std::optional<Success> newest_;
   std::optional<RecordFailure> unknown_;
   std::optional<TimePoint> began_;
-  FinishedRun run_;  ///< from kSuccess or kRelease on
+  FinishedRun run_;  ///< set from kSuccess or kRelease on
   bool has_recorded_success_ = false;
   Hold* hold_ = nullptr;  ///< from kRelease on
   std::vector<Unkept> unkept_;

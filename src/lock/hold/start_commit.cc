@@ -81,13 +81,14 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
                         .child = std::string(protocol::kLastStartChild)};
     return;
   }
-  // We wrote this, and the reply was lost. Without a write of ours, this is a record from another
-  // life of LOCK, which happens to have our token.
+  // We wrote this, and the reply was lost. Without a write of ours, this is a record from a
+  // previous life of LOCK that happens to have our token.
   if (has_written_ && last->token == place.ticket.token) {
     place.state = State::kCommitted;
     return;
   }
-  // This time may be early, and the write comes even later: a run never starts too soon.
+  // Our estimate of the time may be early, and the write happens even later, so a run never starts
+  // too soon.
   const Duration ago = place.ticket.EarliestServerTimeAt(clock_.Now()) -
                        std::chrono::milliseconds(reply.stat.modified_ms);
   if (ago < once_per_) refusal_ = TooRecent{place.ticket.lock.display_path(), last->host, ago};
@@ -109,7 +110,7 @@ void StartCommit::Write(Place& place) {
 
 void StartCommit::OnWritten(Place& place, Error error) {
   const bool creates = !place.version;
-  // LOCK is gone, and our contender with it: the Hold notices, and nothing is left to do here.
+  // LOCK is gone, and our contender with it: the Hold will notice, and nothing is left to do here.
   if (creates && error == Error::kNoNode) return;
   --pending_;
   if (error == Error::kNone) {

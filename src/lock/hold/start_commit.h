@@ -21,12 +21,12 @@ namespace zklock::lock {
 /// Reads LOCK/last-start of all LOCKs, and then writes to all of them, each with the version that
 /// was read. If that is refused because of the version, it reads and decides again: of two holders
 /// that have read the same start, for example because one of them has lost the lock, only one can
-/// begin. It does the same after a lost reply, and recognises its own write by the token.
+/// begin. It does the same after a lost reply; it recognises its own write by the token.
 ///
 /// Passive, like RunRecorder: while the store has no server, this does nothing.
 class StartCommit final : public EventSource {
  public:
-  /// A run started `ago` under one of the LOCKs, by the servers' clock.
+  /// By the servers' clock, a run started `ago` under one of the LOCKs.
   struct TooRecent {
     std::string lock;  ///< its path, as shown to users
     std::string host;
@@ -41,7 +41,7 @@ class StartCommit final : public EventSource {
               std::string host, Duration once_per);
 
   [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
-  /// The start is committed under all LOCKs. By now, the lease may be too short to start a command.
+  /// The start is committed under all LOCKs. The lease may be too short by then to start a command.
   [[nodiscard]] bool IsCommitted() const;
   /// The start may be committed, under at least one LOCK.
   [[nodiscard]] bool MayBeCommitted() const { return has_written_; }
@@ -50,7 +50,7 @@ class StartCommit final : public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// kUnread -> kAllowed by a read, -> kUnread by a write, -> kCommitted by either.
+  /// kUnread -> kAllowed on a read, -> kUnread on a write, -> kCommitted on either.
   enum class State { kUnread, kAllowed, kCommitted };
   struct Place {
     Ticket ticket;

@@ -26,7 +26,7 @@ void Calls::RequireConnection() const {
 
 void Calls::Await(const std::function<bool()>& has_answer) {
   serve_(*this, [&] { return has_answer() || attempt() != began_ || failure(); });
-  // An answer counts even if the connection was lost after it.
+  // An answer counts even if the connection was lost after it arrived.
   if (!has_answer()) RequireConnection();
 }
 

@@ -32,15 +32,16 @@ class OperationFailed : public std::exception {
 };
 
 /// Sends requests to the servers and blocks until they are answered, serving the event loop in the
-/// meantime. With this, an operation of several requests is a plain function. Only for code that
-/// holds no lock itself, or that others wait for anyway: code that maintains a lease must not
-/// block.
+/// meantime. With this class, an operation of several requests is a plain function. Only for code
+/// that holds no lock itself, or that other runs must wait for anyway: code that maintains a lease
+/// must not block.
 ///
 /// Requests may only be sent from within Repeat(), by one function at a time. The connection can be
 /// lost at any of them; Repeat() then runs the work again.
 class Calls final : public ServerOperation {
  public:
-  /// Serves the event loop, with `source` in it, until `is_done`. May throw to end the operation.
+  /// Serves the event loop, with `source` in it, until `is_done` returns true. May throw to end the
+  /// operation.
   using Serve = std::function<void(EventSource& source, const std::function<bool()>& is_done)>;
 
   /// All outlive it. `connect_timeout`: how long to go without a server that answers.
@@ -48,8 +49,8 @@ class Calls final : public ServerOperation {
       : ServerOperation(store, clock, connect_timeout), serve_(std::move(serve)) {}
 
   /// Runs `work`, which sends requests, and returns its result. Whenever the connection is lost,
-  /// runs it again from the start over the next one: what was sent before may or may not have been
-  /// done. Throws OperationFailed, for example if no server answers.
+  /// runs it again from the start over the next one: earlier requests may or may not have taken
+  /// effect. Throws OperationFailed, for example if no server answers.
   template <typename F>
   auto Repeat(F work) {
     const Attempts attempts(*this);
@@ -66,10 +67,10 @@ class Calls final : public ServerOperation {
   [[nodiscard]] zookeeper::GetReply Get(const std::string& path,
                                         zookeeper::Watch watch = zookeeper::Watch::kNo);
   [[nodiscard]] zookeeper::ListReply List(const std::string& path);
-  /// All are requested together, and answered in the order of `paths`.
+  /// All reads are requested together and answered in the order of `paths`.
   [[nodiscard]] std::vector<zookeeper::GetReply> GetAll(const std::vector<std::string>& paths);
   [[nodiscard]] std::vector<zookeeper::ListReply> ListAll(const std::vector<std::string>& paths);
-  /// Sends all reads that `children` still need, together, and waits for the replies.
+  /// Sends together all reads that `children` still needs, and waits for the replies.
   void Complete(std::span<LockChildren> children);
   [[nodiscard]] zookeeper::Error Set(const std::string& path, const std::string& data,
                                      std::int32_t version);
@@ -94,11 +95,11 @@ class Calls final : public ServerOperation {
   using ServerOperation::store;
   /// Waits until those requests are answered.
   void Await(const std::function<bool()>& has_answer);
-  /// Waits, however long it takes, for a change of the znode that the last Get() with a watch has
-  /// read.
+  /// Waits, however long it takes, until the znode that was last read by a Get() with a watch
+  /// changes.
   void AwaitChange();
 
-  /// The session over which requests are sent. A session that expires is replaced.
+  /// The session over which requests are sent. A session that expires is replaced with a new one.
   [[nodiscard]] std::int64_t session_id() { return store().session_id(); }
 
   void OnDisconnected() override;

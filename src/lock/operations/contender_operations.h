@@ -15,31 +15,31 @@ namespace zklock::lock {
 // Operations on contenders of other processes, which are children of `lock`. They throw
 // OperationFailed.
 
-/// The znodes of the run that the contender at `path` belongs to. For a permit, `path` and those of
-/// the run's permits that were created with it; otherwise `path`.
+/// The znodes of the run that the contender at `path` belongs to. For a permit, `path` and the
+/// run's other permits that were created with it; otherwise just `path`.
 [[nodiscard]] std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path);
 
 /// Deletes a contender, and in the same transaction the other permits of its run. Returns false if
 /// it was already gone.
 ///
-/// Most names are used once, so a second delete after a lost reply does no harm. The name of
-/// Dialect::kSimple is used again: its znode is read first, and deleted only if it is the right
-/// contender. ZooKeeper cannot do both at once: a later contender is deleted instead if it is
-/// created between the read and the delete, and has been written as often as the right one.
+/// Most names are used once, so a second delete after a lost reply does no harm. The name in
+/// Dialect::kSimple is reused, so its znode is read first and deleted only if it is the right
+/// contender. ZooKeeper cannot do both at once: if a later contender is created between the read
+/// and the delete and has been written as often as the right one, it is deleted instead.
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
 
-/// Enters in the history of `lock`, if it has the run with this token, that the run's contender was
-/// deleted, by whom and why. Returns the error if that could not be written; does not throw
-/// OperationFailed, since the contender is gone anyway.
+/// Records in the history of `lock`, if it contains the run with this token, that the run's
+/// contender was deleted, by whom and why. Returns the error if that could not be written; does not
+/// throw OperationFailed, since the contender is gone anyway.
 std::optional<zookeeper::Error> EnterTaken(Calls& calls, const LockName& lock, std::int64_t token,
                                            const ReleaseRequest& request);
 
 /// Asks a contender to release its lock or to leave the queue, by writing to its znode. Returns
 /// false if it was already gone. `edit`: returns the new data for the old.
 ///
-/// The data is written back only if it has not changed since it was read, and asking again after a
-/// lost reply does no harm. A later contender with the same name is not asked, unless it takes the
-/// name between the read and the write.
+/// The data is written only if it has not changed since it was read. Asking again after a lost
+/// reply does no harm. A later contender with the same name is not asked, unless it takes the name
+/// between the read and the write.
 bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,
                     const std::function<std::string(const std::string&)>& edit);
 
@@ -52,7 +52,7 @@ bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& conte
 /// with the same name.
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);
 
-/// Whether contenders still hold, by a committed check: all of them exist, and none is another
+/// Checks with a commit whether `contenders` still hold: all of them exist, and none is a later
 /// contender with the same name. `contenders`: at least one.
 [[nodiscard]] bool AreHeld(Calls& calls, const LockName& lock,
                            const std::vector<ContenderId>& contenders);

@@ -26,8 +26,7 @@ std::vector<std::string> TakeSome(std::deque<std::string>& paths, std::size_t mo
   return some;
 }
 
-/// Whether the znode may be a LOCK. Appends to `others` those of its children that must be looked
-/// at, too.
+/// Whether the znode may be a LOCK. Appends to `others` the children that must be examined, too.
 bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   // A semaphore is a LOCK; its turnstile and the parent of its permits are not.
   if (children.semaphore()) return true;
@@ -44,8 +43,8 @@ bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   return is_used || !has_others;
 }
 
-/// How many permits are used. If more exist than the limit, the contender that is passing the
-/// turnstile has created the last ones, and waits with them.
+/// How many permits are used. If there are more than the limit, the contender that is passing the
+/// turnstile has created the last ones and waits with them.
 std::size_t UsedPermits(const SemaphoreChildren& semaphore) {
   const std::vector<protocol::ContenderName> permits = protocol::Queue(semaphore.permits);
   const bool one_waits = semaphore.permit_limit && permits.size() > *semaphore.permit_limit &&
@@ -80,7 +79,7 @@ void FindLockNames(Calls& calls, const LockName& above, std::vector<FoundLock>& 
       const auto replies = calls.ListAll(listed);
       std::vector<LockChildren> found;
       for (std::size_t i = 0; i < listed.size(); ++i) {
-        // Otherwise it was deleted, or we may not list it.
+        // Otherwise it was deleted or we may not list it.
         if (replies[i].error == zookeeper::Error::kNone) {
           found.emplace_back(listed[i], replies[i].children);
         }

@@ -10,8 +10,8 @@
 
 namespace zklock::lock {
 
-/// A znode that may be a LOCK, and its queue as far as the names of its children show it: a
-/// reservation looks like any other holder.
+/// A znode that may be a LOCK, and its queue judging by the names of its children: a reservation
+/// looks like any other holder.
 struct FoundLock {
   std::string path;  ///< as shown to users
   bool is_semaphore = false;
@@ -25,7 +25,8 @@ struct FoundLock {
 /// the children of a semaphore and the servers' own znodes are not offered. Lists the nearest
 /// znodes first, and at most 1,000.
 ///
-/// Puts them into `locks` in no particular order. If this throws, `locks` has those found so far.
+/// Adds them to `locks` in no particular order. If this throws, `locks` contains those found so
+/// far.
 void FindLockNames(Calls& calls, const LockName& above, std::vector<FoundLock>& locks);
 
 }  // namespace zklock::lock

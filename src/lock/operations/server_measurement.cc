@@ -37,7 +37,7 @@ std::optional<protocol::Spread> ServerMeasurement::connects() const {
 std::optional<protocol::Spread> ServerMeasurement::commits() const {
   std::vector<Duration> times = commits_;
   if (committing_) times.push_back(clock_.Now() - *committing_);
-  // The server has answered no commit, but has shown that it is slow.
+  // The server has not answered a single commit, but has shown that it is slow.
   if (times.empty() && unanswered_ > protocol::HeartbeatPeriod(store_.lease().timeout())) {
     times.push_back(unanswered_);
   }
@@ -66,7 +66,7 @@ void ServerMeasurement::OnRefused(Error why) {
 }
 
 void ServerMeasurement::Continue() {
-  // Commit first: a server so slow that nothing else is answered in time must not pass as healthy.
+  // Commit first: a server too slow to answer anything else in time must not pass as healthy.
   if (commits_.empty()) return Commit();
   if (!has_configuration_) return ReadConfiguration();
   if (stamps_ < kStamps && place_ < request_.stamps.size()) return StampOnce();
@@ -90,8 +90,8 @@ void ServerMeasurement::ReadConfiguration() {
 void ServerMeasurement::Commit() {
   committing_ = clock_.Now();
   store_.Check({request_.checked}, OnReply([this](const zookeeper::Reply& reply) {
-                 // A check that fails, because we may not read the znode or because a chroot does
-                 // not exist yet, is committed like one that succeeds.
+                 // A check that fails because we may not read the znode, or because a chroot does
+                 // not exist yet, is committed just like one that succeeds.
                  lacks_checked_ = reply.error == Error::kNoNode;
                  commits_.push_back(clock_.Now() - reply.sent);
                  committing_.reset();

@@ -15,18 +15,18 @@ namespace zklock::lock {
 
 /// What a ServerMeasurement does.
 struct MeasurementRequest {
-  std::string checked;              ///< an existing znode, for commits like heartbeats to check
-  std::vector<std::string> stamps;  ///< where to try to create a znode for a moment, in order
+  std::string checked;              ///< an existing znode, checked by the heartbeat-like commits
+  std::vector<std::string> stamps;  ///< where to try, in this order, to create a short-lived znode
   std::size_t rounds = 20;          ///< how often to commit
   std::size_t connects = 20;        ///< how often to connect, the first time included
 };
 
 /// Measures one server through a store that connects to it alone: how long a commit takes (sent
 /// like a heartbeat), how long a connect takes, and what the servers' clock shows. Holds nothing,
-/// and at no moment leaves anything on the servers.
+/// and leaves nothing on the servers, no matter when it stops.
 ///
 /// Passive: driven by the store's callbacks. It is the store's listener while it exists. The caller
-/// limits the time; what has been measured by then counts.
+/// limits the time; whatever has been measured by then counts.
 class ServerMeasurement final : public zookeeper::StoreListener {
  public:
   /// The time of day on this host, since 1970.
@@ -39,9 +39,9 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   ServerMeasurement(const ServerMeasurement&) = delete;
   ServerMeasurement& operator=(const ServerMeasurement&) = delete;
 
-  /// Everything is measured, or nothing more can be.
+  /// Everything has been measured, or nothing more can be.
   [[nodiscard]] bool IsOver() const { return over_; }
-  /// The server has given a session.
+  /// The server has granted a session.
   [[nodiscard]] bool has_reached() const { return !connects_.empty(); }
   /// The servers refuse the credentials, or require some.
   [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
@@ -49,7 +49,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<protocol::Spread> connects() const;
   /// A commit that is not answered yet counts with the time elapsed so far.
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
-  /// From the stamp that was answered most quickly.
+  /// Derived from the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
   /// The znode that is checked does not exist.
   [[nodiscard]] bool lacks_checked() const { return lacks_checked_; }
@@ -89,12 +89,12 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   std::size_t losses_ = 0;  ///< connections that broke by themselves
   std::optional<zookeeper::Error> refusal_;
   std::optional<std::string> configuration_;
-  bool has_configuration_ = false;  ///< it was read, or cannot be
+  bool has_configuration_ = false;  ///< it was read or cannot be read
   bool lacks_checked_ = false;
   std::vector<Duration> connects_;
   std::vector<Duration> commits_;
-  std::optional<TimePoint> committing_;  ///< since when a commit has awaited its answer
-  Duration unanswered_{};                ///< the longest such wait that a lost connection has ended
+  std::optional<TimePoint> committing_;  ///< when a commit that awaits its answer was sent
+  Duration unanswered_{};                ///< the longest such wait cut off by a lost connection
   std::size_t stamps_ = 0;               ///< answered with success
   std::size_t place_ = 0;                ///< the index in request_.stamps
   std::optional<protocol::ClockOffset> offset_;

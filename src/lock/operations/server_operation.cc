@@ -62,7 +62,7 @@ void ServerOperation::OnReady(short /*revents*/) {
   if (now >= ConnectDeadline()) {
     Fail(Unreachable{});
   } else if (now >= answer_deadline_) {
-    // Servers that answer only the first requests do not get much more time than others.
+    // Servers that answer only the first requests do not get much more time than the others.
     if (!keeps_trying_ && begins_ * AnswerTime(store_, connect_timeout_) >= connect_timeout_) {
       return Fail(Unreachable{});
     }

@@ -17,7 +17,7 @@ namespace zklock::lock {
 
 /// Why an operation failed.
 using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
-/// Why a record of runs is not known, or cannot be written. Unusable: another program's data.
+/// Why a record of runs is unknown or cannot be written. Unusable: another program's data.
 using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// The failure of `operation` on `path` because of an error that the caller does not handle:
@@ -38,10 +38,10 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   ServerOperation(const ServerOperation&) = delete;
   ServerOperation& operator=(const ServerOperation&) = delete;
 
-  /// It has ended, with a failure or with the result of the derived class.
+  /// It has ended, either with a failure or with the derived class's result.
   [[nodiscard]] bool IsOver() const { return over_; }
   [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
-  /// From now on it waits for servers as long as it takes, however often they fail.
+  /// From now on, it waits for servers as long as it takes, however often they fail.
   void KeepTrying() { keeps_trying_ = true; }
 
   Interest GetInterest() override;
@@ -59,7 +59,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
 
   /// Call this at the end of the derived class's constructor.
   void Start();
-  /// Starts afresh, as if nothing had been tried yet. Replies to earlier requests are ignored.
+  /// Starts over, as if nothing had been tried yet. Replies to earlier requests are ignored.
   void Restart();
   /// Starts the work from the beginning, over a new connection.
   virtual void Begin() = 0;
@@ -90,7 +90,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
     });
   }
 
-  /// Reads without a watch, whose callbacks are made by OnReply().
+  /// Unwatched reads whose callbacks are made by OnReply().
   [[nodiscard]] LockChildren::Requests UnwatchedReads();
 
   [[nodiscard]] zookeeper::Store& store() { return store_; }
@@ -109,8 +109,8 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   std::optional<OperationFailure> failure_;
   std::uint64_t attempt_ = 0;                    ///< counts connects and disconnects
   int begins_ = 0;                               ///< how often the work has started
-  std::optional<TimePoint> disconnected_since_;  ///< since when no server has answered
-  TimePoint answer_deadline_ = kNever;           ///< when the server is given up
+  std::optional<TimePoint> disconnected_since_;  ///< no server has answered since then
+  TimePoint answer_deadline_ = kNever;           ///< when to give up on the server
   CallbackScope scope_;
 };
 

@@ -38,8 +38,8 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
                         lock.DisplayPath(path));
 }
 
-/// The reservations that `holder` consists of: one at most, unless somebody has forged names for
-/// its permits. The permits of one reservation were created in one transaction.
+/// The reservations that `holder` consists of: at most one, unless someone has forged names for its
+/// permits. The permits of one reservation were created in one transaction.
 std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, const Holder& holder) {
   std::vector<ReservedLock> found;
   const auto add = [&](const std::string& path, const std::string& data,
@@ -66,8 +66,8 @@ std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, con
   return found;
 }
 
-/// Whether all znodes of `one`, if they are permits, are among as many as there may be. Anyone who
-/// may create znodes can forge a permit beyond these; a real one stays among them.
+/// If `one` consists of permits: whether all of them are within the limit. Anyone who may create
+/// znodes can forge a permit beyond the limit; a real one stays within it.
 bool HoldsPermits(Calls& calls, const ReservedLock& one) {
   const std::string path(protocol::ParentOf(one.path));
   if (path != protocol::PermitsPath(one.lock.path)) return true;
@@ -95,7 +95,8 @@ bool IsOneGone(Calls& calls, const std::vector<std::string>& paths) {
                      [](const auto& reply) { return reply.error == Error::kNoNode; });
 }
 
-/// Replaces the texts that `renewal` gives. Returns whether that changes any.
+/// Replaces the reason and the label if `renewal` gives new ones. Returns whether anything has
+/// changed.
 bool Reword(Reserved& reserved, const Renewal& renewal) {
   const auto replace = [](std::string& text, const std::string& given) {
     return !given.empty() && std::exchange(text, given) != given;
@@ -106,8 +107,9 @@ bool Reword(Reserved& reserved, const Renewal& renewal) {
 
 }  // namespace
 
-// Another run may renew a reservation after we have read its end. So the reservation has certainly
-// ended only if its end is not after a servers' time that we asked for before the read.
+// Another run may renew a reservation after we have read its end. So we can be sure that the
+// reservation has ended only if its end is not later than a server time that we requested before
+// the read.
 
 std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
                                                 const std::string& id,

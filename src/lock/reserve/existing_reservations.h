@@ -12,24 +12,25 @@
 
 namespace zklock::lock {
 
-/// Returns the reservation for `id` that holds `lock`; none if there is none, or if it has reached
-/// its end by the servers' clock. In that case sets `*other`, if `other` is not null, to a
-/// reservation with another ID that holds `lock`, if there is one. Throws OperationFailed.
+/// Returns the reservation for `id` that holds `lock`; none if there is no such reservation, or if
+/// it has reached its end by the servers' clock. If it returns none and `other` is not null, sets
+/// `*other` to a reservation with another ID that holds `lock`, if there is one. Throws
+/// OperationFailed.
 [[nodiscard]] std::optional<ReservedLock> FindHeldReservation(
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// How many contenders wait in the queue of `lock`, if it has a contender with our `id` that is
-/// older than `own`, and whose run takes any of several LOCKs, that of `own` among them. None: it
-/// has no such contender. Throws OperationFailed.
+/// The number of contenders that wait in the queue of `lock`, if the queue has a contender with our
+/// `id` that is older than `own` and whose run takes any of several LOCKs, including that of `own`.
+/// None if there is no such contender. Throws OperationFailed.
 [[nodiscard]] std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls,
                                                                    const LockName& lock,
                                                                    const std::string& id,
                                                                    const Ticket& own);
 
 /// Why a run in `mode` that takes `take` of `permits` permits (none: without --permits) cannot use
-/// that reservation: it was made for another use of the LOCK, so the users of the LOCK disagree.
-/// None if it can. Throws OperationFailed.
+/// that reservation: it was made for another use of the LOCK, so the users of the LOCK do not agree
+/// on its use. None if it can. Throws OperationFailed.
 [[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
                                                    protocol::Mode mode,
                                                    std::optional<std::size_t> permits,
@@ -41,23 +42,23 @@ struct Renewal {
   std::string label{};                ///< likewise
 };
 
-/// Renews the reservations of one ID, by the servers' clock: all of them, in one transaction. None
-/// ends earlier than before, none without an end gets one, and none lasts for longer than
-/// kLongestReservation altogether. Returns the renewed reservations; none if one of them is gone or
+/// Renews the reservations of one ID by the servers' clock, all in one transaction. None ends
+/// earlier than before, none without an end gets one, and none lasts longer than
+/// kLongestReservation in total. Returns the renewed reservations; none if any of them is gone or
 /// has reached its end. Throws OperationFailed.
 ///
-/// The transaction names the versions that were read. If it succeeded but its reply was lost, the
-/// ends are moved again, by the time that this took.
+/// The transaction requires the versions that were read. If it succeeded but its reply was lost,
+/// the ends are moved once more, by the time that this took.
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal);
 
-/// A reservation that a command has outlived.
+/// A reservation that ended while a command was running under it.
 struct Outlived {
   LockName lock;
   std::optional<Reserved> overdue{};  ///< it exists, but its end has passed; none: it is gone
 };
-/// Those of `reserved` that are gone or have reached their ends by the servers' clock. A later
-/// reservation for the same ID does not count. Throws OperationFailed.
+/// The reservations in `reserved` that are gone or have reached their ends by the servers' clock. A
+/// later reservation for the same ID does not count. Throws OperationFailed.
 [[nodiscard]] std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& reserved);
 
 }  // namespace zklock::lock

@@ -30,7 +30,7 @@ class Maker {
 
   Result Run() {
     // A transaction whose reply was lost has either been done by now or never will be: the servers
-    // accept no more requests of the session over the old connection, and none of a session that
+    // accept no more requests for the session over the old connection, and none for a session that
     // has expired.
     calls_.Sync(held_.front().ticket.lock.path);
     std::optional<Result> result;
@@ -48,8 +48,8 @@ class Maker {
     std::string path;
   };
 
-  /// Reads all contenders, to learn which are converted, and the versions of the others. A request
-  /// to leave that was written to one of them must not be lost in the conversion.
+  /// Reads all contenders, to learn which have been converted, and the versions of the others. A
+  /// request to leave that was written to one of them must not be lost in the conversion.
   void Read() {
     std::vector<const LockName*> locks;
     std::vector<std::string> paths;
@@ -71,7 +71,7 @@ class Maker {
     }
   }
 
-  /// Returns none if they must be read again.
+  /// Returns none if the znodes must be read again.
   std::optional<Result> Judge() {
     may_be_made_ = false;
     std::vector<ReservedLock> made;
@@ -110,7 +110,7 @@ class Maker {
     return std::nullopt;
   }
 
-  /// Combines the reservations of all `znodes_` into one for each contender.
+  /// Combines the reservations in all `znodes_` into one for each contender.
   [[nodiscard]] std::vector<ReservedLock> OfContenders(std::vector<ReservedLock> made) const {
     std::vector<ReservedLock> reservations;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -123,7 +123,7 @@ class Maker {
     return reservations;
   }
 
-  /// All of them were made, and one has been released since: releases the others, too.
+  /// Called when all of them were made but one has been released since: releases the others, too.
   void ReleaseRest(const std::vector<ReservedLock>& made) {
     may_be_made_ = true;
     for (const ReservedLock& one : made) {
@@ -165,7 +165,7 @@ class Maker {
   const protocol::ReservationRequest& request_;
   std::vector<Znode> znodes_;
   std::vector<GetReply> read_;  ///< of `znodes_`, `also_` and `passed_`, in this order
-  bool was_sent_ = false;       ///< the conversion, at least once
+  bool was_sent_ = false;       ///< the conversion was sent, at least once
   bool may_be_made_ = false;
 };
 

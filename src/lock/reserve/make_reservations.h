@@ -29,7 +29,7 @@ struct NotReserved {
   ReleaseRequest request{};
 };
 
-/// Making the reservations has failed. `may_be_made`: some may exist, since an answer from the
+/// Making the reservations has failed. `may_be_made`: some may exist, because an answer from the
 /// servers was lost or a release failed; otherwise none was made.
 class ReservingFailed : public OperationFailed {
  public:
@@ -41,20 +41,20 @@ class ReservingFailed : public OperationFailed {
   bool may_be_made_;
 };
 
-/// Converts our own contenders, which hold, to reservations: all of them or none, in one
-/// transaction. Each keeps its name, and with it the place in the queue. Returns the reservations,
+/// Converts our own contenders, which hold, into reservations: all or none of them, in one
+/// transaction. Each keeps its name, and with it its place in the queue. Returns the reservations,
 /// one for each contender, in the same order. Throws ReservingFailed.
 ///
-/// `held`: at least one, all of the session of `calls`, in the order of the LOCKs' paths. `also`:
-/// reservations for the same ID in other LOCKs, which must still exist. `passed`: our contenders in
-/// LOCKs that are no longer needed, which the transaction deletes.
+/// `held`: at least one, all owned by the session of `calls`, in the order of the LOCKs' paths.
+/// `also`: reservations for the same ID in other LOCKs, which must still exist. `passed`: our
+/// contenders in LOCKs that are no longer needed, which the transaction deletes.
 ///
-/// The transaction deletes the contenders, so it can only succeed while they exist, and needs no
+/// The transaction deletes the contenders, so it can succeed only while they exist, and it needs no
 /// lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
 /// persistent znode with one of our names is the reservation. The version of its data is higher
-/// than that of the contender's data: whoever has read the contender, and then writes or deletes
-/// the version that it has read, does not hit the reservation. If one of several has been released
-/// before we know that they were made, the others are released too.
+/// than that of the contender's data: a program that has read the contender, and then writes to or
+/// deletes the version that it read, cannot affect the reservation. If one of several is released
+/// before we know that they were made, the others are released, too.
 [[nodiscard]] std::variant<std::vector<ReservedLock>, NotReserved> MakeReservations(
     Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
     const std::vector<std::string>& passed, const protocol::ReservationRequest& request);

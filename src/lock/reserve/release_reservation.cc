@@ -18,7 +18,8 @@ using zookeeper::DataWrite;
 using zookeeper::Error;
 using zookeeper::GetReply;
 
-// A reservation must not be kept because writing its history breaks the connection again and again.
+// A reservation must not remain just because writing its history breaks the connection again and
+// again.
 constexpr int kMostLosses = 3;
 
 bool MayNotWrite(Error error) {
@@ -41,8 +42,8 @@ std::optional<DataWrite> RecordFor(Calls& calls, const std::string& lock, const 
                    data.stat.version};
 }
 
-/// The history in `last_run`, if the beginning of the reservation was entered there, and its end
-/// was not.
+/// The history in `last_run`, if the beginning of the reservation is recorded there but its end is
+/// not.
 std::optional<RunHistory> OpenHistory(const GetReply& last_run, const std::string& path,
                                       const Reserved& reserved) {
   if (last_run.error != Error::kNone) return std::nullopt;
@@ -60,9 +61,9 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
   const std::string last_run_path = protocol::ChildPath(lock.path, protocol::kLastRunChild);
   bool may_be_done = false;  // a delete was sent over a connection that was lost
   bool keeps_record = true;
-  std::optional<Error> unkept;  // none: the end is entered in the history
-  bool is_entering = false;     // the end is being entered
-  int losses = 0;               // of the connection, while entering the end
+  std::optional<Error> unkept;  // none: the end is recorded in the history
+  bool is_entering = false;     // the end is being recorded
+  int losses = 0;               // of the connection, while recording the end
   int conflicts = 0;
   return calls.Repeat([&]() -> ReservationRelease {
     if (std::exchange(is_entering, false) && ++losses >= kMostLosses) {
@@ -87,7 +88,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       auto history = unkept ? std::nullopt : OpenHistory(last_run, path, *reserved);
       if (history) {
         is_entering = true;
-        // How long it was reserved, by the servers' clock.
+        // How long the lock was reserved, by the servers' clock.
         const auto stamp = calls.Stamp(StampPath(lock.path));
         if (stamp.error == Error::kNone) {
           const std::chrono::milliseconds now(stamp.stat.modified_ms);

@@ -17,8 +17,8 @@ struct ReservationRelease {
 /// Releases the reservation for `id`, whose znode is `path`, chroot included. Deletes the znode and
 /// those of its other permits. The same transaction writes the record of the release, if zklock
 /// keeps one in LOCK's data, and the end of the reservation in LOCK's history, if its beginning was
-/// entered there. If one of these cannot be written, the reservation is released without it. Throws
-/// OperationFailed.
+/// recorded there. If one of these cannot be written, the reservation is released without it.
+/// Throws OperationFailed.
 ///
 /// The znode is read first, and left alone if it is no longer a reservation for this ID. A second
 /// delete after a lost reply does no harm, since each name is used once.

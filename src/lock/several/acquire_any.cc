@@ -15,7 +15,7 @@ using zookeeper::Error;
 using zookeeper::ListReply;
 using zookeeper::Watch;
 
-/// Of the reasons for which queues were left, the one with the largest weight is reported.
+/// Of the reasons for leaving queues, the one with the largest weight is reported.
 int Weight(Busy::Why why) {
   if (why == Busy::Why::kWaitOver) return 2;
   return why == Busy::Why::kQueueFull ? 1 : 0;
@@ -93,11 +93,12 @@ TimePoint AcquireAny::wait_end() const {
 }
 
 bool AcquireAny::GiveUp(const std::string& contender) {
-  // The contender of the LOCK that was taken must be released; all others will be deleted anyway.
+  // Only the contender in the LOCK that was taken must be released; all others will be deleted
+  // anyway.
   if (outcome_) return !tickets().empty() && tickets().front().path != contender;
   const std::vector<std::size_t> open = Open();
   if (open.size() < 2) return false;
-  // Compare the queues: the contender's session may have just expired.
+  // Compare the queues, too: the contender's session may have just expired.
   const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
     return requests_[index].QueuePath() == protocol::ParentOf(contender);
   });
@@ -105,7 +106,7 @@ bool AcquireAny::GiveUp(const std::string& contender) {
   return true;
 }
 
-/// The queues that have not been left.
+/// The queues that we have not left.
 std::vector<std::size_t> AcquireAny::Open() const {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < queues_.size(); ++i) {
@@ -170,7 +171,7 @@ void AcquireAny::OnCreated(const std::vector<std::size_t>& queues, const CreateA
                                reply.may_not_delete ? "DELETE" : "CREATE", request.QueuePath()));
 }
 
-/// The LOCK of `queues[first]` does not exist, nor perhaps those of some queues after it.
+/// The LOCK of `queues[first]` does not exist, and perhaps neither do those of some later queues.
 void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t first) {
   for (std::size_t i = first; i < queues.size(); ++i) {
     LockCreation& creation = queues_[queues[i]].creation;
@@ -182,8 +183,8 @@ void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t
   Create();
 }
 
-/// Over another connection, after the reply to the create was lost: all contenders are there, or
-/// none is. If only some are missing, they have been deleted since.
+/// Called over a new connection after the reply to the create was lost: either all contenders are
+/// there, or none is. If only some are missing, they have been deleted since.
 void AcquireAny::FindLostCreate() {
   const std::vector<std::size_t> open = Open();
   ExpectAnswer();
@@ -203,7 +204,7 @@ void AcquireAny::FindLostCreate() {
                     if (child.find(uuid_) != std::string_view::npos) *are_there = true;
                   }
                   if (--lists_pending_ > 0 || !store_.IsConnected()) return;
-                  // With the same UUID: if the lost create succeeds after all, its contenders are
+                  // Keep the UUID: if the lost create succeeds after all, its contenders are
                   // deleted as strays (OwnContender).
                   if (!*are_there) return Create();
                   answer_deadline_ = kNever;
@@ -254,7 +255,7 @@ void AcquireAny::OnReady(short revents) {
   store_.GiveUpServer();
 }
 
-/// Takes a LOCK that was granted, leaves queues in which the wait is over, or finishes.
+/// Takes a LOCK that was granted, leaves the queues in which the wait is over, or finishes.
 void AcquireAny::Advance() {
   for (const std::size_t index : Open()) {
     const Queue& queue = queues_[index];
@@ -275,8 +276,8 @@ void AcquireAny::Advance() {
     return;
   }
   if (YieldToRival(*granted)) return;
-  // Nothing watches a grant that has to wait, and the lease becomes too short for a command: prove
-  // it again.
+  // Nothing watches a grant while it waits, and the lease becomes too short for a command: prove it
+  // again.
   const bool is_proven = proven_again_ && queues_[*proven_again_].IsGranted();
   const std::size_t taken = is_proven ? *proven_again_ : *granted;
   const bool suffices = store_.lease().SufficesToStart(clock_.Now());
@@ -298,9 +299,10 @@ bool AcquireAny::MayTake() const {
   return store_.IsConnected() && HaveAllDecided() && !IsProvingAgain();
 }
 
-/// With --reserve: an earlier run with our ID that waits in another queue may reserve that LOCK. We
-/// must hold none while we wait for that run: together with a run that needs both LOCKs, that would
-/// be a deadlock. Returns true if there is such a run, or if that is not known yet.
+/// With --reserve: an earlier run with our ID that waits in another queue may reserve the LOCK of
+/// that queue. We must hold no LOCK while we wait for that run: together with a run that needs both
+/// LOCKs, this would be a deadlock. Returns true if there is such a run, or if that is not known
+/// yet.
 bool AcquireAny::YieldToRival(std::size_t granted) {
   std::vector<std::size_t> rivals = Open();
   std::erase_if(rivals, [&](std::size_t index) {
@@ -327,7 +329,7 @@ bool AcquireAny::IsProvingAgain() const {
   return acquire && !acquire->outcome() && !acquire->IsWaiting();
 }
 
-/// When to give up looking for servers, while no Acquire looks for them; kNever at all other times.
+/// When to stop looking for servers while no Acquire looks for them; otherwise kNever.
 TimePoint AcquireAny::UnreachableAt() const {
   const bool is_one_at_work = std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
     return queue.acquire && !queue.acquire->outcome();
@@ -391,7 +393,7 @@ void AcquireAny::OnConnected(bool fresh) {
   }
   unserved_since_.reset();
   for (const std::size_t index : Open()) {
-    // A LOCK that was granted before the others were judged has to be proven again.
+    // A LOCK that was granted before all the others were checked must be proven again.
     if (queues_[index].IsGranted()) {
       ProveAgain(index);
     } else if (queues_[index].acquire) {
@@ -414,7 +416,7 @@ void AcquireAny::OnExpired() {
   // Expiry requires another connection, and so another turn of the event loop: by then, the caller
   // has taken an outcome.
   if (outcome_) return;
-  // The servers have answered: the time to look for them starts anew.
+  // The servers have answered: restart the time for finding them.
   if (HasJoined() || !unserved_since_) unserved_since_ = clock_.Now();
   wait_end_ = wait_end();
   for (const std::size_t index : Open()) {

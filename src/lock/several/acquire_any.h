@@ -14,27 +14,27 @@
 
 namespace zklock::lock {
 
-/// Acquires one of several LOCKs: the one that is free first, or the first in the given order if
-/// several are.
+/// Acquires one of several LOCKs: the one that becomes free first, or the first in the given order
+/// if several are free.
 ///
 /// One transaction creates a contender in each queue, so that two runs have the same order in every
 /// queue that both are in. Each contender then waits like one for a single LOCK (Acquire). The
-/// first LOCK that is granted is taken, once every queue has been judged: a LOCK that cannot be
-/// used ends the run. The caller must delete the other contenders (passed()); whatever they are
-/// granted in the meantime is ignored.
+/// first LOCK that is granted is taken, but only once every queue has been examined: a LOCK that
+/// cannot be used ends the run. The caller must delete the other contenders (passed()); whatever
+/// they are granted in the meantime is ignored.
 ///
 /// A run that holds one LOCK waits for no other, so it cannot be part of a deadlock.
 ///
 /// With --reserve, a reservation for our ID in any of the LOCKs will do. Of two runs with the same
-/// ID and the same LOCKs, the later one takes none while the earlier one is in any of its queues:
-/// if it is granted a LOCK, it leaves that queue.
+/// ID and the same LOCKs, the later one takes no LOCK while the earlier one is in any of the
+/// queues: if it is granted a LOCK, it leaves that queue.
 ///
-/// If the session expires, it begins again at the end of each queue. A queue whose contender was
-/// deleted or asked to leave, or that is full, is left for good.
+/// If the session expires, the run starts again at the tail of each queue. A run leaves a queue for
+/// good if its contender there was deleted or asked to leave, or if the queue is full.
 class AcquireAny final : public Acquisition {
  public:
-  /// `requests`: at least two, neither for a `try` nor for a semaphore; `wait` and `reserve` are
-  /// the same in all.
+  /// `requests`: at least two, none of them for a `try` or for a semaphore; `wait` and `reserve`
+  /// are the same in all.
   AcquireAny(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
              std::function<std::string()> make_uuid, AcquireObserver& observer);
   ~AcquireAny() override;
@@ -70,8 +70,8 @@ class AcquireAny final : public Acquisition {
     LockCreation creation;
     std::unique_ptr<Acquire> acquire{};  ///< null before the queue is joined, and once it is left
     bool is_left = false;
-    bool is_judged = false;     ///< it was judged before a proof was repeated
-    bool grant_is_old = false;  ///< the grant had to wait: for a connection or another queue
+    bool is_judged = false;     ///< it was examined before the grant had to be proven again
+    bool grant_is_old = false;  ///< the grant had to wait for a connection or for another queue
 
     [[nodiscard]] bool IsGranted() const;
   };
@@ -108,11 +108,12 @@ class AcquireAny final : public Acquisition {
 
   std::deque<Queue> queues_;       // one for each request; a deque, because a Queue cannot be moved
   std::string uuid_;               // of all contenders of this session
-  bool create_sent_ = false;       // a create with uuid_ was sent, and is not known to have failed
-  TimePoint create_sent_at_{};     // when the first of these was sent
+  bool create_sent_ = false;       // a create with uuid_ was sent and is not known to have failed
+  TimePoint create_sent_at_{};     // when the first of these creates was sent
   std::size_t lists_pending_ = 0;  // while it searches for the contenders of a lost create
-  std::vector<std::string> left_;  // contenders in queues that were left, until they are deleted
-  /// The first queue that was left for the reason that will be reported, and that reason.
+  std::vector<std::string> left_;  // our contenders in queues that we have left, until they are
+                                   // deleted
+  /// The reason that will be reported, and the first queue that was left for it.
   struct Ended {
     std::size_t index;
     Busy busy;
@@ -121,9 +122,9 @@ class AcquireAny final : public Acquisition {
   std::size_t decisive_ = 0;     // the request that was granted, or has ended the wait
   TimePoint wait_end_ = kNever;  // kept when a queue is left or the session expires
   TimePoint answer_deadline_ = kNever;
-  std::optional<std::size_t> proven_again_;  // the last grant that was too old
+  std::optional<std::size_t> proven_again_;  // the last grant that had to be proven again
   std::optional<std::size_t> listed_for_;    // the last grant for which rivals were listed again
-  /// Since when no server has served us.
+  /// No server has served us since then.
   std::optional<TimePoint> unserved_since_;
   CallbackScope scope_;  // of a connection
 };

@@ -58,7 +58,7 @@ std::vector<std::string> AcquireSet::passed() const {
 void AcquireSet::Start(std::size_t index) {
   AcquireRequest request = requests_[index];
   for (const Won& won : won_) request.held.push_back(won.ticket.id());
-  // Not while another LOCK is held, or may be free.
+  // Not while we hold another LOCK, nor while another one may be free.
   request.looks_again = request.try_only && requests_.size() == 1;
   if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
   current_ = index;
@@ -69,7 +69,7 @@ void AcquireSet::Start(std::size_t index) {
 
 EventSource::Interest AcquireSet::GetInterest() {
   if (outcome_) return {};
-  // A reply of the store has set the outcome; nothing else will wake us.
+  // A reply from the store has set the outcome; nothing else will wake us.
   if (acquire_->outcome()) return {.wake = clock_.Now()};
   Interest interest = acquire_->GetInterest();
   interest.wake = std::min(interest.wake, answer_deadline_);
@@ -129,7 +129,7 @@ void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome);
 
 bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contenders) const {
   const AcquireRequest& request = requests_[index];
-  // A reservation may have ended, or be ours: Acquire finds out.
+  // A reservation may have ended or may be ours: Acquire will find out.
   if (request.permits) {
     const bool has_reservation = std::any_of(contenders.begin(), contenders.end(),
                                              [](const auto& one) { return one.reserves(); });
@@ -139,8 +139,8 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
   return blocker != nullptr && !blocker->reserves();
 }
 
-/// `children`: the permits, which are all taken. Finishes as taken, or as unusable if another
-/// number of permits is in use: waiting would not change that.
+/// `children`: the permits, all of which are taken. Finishes as taken, or as unusable if a
+/// different number of permits is in use, which waiting would not change.
 void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& children) {
   const AcquireRequest& request = requests_[index];
   const auto holders = std::make_shared<std::size_t>(protocol::RunsOf(children).size());
@@ -149,7 +149,7 @@ void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& chi
                 const bool is_empty =
                     reply.error == Error::kNoNode ||
                     (reply.error == Error::kNone && protocol::Contenders(reply.children).empty());
-                if (!is_empty) --*holders;  // one may belong to the first there
+                if (!is_empty) --*holders;  // one permit may belong to the first contender there
               });
   store_.Get(request.QueuePath(), Watch::kNo,
              scope_.Wrap([this, index, children, holders](const zookeeper::GetReply& reply) {
@@ -172,7 +172,7 @@ void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& childre
 
 void AcquireSet::OnSearchProgress() {
   if (outcome_) return;
-  ExpectAnswer();  // each answer shows that the server still answers
+  ExpectAnswer();  // each answer shows that the server still responds
   if (!search_->IsOver()) return;
   if (const auto held = search_->found()) return Finish(*held);
   Finish(Busy{Busy::Why::kTaken, "", ""});
@@ -185,11 +185,13 @@ void AcquireSet::CheckAllFree() {
   search_.reset();
   lists_pending_ = requests_.size();
   ExpectAnswer();
-  // As Acquire does: a script may have just released a lock, and this server may lag behind.
+  // Sync first, as Acquire does: a script may have just released a lock, and this server may lag
+  // behind.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    // A contender in a turnstile may have its permit already, and may leave between two lists. Only
-    // a contender of ours, after them in the turnstile, can count the permits that they leave.
+    // A contender in a turnstile may already have its permit, and may leave between two lists. Only
+    // a contender of our own, after the others in the turnstile, can count the permits that they
+    // leave for us.
     if (requests_[i].is_for_turnstile()) {
       --lists_pending_;
       continue;
@@ -227,7 +229,7 @@ void AcquireSet::OnDisconnected() {
 void AcquireSet::OnExpired() {
   if (outcome_) return;
   if (!won_.empty()) {
-    // One session: the LOCKs acquired so far are lost as well.
+    // All LOCKs share one session: those acquired so far are lost as well.
     observer_.OnPlaceLost(requests_.front().lock);
     wait_end_ = wait_end();
     won_.clear();

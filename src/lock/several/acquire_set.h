@@ -14,19 +14,20 @@
 
 namespace zklock::lock {
 
-/// Acquires several LOCKs, all of them or none: one by one, in the given order. The order is the
-/// same for all callers (by path), so that no two of them can wait for each other.
+/// Acquires several LOCKs, either all or none of them: one by one, in the given order. The order is
+/// the same for all callers (by path), so that no two of them can wait for each other.
 ///
 /// All contenders belong to one session. The LOCKs acquired so far are proven again together with
-/// each further one. If the session expires on the way, they are lost, and it starts again with the
-/// first. The whole set has a single `wait`. A `try` lists all queues before it joins the first.
+/// each new one. If the session expires before all are acquired, they are lost, and the acquisition
+/// starts again with the first. The whole set has a single `wait`. A `try` lists all queues before
+/// it joins the first.
 ///
-/// It does not queue for a LOCK that is already reserved for our ID (AcquireRequest::reserve).
+/// Does not queue for a LOCK that is already reserved for our ID (AcquireRequest::reserve).
 ///
-/// A LOCK that is a semaphore has two requests, one for its turnstile and the next for its permits.
+/// A semaphore has two requests: one for its turnstile, and the next for its permits.
 ///
-/// With Take::kFirstFree, a `try` takes only one of them, the first that is free: it joins the
-/// queues one by one, in the given order, and leaves each in which it is not the first.
+/// With Take::kFirstFree, a `try` takes only one LOCK, the first that is free: it joins the queues
+/// one by one, in the given order, and leaves each queue in which it is not first.
 ///
 /// Acquire does the work for each LOCK.
 class AcquireSet final : public Acquisition {
@@ -45,7 +46,7 @@ class AcquireSet final : public Acquisition {
   /// Without those in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override { return reserved_; }
-  /// The contenders in turnstiles that we have passed, and in queues that a `try` has left.
+  /// Our contenders in turnstiles that we have passed and in queues that a `try` has left.
   [[nodiscard]] std::vector<std::string> passed() const override;
   [[nodiscard]] TimePoint wait_end() const override {
     return std::min(wait_end_, acquire_->wait_deadline());
@@ -63,19 +64,19 @@ class AcquireSet final : public Acquisition {
 
  private:
   void Start(std::size_t index);
-  /// Once the current LOCK has its outcome: starts the next, or finishes.
+  /// Once the current LOCK has its outcome, starts the next one or finishes.
   void Advance();
   void CheckAllFree();
-  /// Whether we would have to wait for a LOCK with these contenders.
+  /// Whether a LOCK with these contenders would make us wait.
   [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
   void LeaveSemaphore(std::size_t index, const protocol::Children& children);
   void LeaveTaken(std::size_t index, const protocol::Children& children);
   void OnSearchProgress();
   void ExpectAnswer();
   void Finish(AcquireOutcome outcome);
-  /// Take::kFirstFree: the current LOCK is not free, so tries the next.
+  /// Take::kFirstFree: tries the next LOCK, because the current one is not free.
   void TryNext();
-  /// Deletes our contender, and again over each new connection.
+  /// Deletes our contender, and does so again over each new connection.
   void Leave(const Ticket& ticket);
 
   zookeeper::Store& store_;
@@ -92,12 +93,12 @@ class AcquireSet final : public Acquisition {
     Ticket ticket;
   };
   std::vector<Won> won_;
-  std::vector<std::string> left_;  // contenders of ours that are not needed
+  std::vector<std::string> left_;  // our contenders that are no longer needed
   std::vector<ReservedLock> reserved_;
   TimePoint wait_end_ = kNever;         // known once the first contender has joined
   bool checking_free_ = false;          // a `try`, before the first queue is joined
   std::size_t lists_pending_ = 0;       // while it checks that all are free
-  TimePoint answer_deadline_ = kNever;  // when the server is given up
+  TimePoint answer_deadline_ = kNever;  // when to give up on the server
   std::optional<HolderSearch> search_;  // in the LOCK that is busy
   CallbackScope scope_;
 };

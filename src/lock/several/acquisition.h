@@ -20,26 +20,26 @@ namespace zklock::lock {
 /// unless the outcome is Acquired or ReservedLock, the caller closes the session.
 class Acquisition : public EventSource, public zookeeper::StoreListener {
  public:
-  /// Set once, when it is over: Acquired or ReservedLock if what was asked for is held or reserved,
-  /// otherwise the outcome for lock().
+  /// Set once, when the acquisition is over: Acquired or ReservedLock if the requested LOCKs are
+  /// held or reserved, otherwise the outcome for lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
   /// A LOCK is held already, or our turn is near (Acquire::IsNearTurn): if this process were
-  /// killed, others would wait for the session's end.
+  /// killed, others would have to wait for the session's end.
   [[nodiscard]] virtual bool IsNearTurn() const = 0;
   /// No LOCK is held, and our turn is far (Acquire::IsFarFromTurn).
   [[nodiscard]] virtual bool IsFarFromTurn() const = 0;
-  /// The contenders that hold, in the order of the requests.
+  /// The contenders that hold the LOCKs, in the order of the requests.
   [[nodiscard]] virtual std::vector<Ticket> tickets() const = 0;
-  /// The LOCKs that were reserved already, in the same order.
+  /// The LOCKs that were already reserved, in the same order.
   [[nodiscard]] virtual std::vector<ReservedLock> reserved() const = 0;
   /// Contenders that are no longer needed; the caller deletes them.
   [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
-  /// --any --reserve: another of the LOCKs may be reserved for our ID, or be about to be: we have
-  /// left its queue, or it has a reservation that does not seem to hold or seems to have ended.
+  /// --any --reserve: another of the LOCKs may be reserved for our ID or about to be: we have left
+  /// its queue, or it has a reservation that does not seem to hold or seems to have ended.
   [[nodiscard]] virtual bool MayBeReserved() const { return false; }
-  /// When the wait is over; kNever before the first queue has been joined, or without a `wait`.
+  /// When the wait ends; kNever before the first queue has been joined, or without a `wait`.
   [[nodiscard]] virtual TimePoint wait_end() const = 0;
-  /// The LOCK that is being acquired, or was when it ended.
+  /// The LOCK that is being acquired, or that was being acquired when it ended.
   [[nodiscard]] virtual const LockName& lock() const = 0;
 
   /// Leaves the queue of `contender` if the acquisition can go on without it; otherwise returns

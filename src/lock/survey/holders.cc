@@ -12,7 +12,7 @@ namespace {
 
 using zookeeper::Error;
 
-// One byte more than zklock writes, so that longer data of other programs is recognised.
+// One byte more than zklock writes, so that longer data from other programs is recognised.
 constexpr std::size_t kMostHolderData = kMostContenderData + 1;
 
 /// Collects the entries that hold.

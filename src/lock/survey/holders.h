@@ -17,16 +17,16 @@ struct Holder {
   std::string path{};               ///< on the servers
   std::vector<std::string> more{};  ///< the paths of its other permits (--take)
   zookeeper::NodeStat stat{};
-  std::string data{};  ///< cut; any bytes if another program wrote it
+  std::string data{};  ///< truncated; any bytes if another program wrote it
 };
 
-/// At most this many of the readers that hold together are read, unless all are needed.
+/// Of the readers that hold together, at most this many are read unless all are needed.
 inline constexpr std::size_t kMostHolders = 256;
 inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max();
 
 /// Reads the holders of a LOCK, however long its queue is: the first contender, or the readers at
-/// the head of the queue; for a semaphore, the contenders that have a permit. Leaves out contenders
-/// that vanish in the meantime or that we may not read. `most`: how many to read at most. Throws
+/// the head of the queue; for a semaphore, the contenders with a permit. Leaves out contenders that
+/// vanish in the meantime or that we may not read. `most`: the maximum number to read. Throws
 /// OperationFailed.
 [[nodiscard]] std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock,
                                               std::size_t most = kMostHolders);

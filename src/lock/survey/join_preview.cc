@@ -11,7 +11,7 @@ namespace {
 
 using zookeeper::Error;
 
-/// A name that no contender has: it does not count in a queue.
+/// A name that no contender has, so it does not count in a queue.
 constexpr char kNoContender[] = "zklock-dry-run";
 
 std::optional<RecordFailure> RefusalOf(Error error, const AcquireRequest& request,
@@ -41,7 +41,7 @@ QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request) {
     std::string path = request.QueuePath();
     const auto check = [&] { return calls.CheckCreate(protocol::ChildPath(path, kNoContender)); };
     Error error = check();
-    // A LOCK that does not exist would be made in the nearest znode above it.
+    // A LOCK that does not exist would be created in the nearest existing znode above it.
     while (error == Error::kNoNode && path != "/") {
       path = protocol::ParentOf(path);
       error = check();

@@ -11,20 +11,20 @@
 #include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
-// For --dry-run: what a contender would meet in a LOCK, found without creating one. All of these
-// functions throw OperationFailed.
+// For --dry-run: what a contender would encounter in a LOCK, determined without creating one. All
+// of these functions throw OperationFailed.
 
 namespace zklock::lock {
 
-/// Whether the servers would let us create a contender, and who else may.
+/// Whether the servers would let us create a contender, and who else may create one.
 struct QueueAccess {
   std::string path;                      ///< the queue, or the nearest znode above it that exists
   zookeeper::AclReply acl;               ///< of that znode
-  std::optional<RecordFailure> refusal;  ///< why they would not; none: they would
+  std::optional<RecordFailure> refusal;  ///< why they would not; none if they would
 };
 [[nodiscard]] QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request);
 
-/// Why LOCK cannot be used for `request`, judging by the contenders that are there. None if it can.
+/// Why LOCK cannot be used for `request`, judging by its present contenders. None if it can.
 [[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);
 
 /// What --min-interval and --once-per depend on.
@@ -32,7 +32,7 @@ struct LastRuns {
   std::optional<protocol::LastSuccess> success;
   std::optional<protocol::StartRecord> start;
   std::chrono::milliseconds started{};  ///< when `start` was written, by the servers' clock
-  std::optional<Unusable> unknown;      ///< why one of them is not known
+  std::optional<Unusable> unknown;      ///< why one of them is unknown
 };
 [[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,
                                     bool with_start);

@@ -18,7 +18,7 @@ struct Predecessor {
   std::size_t position = 0;
   std::string name;
   std::string path{};       ///< on the servers
-  bool any_holder = false;  ///< for a semaphore: the first holder, but any other's release will do
+  bool any_holder = false;  ///< for a semaphore: the first holder, but any release will do
   friend bool operator==(const Predecessor&, const Predecessor&) = default;
 };
 
@@ -30,10 +30,10 @@ struct QueueEntry {
   /// The paths of the other permits of its run (--take), after `path` in the queue.
   std::vector<std::string> more{};
   bool in_turnstile = false;  ///< for a semaphore: a child of the turnstile
-  bool readable = false;      ///< false: we may not read it, and the rest is unknown
+  bool readable = false;      ///< false: we may not read it, and everything below is unknown
   zookeeper::NodeStat stat{};
-  std::string data{};                     ///< cut; any bytes if another program wrote it
-  std::optional<std::size_t> position{};  ///< from 1; none: not a contender
+  std::string data{};                     ///< truncated; any bytes if another program wrote it
+  std::optional<std::size_t> position{};  ///< counted from 1; none: not a contender
   std::optional<Predecessor>
       waits_for{};                     ///< none: it holds, is not a contender, or a permit is free
   std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
@@ -53,10 +53,10 @@ enum class LockKind {
   kMutex,
   kReadWrite,
   kSemaphore,
-  kSimple,  ///< of Dialect::kSimple: the one znode `lock`
+  kSimple,  ///< in Dialect::kSimple: the single znode `lock`
 };
 
-/// How many bytes of a last-run are kept: one more than it may have, so that a larger one is
+/// How many bytes of a last-run's data are kept: one more than the maximum, so that a larger one is
 /// noticed.
 inline constexpr std::size_t kMostLastRun = 16 * 1024 + 1;
 
@@ -66,31 +66,32 @@ struct LockSurvey {
   bool exists = true;
   zookeeper::NodeStat stat{};
   bool readable = true;  ///< false: we may not read its data
-  std::string data{};    ///< of the LOCK itself, cut: the release record
-  /// The data of its child last-run, cut to kMostLastRun bytes: any bytes. None if there is no such
-  /// child, if it was not requested, or if we may not read it.
+  std::string data{};    ///< the release record: the data of the LOCK itself, truncated
+  /// The data of its child last-run, truncated to kMostLastRun bytes: any bytes. None if there is
+  /// no such child, if it was not requested, or if we may not read it.
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
   bool last_run_refused = false;        ///< we may not read it
-  /// The last start of a run with --once-per, as the child last-start records it, and when that
-  /// was. None if there is none, if it was not requested, or if we cannot read or parse it.
+  /// The last start of a run with --once-per, as recorded in the child last-start, and its time.
+  /// None if there is no record, if it was not requested, or if we cannot read or parse it.
   std::optional<protocol::StartRecord> last_start{};
   protocol::ServerTime last_started{};
-  /// Set for OnLockEnd(): the contenders in the queue whose runs are in `last_run` without an end.
-  /// Other runs without an end were lost.
+  /// Set for OnLockEnd(): the contenders in the queue whose runs have no end in `last_run`. Other
+  /// runs without an end were lost.
   std::vector<std::string> running{};
   std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
   std::size_t held = 0;               ///< how many contenders hold, including those not read
   std::size_t waiting = 0;
   std::size_t used = 0;                         ///< for a semaphore: the permits of those that hold
-  std::optional<LockKind> kind{};               ///< none if nothing shows it
+  std::optional<LockKind> kind{};               ///< none if nothing shows the kind
   std::optional<std::size_t> permit_limit{};    ///< for a semaphore, if known
   std::vector<std::string> ignored_children{};  ///< children whose names do not count, sorted
-  bool in_tree = false;                         ///< found in the walk of a tree
+  bool in_tree = false;                         ///< found while walking a tree
 
   [[nodiscard]] bool IsHeld() const { return held != 0; }
   [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }
-  /// How many permits are free. (A program with another limit may have taken more than ours.)
+  /// How many permits are free. (A program with another limit may have taken more permits than our
+  /// limit allows.)
   [[nodiscard]] std::optional<std::size_t> FreePermits() const {
     if (!permit_limit) return std::nullopt;
     return *permit_limit - std::min(used, *permit_limit);
@@ -107,11 +108,11 @@ class SurveySink {
   virtual void OnLock(const LockSurvey& /*lock*/) {}
   /// The LOCK's next entry: in queue order, then those that are not contenders.
   virtual void OnEntry(const QueueEntry& /*entry*/) {}
-  /// The end of the LOCK. Now the counts are exact.
+  /// The LOCK is complete. The counts are now exact.
   virtual void OnLockEnd(const LockSurvey& /*lock*/) {}
-  /// The end of the survey. When watching, it starts again after a change.
+  /// The survey is complete. When watching, the survey starts again after a change.
   virtual void OnEnd() {}
-  /// False while it can take no more: the survey then sends no requests until Resume().
+  /// False while the sink can accept no more: the survey then sends no requests until Resume().
   [[nodiscard]] virtual bool WantsMore() const { return true; }
 };
 

@@ -46,7 +46,7 @@ void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return End(false);
   const protocol::Contenders contenders(reply.children);
   const auto rank = RankIn(contenders);
-  // Our contender was deleted, this server does not have it yet, or it is the first.
+  // Our contender was deleted, this server does not know it yet, or it is the first.
   if (!rank || rank->ahead == 0) return End(false);
   position_.ahead = rank->ahead;
   position_.waiting = rank->waiting;
@@ -65,7 +65,7 @@ void FindQueuePosition::OnSemaphore() {
   if (const auto in_permits = RankIn(permits)) {
     position_.ahead = position_.holders = in_permits->ahead;
   } else if (in_turnstile) {
-    // The first in the turnstile has created the last permit, and waits with it.
+    // The first contender in the turnstile has created the last permit, and waits with it.
     position_.waiting = in_turnstile->ahead;
     const std::size_t waits_with_permit = position_.waiting > 0 && !permits.empty() ? 1 : 0;
     position_.holders = permits.size() - waits_with_permit;
@@ -110,7 +110,8 @@ void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
     }
   }
   position_.last_run = last_run_.value_or("");
-  // If the first contender has been deleted since, or may not be read, only its name is known.
+  // If the first contender has since been deleted, or if we may not read it, only its name is
+  // known.
   End(true);
 }
 

@@ -29,23 +29,23 @@ struct QueuePosition {
   std::string last_run;  ///< the data of LOCK's last-run, read once; empty if unknown
 };
 
-/// Finds the position of a waiter, for its progress messages: lists the queue, and reads the first
-/// contender, our own and the history of LOCK, over the waiter's session. Sets no watches; a
+/// Finds the position of a waiter, for its progress messages: over the waiter's session, lists the
+/// queue and reads the first contender, our own contender, and LOCK's history. Sets no watches; a
 /// failure does no harm.
 class FindQueuePosition {
  public:
   FindQueuePosition(zookeeper::Store& store, LockName lock)
       : store_(store), lock_(std::move(lock)) {}
 
-  /// Calls `done` once: with nothing if a reply was lost or no contender is before ours. `own`: our
-  /// contender's path. Must not be called while IsUnderWay().
+  /// Calls `done` once: with no position if a reply was lost or no contender is before ours. `own`:
+  /// our contender's path. Must not be called while IsUnderWay().
   void Begin(const std::string& own, std::function<void(const std::optional<QueuePosition>&)> done);
   [[nodiscard]] bool IsUnderWay() const { return done_ != nullptr; }
 
  private:
   void OnListed(const zookeeper::ListReply& reply);
   void OnSemaphore();
-  /// The contenders before ours; none if ours is not in the list.
+  /// The rank of our contender; none if it is not in the list.
   [[nodiscard]] std::optional<protocol::Rank> RankIn(const protocol::Contenders& contenders) const;
   void ReadLastRun();
   void ReadFirst(const std::string& queue);

@@ -41,11 +41,11 @@ class Collector final : public SurveySink {
 
 }  // namespace
 
-/// Keeps the replies to reads with a watch until the watch fires: nothing is read again unless it
-/// has changed.
+/// Keeps the replies to watched reads until the watch fires: nothing is read again unless it has
+/// changed.
 class Survey::ReadCache {
  public:
-  /// Null: it must be read.
+  /// Null: the data must be read.
   [[nodiscard]] const zookeeper::GetReply* FindData(const std::string& path) const {
     return Find(data_, path);
   }
@@ -57,13 +57,13 @@ class Survey::ReadCache {
     children_[path] = std::move(reply);
   }
 
-  /// A watch on `path` fired. It may be the one on the data or on the children: both are read
-  /// again.
+  /// A watch on `path` fired. It may be the watch on the data or the one on the children: both are
+  /// read again.
   void Forget(const std::string& path) {
     data_.erase(path);
     children_.erase(path);
   }
-  /// The connection was lost, and all watches with it.
+  /// The connection was lost, and with it all watches.
   void Clear() {
     data_.clear();
     children_.clear();
@@ -116,7 +116,7 @@ void Survey::Begin() {
     if (is_listing) node.state = Node::State::kToList;
     if (node.queue) node.queue->Forget();
   }
-  // A contender may just have released or joined at a server that is ahead of ours. No need to wait
+  // A contender may have just released or joined at a server that is ahead of ours. No need to wait
   // for the reply: replies arrive in order.
   under_way_ = 1;
   store().Sync(request_.place.path, OnReply([this](const zookeeper::Reply&) {
@@ -233,7 +233,7 @@ void Survey::OnListed(Frontier::iterator node, const zookeeper::ListReply& reply
   }
 }
 
-/// `is_wanted`: the survey cannot do without this list.
+/// `is_wanted`: the survey cannot continue without this list.
 void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   const std::string shown = request_.place.DisplayPath(path);
   if (is_wanted || !zookeeper::IsRefusal(error)) {
@@ -255,7 +255,7 @@ void Survey::OnChildren(Frontier::iterator node) {
   const std::unique_ptr<LockChildren> children = std::move(node->children);
   const Error permits = children->permits_error();
   if (permits != Error::kNone && permits != Error::kNoNode) {
-    // In other scopes the walk meets this znode again and reports it.
+    // In other scopes the walk will reach this znode and report it.
     if (request_.scope == Scope::kLock) {
       return OnNotListed(protocol::PermitsPath(node->path), permits, true);
     }
@@ -294,7 +294,7 @@ void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& child
 
 // ---- reporting ------------------------------------------------------------------------------
 
-/// Returns true if the frontier has changed, so that more requests may be possible.
+/// Returns true if the frontier has changed, so that more requests may now be possible.
 bool Survey::Report() {
   bool changed = false;
   while (!frontier_.empty() && sink_->WantsMore()) {

@@ -20,49 +20,50 @@ struct SurveyRequest {
   enum class Scope {
     kLock,   ///< this LOCK, even if it is free
     kTree,   ///< every LOCK that has contenders: this znode and all below it
-    kGuess,  ///< kLock, unless the LOCK is free and has other children; then kTree
+    kGuess,  ///< like kLock, unless the LOCK is free and has other children; then like kTree
   };
   LockName place;
   Scope scope = Scope::kLock;
   std::size_t most_data = 4096;  ///< how much of a znode's data to keep
-  /// How many contenders of a LOCK to read; the others are only counted.
+  /// How many contenders to read in each LOCK; the others are only counted.
   std::size_t most_contenders = std::string::npos;
   std::size_t most_in_tree = std::string::npos;  ///< the same, for each LOCK of a tree
   bool with_last_run = false;                    ///< read the LOCKs' last-run znodes
   bool with_last_start = false;                  ///< and their last-start znodes
-  /// Report the free LOCKs of a tree too: znodes that have a record of their runs or the children
-  /// of a semaphore, or whose data zklock has written. This reads the data of every znode of the
+  /// Also report the free LOCKs of a tree: znodes that have a record of their runs or the children
+  /// of a semaphore, or whose data zklock has written. This reads the data of every znode in the
   /// tree.
   bool with_free = false;
-  bool watch = false;  ///< go on for ever: survey again after every change
+  bool watch = false;  ///< never stop: survey again after every change
   Duration connect_timeout = std::chrono::seconds(15);
 };
 
 struct SurveyResult {
   bool exists = true;                   ///< `place` exists
-  std::vector<LockSurvey> locks;        ///< in the order of the tree; with kLock exactly one
+  std::vector<LockSurvey> locks;        ///< in the order of the tree; exactly one with kLock
   std::vector<std::string> unlistable;  ///< znodes below `place` whose children we may not list
 };
 
-/// Reads queues for people to look at: a list of children, then each contender, with at most 64
-/// requests pending. Znodes that vanish in the meantime are left out. After a lost connection it
-/// continues where it was: nothing is reported twice.
+/// Reads queues for display: a list of children, then each contender, with at most 64 requests
+/// pending. Znodes that vanish in the meantime are left out. After a lost connection it continues
+/// where it stopped: nothing is reported twice.
 ///
-/// The walk of a tree includes everything but contenders and the servers' own /zookeeper. It keeps
-/// only the names of the part still ahead, and nothing of the part that was reported.
+/// The walk of a tree visits everything except contenders and the servers' own /zookeeper. It keeps
+/// only the names in the part still ahead, and nothing from the part already reported.
 ///
-/// When watching, every read leaves a watch. When one fires, but at most ten times a second, it
-/// reads what has changed and reports everything again.
+/// When watching, every read leaves a watch. When one fires, it reads what has changed and reports
+/// everything again, at most ten times a second.
 class Survey final : public ServerOperation {
  public:
-  /// `sink` outlives the survey and receives everything. Without a sink, result() has everything.
+  /// `sink` outlives the survey and receives everything. Without a sink, result() contains
+  /// everything.
   Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request,
          SurveySink* sink = nullptr);
   ~Survey() override;
 
   /// Valid after success, or in OnEnd().
   [[nodiscard]] const SurveyResult& result() const { return result_; }
-  /// The sink can take more again.
+  /// The sink can accept more again.
   void Resume();
   /// When watching: reports everything again, with a new limit, from the cache where possible.
   void Repeat(std::size_t most_contenders);
@@ -76,15 +77,15 @@ class Survey final : public ServerOperation {
   void Begin() override;
 
  private:
-  /// One znode of the frontier. The znodes are reported in order, but requests may be sent in any
+  /// One znode of the frontier. Znodes are reported in order, but requests may be sent in any
   /// order.
   struct Node {
     explicit Node(std::string znode) : path(std::move(znode)) {}
     enum class State { kToList, kListing, kReadingChildren, kReading, kDone };
     std::string path;
     State state = State::kToList;
-    std::unique_ptr<LockChildren> children;  ///< of a LOCK, until they are known
-    std::unique_ptr<SurveyQueue> queue;      ///< of a LOCK, from then on
+    std::unique_ptr<LockChildren> children;  ///< for a LOCK, until they are known
+    std::unique_ptr<SurveyQueue> queue;      ///< for a LOCK, once they are known
   };
   using Frontier = std::list<Node>;  // pending replies keep iterators
   class ReadCache;
@@ -98,7 +99,7 @@ class Survey final : public ServerOperation {
   void OnChildren(Frontier::iterator node);
   void TakeQueue(Frontier::iterator node, SurveyQueue queue);
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
-  /// Call `take` with the cached reply if there is one, otherwise with the servers' reply.
+  /// Calls `take` with the cached reply if there is one, otherwise with the servers' reply.
   void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
   /// `most`: how many bytes of the data are needed.
   void AskForData(const std::string& path, std::size_t most,
@@ -119,9 +120,9 @@ class Survey final : public ServerOperation {
   const Clock& clock_;
 
   Frontier frontier_;
-  bool idle_ = true;      ///< not begun yet, or everything was reported
+  bool idle_ = true;      ///< not begun yet, or everything has been reported
   bool pumping_ = false;  ///< Pump() is on the stack
-  bool walks_ = false;    ///< everything below the root is surveyed too
+  bool walks_ = false;    ///< everything below the root is surveyed, too
   std::size_t under_way_ = 0;
 
   // When watching:

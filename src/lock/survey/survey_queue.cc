@@ -177,7 +177,7 @@ std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const 
     return std::nullopt;
   }
   if (!has_permit) {
-    // A contender in the turnstile waits for the one before it, the first one for a permit.
+    // A contender in the turnstile waits for the one before it; the first one waits for a permit.
     const QueueEntry& before = entries_[reported_.back()];
     if (before.Waits()) return Predecessor{reported_.size(), before.name.full, before.path};
     if (!lock_.permit_limit || CountPermits() < *lock_.permit_limit) return std::nullopt;
@@ -215,7 +215,7 @@ std::optional<SurveyQueue::Read> SurveyQueue::NextRead() {
 }
 
 bool SurveyQueue::TakeLock(const zookeeper::GetReply& reply) {
-  // Without its data, the rest of the LOCK can still be reported.
+  // Even without its data, the rest of the LOCK can be reported.
   lock_.readable = reply.error == Error::kNone;
   if (!lock_.readable) return true;
   lock_.stat = reply.stat;
@@ -250,8 +250,8 @@ bool SurveyQueue::TakeLastStart(const zookeeper::GetReply& reply) {
 
 std::optional<std::size_t> SurveyQueue::NextEntry() {
   if (!settled_) {
-    // Read in this order: if the contender has already left the turnstile and its permit still
-    // exists, the permit holds. Had the contender given up, both would be gone.
+    // Read in this order: if the contender has left the turnstile and its permit still exists, the
+    // permit holds. Had the contender given up, both would be gone.
     for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
       if (index && states_[*index] == State::kUnasked) return index;
     }
@@ -289,7 +289,7 @@ bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply)
     case Error::kNoAuth:
     case Error::kAuthFailed:
     case Error::kAuthRequired:
-      // Without a number, it need not be a contender.
+      // Without a number, it is not necessarily a contender.
       if (entry.name.full == protocol::kSimpleName) state = State::kGone;
       break;
     default:
@@ -406,7 +406,7 @@ void SurveyQueue::FindRunning() {
   }
 }
 
-/// Counts the contenders, as far as they are known now.
+/// Counts the contenders known so far.
 void SurveyQueue::Count() {
   if (lock_.IsSemaphore()) {
     const bool one_waits = LastPermitWaits();

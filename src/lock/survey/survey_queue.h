@@ -12,7 +12,7 @@
 
 namespace zklock::lock {
 
-/// What a survey reads of a LOCK besides its children.
+/// What a survey reads from a LOCK besides its children.
 struct QueueReads {
   std::size_t most_data = 0;  ///< how much of a znode's data to keep
   std::size_t most_contenders = std::string::npos;
@@ -21,11 +21,12 @@ struct QueueReads {
   bool with_last_start = false;  ///< likewise
 };
 
-/// One LOCK of a survey once its children are known: decides which contenders to read next, and
-/// reports them in order. It reads ahead of what it reports. Sends no requests itself.
+/// One LOCK in a survey once its children are known: decides which contenders to read next, and
+/// reports them in order. It reads ahead of the entry that it reports next. Sends no requests
+/// itself.
 ///
 /// The queue of a semaphore consists of its permits, followed by its turnstile. If the session of
-/// the first contender in the turnstile has since created the last permit, the two are one
+/// the first contender in the turnstile has since created the last permit, the two are the same
 /// contender; it is reported once, as the permit, and waits if there are more permits than the
 /// limit. Every other permit holds, however many there are, because its contender has left the
 /// turnstile.
@@ -34,9 +35,9 @@ class SurveyQueue {
   /// A znode to read.
   struct Read {
     std::string path;
-    std::size_t most = 0;   ///< bytes of its data that are kept
+    std::size_t most = 0;   ///< how many bytes of its data to keep
     const char* operation;  ///< for the message if it fails
-    /// Takes the reply. Returns false for one that a correct server does not send.
+    /// Takes the reply. Returns false if a correct server would not send it.
     std::function<bool(const zookeeper::GetReply&)> take;
   };
 
@@ -52,17 +53,17 @@ class SurveyQueue {
 
   /// The connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// The next znode to read; each one is returned once. Besides the records and the first
-  /// contenders, these are the entries that may not be contenders, and the two entries of a
-  /// semaphore that may be one contender: the counts depend on them.
+  /// The next znode to read; returns each one once. Besides the records and the first contenders,
+  /// these are the entries that may not be contenders, and the two entries of a semaphore that may
+  /// be the same contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
 
-  /// Reports what is known so far. Returns true if there are no more contenders to report.
+  /// Reports the contenders known so far. Returns true if no more contenders remain to be reported.
   [[nodiscard]] bool ReportContenders(SurveySink& sink);
   /// Children that turned out not to be contenders: their paths below the LOCK, sorted. There may
   /// be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
-  /// Whether it is a LOCK, as its children or its data may show even if its queue is empty.
+  /// Whether it is a LOCK: even if its queue is empty, its children or its data may show that.
   [[nodiscard]] bool IsLock() const;
   /// Whether it has children other than its queue and zklock's own znodes.
   [[nodiscard]] bool HasOthers() const;
@@ -114,15 +115,16 @@ class SurveyQueue {
   std::vector<Record> records_;
   std::vector<QueueEntry> entries_;
   std::vector<State> states_;
-  std::size_t next_ = 0;        ///< the next to read in turn
-  std::size_t candidates_ = 0;  ///< read in turn, and contenders as far as known
-  std::size_t unknown_ = 0;     ///< the next to check for entries to read out of turn
+  std::size_t next_ = 0;        ///< the next entry to read in turn
+  std::size_t candidates_ = 0;  ///< entries read in turn that are contenders, as far as is known
+  std::size_t unknown_ = 0;     ///< the next entry to check for reading out of turn
   std::size_t reporting_ = 0;   ///< the next to report
   bool announced_ = false;
   protocol::Predecessors predecessors_;
   std::size_t turnstile_ = 0;           ///< for a semaphore: the index where its turnstile begins
   bool settled_ = true;                 ///< `passing_` is final
-  std::optional<std::size_t> passing_;  ///< in the turnstile, and has created the last permit
+  std::optional<std::size_t> passing_;  ///< the entry in the turnstile whose contender has created
+                                        ///< the last permit
   std::vector<std::size_t> reported_;   ///< indices of contenders
   std::vector<std::size_t> others_;     ///< indices of entries that are not contenders
 };

@@ -28,8 +28,8 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   return words;
 }
 
-// A command that is not executed has the status of one that was killed, which is what the guard's
-// death does to it, sooner or later.
+// Ends a command that must not be executed, with the same status as if it had died with the guard
+// (PDEATHSIG).
 [[noreturn]] void KillSelf() {
   for (;;) kill(getpid(), SIGKILL);
 }
@@ -44,17 +44,17 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   char word = 0;
   if (recv(link, &word, sizeof word, 0) != sizeof word) KillSelf();
   signals.RestoreMask();
-  // Since it was allowed to run, this process may have been stopped or the host suspended, and the
-  // command may ignore the stop signal. The guard may have been stopped as well, and then notices
-  // the time a little later.
+  // After being allowed to run, this process may have been stopped or the host suspended. Past the
+  // stop time it must not execute the command, which may ignore the stop signal, but waits for the
+  // guard, which may have been stopped as well and then notices the time a little later.
   while (!page.is_ending && BootClock::now() >= page.lease.StopTime()) poll(nullptr, 0, 1);
-  page.executes = true;  // first: the guard may begin to end it at any time
+  page.executes = true;  // before the check: the guard may set is_ending at any time
   if (page.is_ending) {
     page.executes = false;
     KillSelf();
   }
   const int error = image.Execute();
-  // The dispositions are the user's again, so PIPE may end the process here, which is fine, too.
+  // The user's dispositions are restored, so PIPE may end the process here, which is fine, too.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
   _exit(kExitNotFound);
 }

@@ -32,10 +32,10 @@ class ExecImage {
 /// Forks the command as a child of the calling process. It stays in that process's group, and does
 /// not outlive that process (PDEATHSIG). It is not executed before LetCommandRun(): until then all
 /// signals are blocked in it, and those that arrive stay pending for the command. It then gets the
-/// mask and dispositions that zklock was started with. It is not executed as long as the stop time
-/// of the page's lease has passed, nor once the guard is ending the tree.
+/// mask and dispositions that zklock was started with. It is not executed while the page's lease is
+/// past its stop time, nor once the guard is ending the tree.
 ///
-/// Returns a link to it, which carries one int if execve fails: its errno. When the link ends, the
+/// Returns a link to it, which carries errno, as one int, if execve fails. When the link ends, the
 /// command is running or has already ended. Its pid is written to the page by whichever process
 /// runs first. Throws std::system_error.
 ///
@@ -44,7 +44,7 @@ class ExecImage {
 [[nodiscard]] UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, GuardPage& page,
                                    const Cgroup* cgroup);
 
-/// Lets the command be executed. Call it once. Does nothing if the command has already been killed.
+/// Allows the command to run. Call it once. Does nothing if the command has already been killed.
 void LetCommandRun(const UniqueFd& link);
 
 }  // namespace zklock::process

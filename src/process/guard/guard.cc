@@ -32,10 +32,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How many processes are reaped before anything else gets its turn: a fork bomb leaves zombies
-// without end.
+// How many processes are reaped before anything else is done: a fork bomb never stops leaving
+// zombies.
 constexpr int kMostReaped = 1000;
-// How long zombies are reaped before a walk, which takes far longer for each of them.
+// How long zombies are reaped before a walk, which spends far more time on each of them.
 constexpr Duration kReapTime = milliseconds(200);
 // How often the tree is walked to send it the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
@@ -59,8 +59,7 @@ class Guard {
     kReported,  // the command ended by itself, and zklock may not have read the report yet
     kEnding,    // every process was sent the stop signal; new ones get it, too
     kKilling,   // every process is sent KILL, repeatedly
-    kFinished,  // no process has to end any more; zklock holds the lock until it dismisses the
-                // guard
+    kFinished,  // no process is left to end; zklock holds the lock until it dismisses the guard
   };
 
   void Begin();
@@ -96,9 +95,9 @@ class Guard {
   const GuardDuty& duty_;
   UniqueFd socket_;
   UniqueFd timer_;
-  std::optional<ContinueTimer> continue_timer_;  // made in the guard: not inherited by fork
+  std::optional<ContinueTimer> continue_timer_;  // created here: timers are not inherited by fork
   UniqueFd signals_;                             // CHLD, and CONT, which reports zklock's death
-  UniqueFd link_;                                // to the command, until it has been executed
+  UniqueFd link_;                                // to the command; closed once it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
 
@@ -107,7 +106,7 @@ class Guard {
   std::optional<int> command_status_;  // set once the command has been reaped
   int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
   bool leaves_job_ = false;            // leave zklock suspended: `fg` shows how the job ended
-  std::optional<TimePoint> report_awaited_at_;  // set at the command's end; kNever: reported
+  std::optional<TimePoint> report_awaited_at_;  // when to send kAwaited; kNever: sent
   bool has_children_ = true;
   bool reaps_more_ = false;  // Reap() has not reaped every zombie yet
   bool is_orphaned_ = false;
@@ -141,7 +140,7 @@ void Guard::AwaitRelease() {
       kill(duty_.zklock, SIGCONT);
       poll(nullptr, 0, 1);
     }
-    const bool is_gone = ZklockIsGone();  // before reading, so as to miss no message from zklock
+    const bool is_gone = ZklockIsGone();  // before reading, so that no message is missed
     ReadMessages();
     const bool runs_are_left = nested_runs_.AreLeft();
     if (is_gone && !runs_are_left) return;
@@ -165,8 +164,9 @@ void Guard::Begin() {
   sigaddset(&watched, SIGCHLD);
   sigaddset(&watched, SIGCONT);
   signals_.Reset(Check(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
-  // CONT also wakes a guard that was stopped. The end of the socket would not suffice to report
-  // zklock's death: a helper process that zklock forked may hold a copy of zklock's end.
+  // The kernel sends CONT when zklock dies, which also wakes a guard that was stopped. EOF on the
+  // socket is no substitute: a helper process that zklock forked may hold a copy of zklock's end
+  // after zklock's death.
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   if (ZklockIsGone())
     raise(SIGCONT);  // zklock died before the prctl: no CONT will come, but Wait() must see one
@@ -178,10 +178,10 @@ void Guard::Begin() {
   command_ = duty_.page.command;
   TakeGuardName();
   if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
-  // After the fork, so that the command stays in zklock's session and process group. Outside them,
-  // a KILL or STOP of the group does not hit the guard. The guard starts a session of its own, not
-  // just a group: otherwise it would keep the command's group from being orphaned (setpgid(2),
-  // stops from the terminal).
+  // The guard leaves zklock's session and process group so that a KILL or STOP sent to the group
+  // does not hit it; it does so after the fork, so that the command stays in them. It starts a
+  // session of its own, not just a group: otherwise it would keep the command's group from being
+  // orphaned (setpgid(2), stops from the terminal).
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
   LeaveWorkingDirectory();
@@ -193,7 +193,7 @@ void Guard::Begin() {
 
 void Guard::Wait() {
   const TimePoint look = NextLook();
-  // `look`, which zklock checks, leaves out the time of a report: a late report does not matter.
+  // `look`, which zklock checks, does not include the time of a report: a late report does no harm.
   const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
   SetTimer(timer_.get(),
            std::min({look, reports ? *report_awaited_at_ : kNever, nested_runs_.wake()}));
@@ -206,7 +206,7 @@ void Guard::Wait() {
                                 {is_watched ? link_.get() : -1, POLLIN, 0}};
   nested_runs_.AppendTo(polled);
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
-  // Never promises an earlier moment than before: a guard that gets no processor time is not dead.
+  // Never promises an earlier moment than before, since a guard without processor time is not dead.
   if (is_watched) PromiseLook(look);
 
   signalfd_siginfo taken;
@@ -233,7 +233,7 @@ void Guard::ReadExecResult() {
   link_.Reset();
   if (size == static_cast<ssize_t>(sizeof error)) {
     if (!command_status_) {
-      kill(command_, SIGKILL);  // it is in its _exit, unless something stopped it there
+      kill(command_, SIGKILL);  // it is about to exit, unless something stopped it
       waitpid(command_, nullptr, 0);
       command_status_ = SIGKILL;  // Forward() must not use the pid any more
       suspended_by_ = 0;
@@ -272,10 +272,10 @@ void Guard::BeginCommand() {
   if (!duty_.page.cause.Get() && BootClock::now() < duty_.page.lease.StopTime()) {
     continue_timer_->Set(duty_.page.lease.StopTime());  // Wait() has not set it yet
     LetCommandRun(link_);
-    LockMemory();  // does not delay or affect the command, which is forked already
+    LockMemory();  // neither delays nor affects the command, which is already forked
   } else {
-    // The lock is lost already, or zklock was stopped after it acquired the lock: the command does
-    // not begin. Sets the cause now, since the lease may be extended before the next look.
+    // The lock is already lost, or zklock was stopped after it acquired the lock: the command does
+    // not begin. The cause is set now, since the lease may be extended before the next look.
     duty_.page.cause.Set(EndCause::kLeaseRanOut);
     link_.Reset();
   }
@@ -316,8 +316,8 @@ void Guard::CommandChanged(int wait_status) {
   if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
 }
 
-// zklock suspended itself with the command, and cannot notice that the command is no longer
-// suspended.
+// Returns true if zklock suspended itself with the command and the command is no longer suspended,
+// which zklock cannot notice.
 bool Guard::MustContinueZklock() const {
   return duty_.page.zklock_is_suspended && suspended_by_ == 0 && !leaves_job_;
 }
@@ -336,7 +336,7 @@ TimePoint Guard::StopTime() const {
 std::optional<EndCause> Guard::WhatIsOver(TimePoint now) const {
   if (now >= StopTime()) return EndCause::kLeaseRanOut;
   if (now < duty_.page.run_end.Get() || phase_ == Phase::kReported) return std::nullopt;
-  // A command that has ended by itself and leaves nothing that has to end was quick enough.
+  // The run was in time if its command has ended by itself and no process is left that has to end.
   const bool is_done =
       command_status_ && (duty_.spec.descendants == Descendants::kLeave || !HasProcesses());
   return is_done ? std::nullopt : std::optional(EndCause::kRunTooLong);
@@ -369,14 +369,14 @@ TimePoint Guard::NextLook() const {
 }
 
 void Guard::Advance(TimePoint now) {
-  ReadExecResult();  // whether the command has begun decides what the lease's end means for it
+  ReadExecResult();  // first: what the lease's end means depends on whether the command has begun
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
   // Read before is_settled: a cause that zklock sets after it has taken the report concerns only
   // the nested runs.
   const bool has_cause = duty_.page.cause.Get().has_value();
   // Processes that the command left behind may continue. (If zklock died before it took the report,
-  // one KILL may have hit both it and the command, and the tree is ended.)
+  // one KILL may have hit both zklock and the command, so the tree is ended.)
   if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
@@ -398,8 +398,8 @@ void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kKilling) Kill();
 }
 
-// Without children there are no survivors: a process that /proc hides looks alive to the walk until
-// it is reaped.
+// Without children there are no survivors, whatever the walk found: a process that /proc hides
+// looks alive to it until it is reaped.
 std::vector<Survivor> Guard::Survivors() const {
   return has_children_ ? tree_.survivors() : std::vector<Survivor>();
 }
@@ -440,8 +440,8 @@ void Guard::ReportAwaited(TimePoint now) {
 void Guard::BeginEnding(TimePoint now) {
   phase_ = Phase::kEnding;
   ending_since_ = now;
-  // A shell continues jobs that it knows to be stopped, and then shows that they have ended. After
-  // a STOP of the command alone, nobody would continue zklock.
+  // A shell continues a job that it knows is stopped, and then shows that it has ended. If only the
+  // command was sent STOP, nobody would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
@@ -468,8 +468,8 @@ void Guard::Finish() {
   SendProcesses(socket_.get(), Message::Kind::kSurvivor, survivors);
   SendStatus(Message::Kind::kTreeEnded);
   phase_ = Phase::kFinished;
-  // zklock may stay suspended, while outer ones wait for its connections. Nothing relies on their
-  // locks any more.
+  // zklock may stay suspended while the ancestors wait for its connections to close. Nothing relies
+  // on their locks any more.
   if (!survivors.empty() || nested_runs_.AreLeft()) return;
   for (const int descriptor : duty_.spec.kept_open) shutdown(descriptor, SHUT_WR);
 }
@@ -489,7 +489,7 @@ void RunGuard(const GuardDuty& duty, UniqueFd socket) noexcept {
     guard.ReportFailure(error);
     _exit(kExitSystem);
   } catch (...) {
-    _exit(kExitInternal);  // zklock sees the end of the socket, and ends the tree
+    _exit(kExitInternal);  // zklock sees EOF on the socket and ends the tree
   }
   _exit(kExitOk);
 }

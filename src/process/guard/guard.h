@@ -11,7 +11,7 @@
 
 namespace zklock::process {
 
-/// What the guard gets from the zklock that forks it.
+/// Everything that the guard needs from the zklock that forks it.
 struct GuardDuty {
   const CommandSpec& spec;
   const ExecImage& image;

@@ -18,14 +18,14 @@ namespace zklock::process {
 /// stopped.
 struct GuardPage {
   /// The lease's end and the grace. zklock writes it, the first time before kBegin. If the end
-  /// moves back, zklock then sends kWake.
+  /// becomes earlier, zklock then sends kWake.
   SharedLease lease;
   /// When the tree must end, however long the lease lasts. Written by zklock before kBegin, and by
   /// the guard once the command is executed.
   SharedMoment run_end{kNever};
-  /// The latest moment at which the guard, which has seen the lease and any order, will look again
-  /// and move this moment. A guard that is later hangs. Written by the guard, and by zklock when
-  /// the command begins.
+  /// The moment by which the guard, having seen the lease and any order, promises to look again. A
+  /// guard that is late is suspected to hang. Written by the guard, and by zklock when the command
+  /// begins.
   SharedMoment guard_looks_at;
   /// Why the tree has to end: it gets the stop signal, then KILL after the grace. Written by either
   /// process.
@@ -33,21 +33,21 @@ struct GuardPage {
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: send KILL at once
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
   std::atomic<bool> had_ended{false};  ///< written before is_ending: the command had ended
-  /// Written by the guard: it has sent the stop signal, or KILL, to the rest of the tree.
+  /// Written by the guard: it has sent the stop signal, or KILL, to the processes left in the tree.
   std::atomic<bool> sent_stop{false};
   std::atomic<bool> sent_kill{false};
   /// Written by the guard, with kWake: the signal that suspended the command. zklock takes it and
   /// sets this to 0.
   std::atomic<int> suspended_by{0};
   /// Written by zklock: it is suspending itself with the command. Once the command continues or has
-  /// ended, the guard continues zklock, repeatedly, until this is false.
+  /// ended, the guard sends CONT to zklock repeatedly until this is false.
   std::atomic<bool> zklock_is_suspended{false};
   std::atomic<pid_t> command{0};  ///< its pid, written when it is forked
-  /// Written by the command just before its execve: whatever ends it from now on ends a command
-  /// that has begun, unless the guard reports that the execve failed.
+  /// Written by the command just before its execve: from then on, the command has begun, unless the
+  /// guard reports that the execve failed.
   std::atomic<bool> executes{false};
-  /// Written by the guard before kReady: the errno that kept the command out of its cgroup. 0: it
-  /// is in it.
+  /// Written by the guard before kReady: the errno that kept the command out of its cgroup; 0 if
+  /// nothing did.
   std::atomic<int> cgroup_error{0};
   /// Written by zklock: it has taken the report that the command ended by itself. From then on, the
   /// end of the lease does not affect processes that the command left behind.
@@ -75,7 +75,7 @@ struct Message {
     /// `number`: wait status of the command, which ended by itself. zklock may still order the
     /// guard to end processes that the command left behind.
     kCommandEnded,
-    kTreeEnded,  ///< `number`: wait status. Only nested runs may be left
+    kTreeEnded,  ///< `number`: wait status. Only nested runs and survivors may be left
   };
   Kind kind{};
   int number = 0;
@@ -105,7 +105,7 @@ void SendFailure(int socket, const std::system_error& error);
 
 struct Received {
   std::optional<Message> message;  ///< none: nothing has arrived
-  bool is_closed = false;          ///< the other end is closed, and all that it sent was read
+  bool is_closed = false;          ///< the other end is closed, and all that it sent has been read
   UniqueFd connection{};           ///< from kNestedRun; none if no descriptor was left
 };
 [[nodiscard]] Received Receive(int socket);

@@ -53,10 +53,10 @@ bool GuardProcess::HasEnded() const {
          info.si_pid != 0;
 }
 
-// KILL ends the guard even if it is stopped. The socket stays open until the guard is dead: its end
+// KILL ends the guard even if it is stopped. The socket stays open until the guard is dead: EOF
 // would tell the guard to close the session.
 void GuardProcess::Dismiss() {
-  if (pid_ == 0) return;  // kill(2) would signal this process's group
+  if (pid_ == 0) return;  // kill(0, ...) would signal this process's group
   kill(pid_, SIGKILL);
   WaitFor(std::exchange(pid_, 0));
 }

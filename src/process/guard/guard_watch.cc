@@ -16,8 +16,8 @@ constexpr Duration kLateness = milliseconds(50);
 constexpr Duration kOrderTime = milliseconds(100);
 // If the guard is suspected, the tree is taken over this long before the lease's end.
 constexpr Duration kTakeOverMargin = milliseconds(150);
-// How long a suspicion lasts. It counts from when zklock noticed that the guard was late: if both
-// were stopped or suspended, the guard also gets time to wake up. zklock is patient while the lease
+// How long a suspicion lasts. It starts when zklock notices that the guard is late: if both were
+// stopped or suspended, the guard also gets time to wake up. zklock is patient while the lease
 // leaves time, less so once there is an order to carry out, and hasty from the lease's stop time
 // on.
 constexpr Duration kPatience = milliseconds(3000);
@@ -82,7 +82,7 @@ TimePoint GuardWatch::Wake(const GuardTerms& terms) const {
 
 TimePoint GuardWatch::End(const Suspicion& suspicion, const GuardTerms& terms) {
   const TimePoint patient = suspicion.since + (terms.ordered_at ? kOrderPatience : kPatience);
-  // Even if the stop time is still ahead: it may pass while the suspicion lasts.
+  // Applies even if the stop time is still ahead, since it may pass while the suspicion lasts.
   const TimePoint hasty =
       After(std::max(protocol::StopTime(terms.lease_end, terms.grace), suspicion.since),
             std::clamp(terms.grace / 4, kMostHaste, kLeastHaste));

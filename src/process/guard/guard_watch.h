@@ -24,7 +24,8 @@ struct GuardTerms {
   TimePoint lease_end = kNever;         ///< as zklock knows it
   Duration grace{};                     ///< between the stop signal and KILL
   std::optional<TimePoint> ordered_at;  ///< when it was given an order
-  /// When the lease's end moved back, if the guard has not yet promised to look in time for that.
+  /// When the lease was shortened, if the guard has not yet promised to look in time for its new
+  /// end.
   std::optional<TimePoint> shortened_at{};
   bool is_ending = false;  ///< it is carrying out the order
 };
@@ -33,7 +34,7 @@ struct GuardTerms {
 ///
 /// A late guard is first suspected. If it is still late after some time, it hangs, unless it is
 /// only slow: it could run, but gets no processor time. A slow guard gets time until the lease's
-/// stop time. After that, it is given up like one that hangs.
+/// stop time. After that, zklock takes over from it, too.
 class GuardWatch {
  public:
   enum class Verdict {

@@ -76,7 +76,7 @@ void GuardedTree::Forward(int signal_number) const {
 std::vector<Survivor> GuardedTree::Living() const {
   std::vector<Survivor> living;
   WalkDescendants(getpid(), [&](const Descendant& process) {
-    // A guard does not count: it may only be closing the session of a nested run that has ended.
+    // A guard is not counted: it may just be closing the session of a nested run that has ended.
     if (!process.is_dead() && !(process.stat && IsGuard(*process.stat))) {
       living.push_back({process.pid, process.stat ? process.stat->name : "?"});
     }
@@ -112,7 +112,7 @@ bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& re
   // The cgroup comes first: this ends even a fork bomb, which a walk may never catch up with.
   if (cgroup_ != nullptr) {
     cgroup_->Kill(nested_guards_until_);
-    // A fork bomb has left thousands of zombies if this process got too little processor time.
+    // If this process got too little processor time, a fork bomb has left thousands of zombies.
     reap();
   }
   const bool only_survivors = killer_.Round();

@@ -17,7 +17,7 @@ struct KeeperFork {
 /// root. Throws std::system_error.
 ///
 /// The keeper reports "held" once it has given up standard error and its session. The parent
-/// acknowledges the report and exits. If the parent exits without that, the keeper releases the
+/// acknowledges the report and exits. If the parent exits without doing so, the keeper releases the
 /// lock.
 [[nodiscard]] KeeperFork ForkKeeper();
 

@@ -26,7 +26,7 @@ class NestedRuns {
   void End();
   /// Whether a run is left. Forgets those that have ended.
   [[nodiscard]] bool AreLeft();
-  /// Adds what to poll, until wake(), to see the next run end.
+  /// Appends the descriptors to poll, until wake(), for the end of a run.
   void AppendTo(std::vector<pollfd>& polled) const;
   [[nodiscard]] TimePoint wake() const;
 

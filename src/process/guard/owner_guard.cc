@@ -65,7 +65,7 @@ OwnerGuard::~OwnerGuard() {
 }
 
 void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
-  // CONT wakes the guard to plan again. It has not been reaped, so the pid is its own.
+  // CONT wakes the guard to plan again. It has not been reaped, so the pid is still the guard's.
   if (page_->lease.Set(lease_end, grace) && guard_ > 0) kill(guard_, SIGCONT);
 }
 
@@ -114,7 +114,7 @@ EventSource::Interest OwnerGuard::GetInterest() {
 
 void OwnerGuard::OnReady(short /*revents*/) {
   Dismiss();
-  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard knows no runs
+  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard does not know the runs
   try {
     Fork();
     next_fork_ = kNever;
@@ -133,8 +133,8 @@ void OwnerGuard::Watch(pid_t keeper, int keepers_end) noexcept {
 }
 
 void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
-  setsid();  // so that a KILL or STOP of the keeper's group spares the guard
-  // CONT reports that the keeper has died or the lease has moved back, and wakes a stopped guard.
+  setsid();  // so that a KILL or STOP sent to the keeper's group spares the guard
+  // CONT reports that the keeper has died or the lease was shortened, and wakes a stopped guard.
   sigset_t resumed;
   sigemptyset(&resumed);
   sigaddset(&resumed, SIGCONT);
@@ -151,7 +151,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
   bool is_closed = false;  // the keeper's end
   bool is_locked = false;
   for (;;) {
-    const bool orphaned = getppid() != keeper;  // before reading, so as to miss no message
+    const bool orphaned = getppid() != keeper;  // before reading, so that no message is missed
     for (;;) {
       Received received = Receive(keepers_end);
       is_closed = received.is_closed;

@@ -27,7 +27,7 @@ struct OwnerDuty {
   /// called if a nested run that the guard does not know of may be left.
   std::function<void()> when_orphaned;
   /// Called in the keeper: whether the session may still be open when the keeper ends. If so, the
-  /// guard is not dismissed, and closes it. May be empty.
+  /// guard is not dismissed, so that it closes the session. May be empty.
   std::function<bool()> is_needed{};
 };
 
@@ -36,14 +36,13 @@ struct OwnerDuty {
 /// is gone. Then it waits until the owner and all nested runs have ended, and closes the session;
 /// it gives up when the lease ends.
 ///
-/// This class is the keeper's side. From BeginHold() on, a guard that dies is replaced; if the
-/// system refuses that, it is tried again until it succeeds. In the meantime, only the keeper can
-/// signal the owner.
+/// This class is the keeper's side. From BeginHold() on, a guard that dies is replaced; if the fork
+/// fails, it is retried until it succeeds. In the meantime, only the keeper can signal the owner.
 class OwnerGuard final : public EventSource {
  public:
   /// For a keeper that queues: the guard closes the session as soon as the keeper is gone. Returns
   /// when the guard has left the process group, or after a second. Throws std::system_error if the
-  /// system refuses.
+  /// fork fails.
   explicit OwnerGuard(OwnerDuty duty);
   /// Dismisses the guard without any further action, unless it is needed (OwnerDuty::is_needed).
   ~OwnerGuard() override;
@@ -54,12 +53,12 @@ class OwnerGuard final : public EventSource {
   /// the lease. `grace`: how long before the lease's end the owner is signalled. Returns when the
   /// guard is ready, but no later than the lease's stop time. The guard of an ancestor recognises
   /// nested guards by their name and spares them, so "held" may not be reported before this guard
-  /// has that name. Throws std::system_error if a guard must be replaced and the system refuses.
+  /// has that name. Throws std::system_error if the guard must be replaced and the fork fails.
   void BeginHold(TimePoint lease_end, Duration grace);
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);
   /// Signals the owner, unless this process or the guard has already done so, or the owner has
-  /// released.
+  /// released the lock.
   void SignalOwner(EndCause cause);
   /// Must be called when the owner has ended or released the lock: the owner is then no longer
   /// signalled.

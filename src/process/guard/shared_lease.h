@@ -26,7 +26,7 @@ class SharedMoment {
 /// reads them.
 class SharedLease {
  public:
-  /// Moves the lease's end, forward or back. Returns true if the stop time has moved back: the
+  /// Moves the lease's end, forward or back. Returns true if the stop time has become earlier: the
   /// guard must then be woken to plan again.
   bool Set(TimePoint end, Duration grace) {
     const TimePoint stop = StopTime();

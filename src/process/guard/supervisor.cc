@@ -33,7 +33,7 @@ int MillisecondsUntil(TimePoint moment) {
   return static_cast<int>(std::chrono::ceil<milliseconds>(span).count());
 }
 
-/// Null if the command gets none.
+/// Null if the command gets no cgroup.
 std::unique_ptr<Cgroup> MakeCgroup(const CommandSpec& command, Containment& containment) {
   if (command.cgroup_parent.empty()) return nullptr;
   auto made = Cgroup::Make(command.cgroup_parent);
@@ -173,7 +173,7 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kTreeEnded:
       return TreeEnded(message.number);
     case Message::Kind::kWake:   // Serve() and its callers look at the page
-    case Message::Kind::kBegin:  // only zklock sends this one and the rest
+    case Message::Kind::kBegin:  // only zklock sends this and the following kinds
     case Message::Kind::kForward:
     case Message::Kind::kNestedRun:
       return;
@@ -292,7 +292,7 @@ bool Supervisor::AwaitForks(Duration patience) {
   State& state = *state_;
   const TimePoint deadline = BootClock::now() + patience;
   while (state.progress == State::Progress::kForking) {
-    // There is no lease yet by which the guard could be judged.
+    // There is no lease yet, so the guard has made no promise that it could break.
     pollfd polled{state.guard.socket(), POLLIN, 0};
     poll(&polled, 1, MillisecondsUntil(deadline));
     const Received received = state.guard.Receive();
@@ -307,7 +307,7 @@ bool Supervisor::IsIntact() const {
   const GuardProcess& guard = state_->guard;
   const pid_t command = guard.page().command;
   if (guard.HasEnded()) return false;
-  if (command == 0) return true;  // it is not forked yet
+  if (command == 0) return true;  // not forked yet
   // The guard may have reaped the command, and the pid may now belong to another process.
   const auto stat = ReadProcessStat(command);
   return stat && !stat->is_dead && stat->parent == guard.pid();
@@ -329,12 +329,12 @@ void Supervisor::Await(TimePoint lease_end, Duration grace) {
 void Supervisor::Begin(const std::vector<std::string>& environment) {
   State& state = *state_;
   if (state.guard.SetEnvironment(environment)) {
-    // The guard counts from the execution, but may hang before it notices that.
+    // The guard replaces run_end once it notices the execution, but it may hang before that.
     GuardPage& page = state.guard.page();
     page.run_end.Set(After(BootClock::now(), state.max_run));
     page.guard_looks_at.Set(std::min(state.lease().StopTime(), page.run_end.Get()));
     state.guard.Send({.kind = Message::Kind::kBegin});
-    // It has promised nothing yet, and may be stopped.
+    // The guard has promised nothing yet, and may be stopped.
     if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
   } else {
     state.guard.Discard();
@@ -368,8 +368,8 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
   if (!state.lease().Set(lease_end, grace)) return;
   state.shortened_at = BootClock::now();
   state.guard.Send({.kind = Message::Kind::kWake});
-  // A stopped guard would not look before the old time. Later the pid may be 0, which is our own
-  // process group.
+  // A stopped guard would not look before the old time. Once the tree is no longer guarded, the pid
+  // may be 0, which would mean this process's group.
   if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
 }
 
@@ -428,7 +428,7 @@ std::optional<Supervisor::Awaited> Supervisor::TakeAwaited() {
 bool Supervisor::had_ended() const { return state_->guard.page().had_ended; }
 
 bool Supervisor::has_started() const {
-  // One that has to end at once may be dead before the guard has reported its start.
+  // A command that has to end at once may be dead before the guard has reported its start.
   return state_->progress == State::Progress::kStarted ||
          (ended() != nullptr && state_->guard.page().executes);
 }

@@ -44,7 +44,7 @@ class Supervisor final : public EventSource {
   /// lock. Makes this process a subreaper permanently. `signals` has the mask and dispositions that
   /// are restored in the command. Descriptors 0 to 2 must be open (ReserveStandardStreams). All
   /// descriptors of this process stay open in the command until it begins. Throws std::system_error
-  /// if the system refuses (fork fails, or /proc is not readable).
+  /// on failure (fork fails, or /proc is not readable).
   static std::unique_ptr<Supervisor> Prepare(const CommandSpec& command, const Signals& signals);
   /// If the command has not ended, kills the whole tree and waits until it is gone. Dismisses the
   /// guard, unless LeaveGuard() was called.
@@ -53,15 +53,15 @@ class Supervisor final : public EventSource {
   void LeaveGuard();
 
   /// Before Await(): waits at most this long until the command is forked and the guard has left
-  /// this process's session and process group. Returns false if that did not happen or the system
-  /// refused something: this object can then only be destroyed.
+  /// this process's session and process group. Returns false if that did not happen in time or the
+  /// guard failed: this object can then only be destroyed.
   [[nodiscard]] bool AwaitForks(Duration patience);
   /// Before Begin(): whether neither the guard nor the command has been killed since it was forked.
   [[nodiscard]] bool IsIntact() const;
-  /// Must be called once, before Begin(): waits until the command is forked. A signal that the
-  /// process group gets after that ends the command as it begins; an earlier one has not reached
-  /// it. `lease_end`: the first end of the lease. Throws std::system_error if the system refused
-  /// something to the guard.
+  /// Must be called once, before Begin(): waits until the command is forked. A signal sent to the
+  /// process group after that ends the command as it begins; an earlier one does not reach it.
+  /// `lease_end`: the first end of the lease. Throws std::system_error if a system call of the
+  /// guard failed, and CgroupUnavailable if the command requires a cgroup and has none.
   void Await(TimePoint lease_end, Duration grace);
   /// Executes the command; `environment` (NAME=VALUE) is its complete environment. Returns at once,
   /// and the result arrives through the caller's event loop: a command that is suspended at this
@@ -85,7 +85,7 @@ class Supervisor final : public EventSource {
   /// continued or the command has ended. If the kernel does not suspend this process
   /// (Signals::SuspendSelf), or something continues only this process, the command stays suspended.
   /// If a shell has suspended the job and the guard ends the command with its lease, the job stays
-  /// suspended until `fg`, which then shows the end.
+  /// suspended until `fg`, which then shows how it ended.
   void SuspendWithCommand(const Signals& signals, int signal_number);
   /// Must be called before a nested run is admitted on `connection` (NestingServer): if this
   /// process is killed, the guard then does not close the session before that run has ended.
@@ -94,7 +94,7 @@ class Supervisor final : public EventSource {
   /// lease's end, whichever is first. Idempotent. After the tree has ended, only records the cause.
   void End(EndCause cause);
 
-  /// Whether the command was executed: not if it was too late, or if its guard had died.
+  /// Whether the command was executed: false if it was too late, or if its guard died before that.
   [[nodiscard]] bool has_started() const;
   /// Why the tree had to end: the first cause, given to End() or found by the guard or by this
   /// object. None if the command has not ended yet, or ended by itself.
@@ -113,7 +113,7 @@ class Supervisor final : public EventSource {
   [[nodiscard]] std::optional<Awaited> TakeAwaited();
   /// Whether the command had already ended by itself when the tree had to end.
   [[nodiscard]] bool had_ended() const;
-  /// Null unless the command's execve has failed; then no process of it is left.
+  /// Null unless the command's execve has failed; in that case, none of its processes is left.
   [[nodiscard]] const ExecFailed* exec_failed() const;
   /// Null until the command (and, if it was ended, its whole tree) has been reaped.
   [[nodiscard]] const Ended* ended() const;

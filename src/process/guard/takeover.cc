@@ -15,7 +15,8 @@ namespace zklock::process {
 
 namespace {
 
-// Returns whether `pid` is no longer a child of this process. It cannot be reused before that.
+// Returns whether `pid` is no longer a child of this process. Before that, the pid cannot be
+// reused.
 bool Reap(pid_t pid, int* status) {
   const pid_t result = waitpid(pid, status, WNOHANG | __WALL);
   return result == pid || (result < 0 && errno == ECHILD);

@@ -23,7 +23,7 @@ void Silence(std::initializer_list<int> streams) {
 
 void LeaveWorkingDirectory() {
   if (chdir("/") != 0) {
-    // Not permitted: the directory stays busy, which is not a reason to fail.
+    // The directory then stays busy, which is no reason to fail.
   }
 }
 

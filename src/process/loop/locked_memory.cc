@@ -25,7 +25,7 @@ constexpr std::uintptr_t kReserve = 512 * 1024;
 struct Mapping {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  bool is_writable = false;  // it can be swapped out; the others can be read again from their file
+  bool is_writable = false;  // can be swapped out; other mappings can be read again from their file
 };
 
 /// Parses a line of /proc/self/maps: "BEGIN-END rwxp OFFSET ...". None if it cannot be locked.

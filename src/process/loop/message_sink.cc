@@ -25,7 +25,7 @@ void ReserveStandardStreams() {
 }
 
 void MessageSink::WriteLine(const std::string& line) {
-  // In one piece, so that the terminal's own output comes before it or after it.
+  // Written in one piece, so that the terminal's own output cannot land in the middle.
   const bool erases = std::exchange(is_live_, false);
   if (!writer_.WriteLine(erases ? kErase + line : line)) dropped_ = true;
   ReportDropped();

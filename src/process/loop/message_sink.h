@@ -32,9 +32,9 @@ class MessageSink final : public EventSource {
   /// Empties the live line, which stays live: the next message then also erases what the terminal
   /// itself has written there, such as the ^C of a key press.
   void ClearLive();
-  /// Drops all messages from now on: the stream belongs to others again.
+  /// Drops all messages from now on: the stream is left to other processes.
   void Close();
-  /// For the end, when no lock is held any more: waits for the reader, but not forever.
+  /// For use at the end, when no lock is held any more: waits for the reader, but not forever.
   void Drain();
 
   Interest GetInterest() override { return writer_.GetInterest(); }

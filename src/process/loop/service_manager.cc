@@ -24,7 +24,7 @@ std::optional<ServiceManager> ServiceManager::FromEnvironment() {
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path, name.size());
   if (name.front() == '@') address.sun_path[0] = '\0';
-  // An abstract name ends where the address ends, a path with a null.
+  // An abstract name ends where the address ends; a path ends with a null byte.
   const std::size_t size =
       offsetof(sockaddr_un, sun_path) + name.size() + (name.front() == '/' ? 1 : 0);
   UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -149,11 +149,11 @@ void Signals::SuspendSelf(int signal_number) const {
 void Signals::SetCommandEnd(int wait_status) { command_exited_ = WIFEXITED(wait_status); }
 
 void Signals::DieOfTerminalSignal(int status) {
-  while (Next()) {  // a signal that ended the command may not have been taken yet
+  while (Next()) {  // the signal that ended the command may not have been taken yet
   }
   if (command_exited_) return;
   if (terminal_signal_ == 0 || status != kExitSignalBase + terminal_signal_) return;
-  prctl(PR_SET_DUMPABLE, 0);  // QUIT asks for a core of the command, not of zklock
+  prctl(PR_SET_DUMPABLE, 0);  // QUIT asks for a core dump of the command, not of zklock
   SetDisposition(terminal_signal_, SIG_DFL);
   sigset_t one;
   sigemptyset(&one);

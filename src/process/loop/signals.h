@@ -82,7 +82,7 @@ class Signals final : public EventSource {
   sigset_t handled_{};  // blocked here, and read from fd_
   std::array<bool, NSIG> ignored_{};
   bool leads_session_ = false;
-  int terminal_signal_ = 0;      // INT or QUIT, if the terminal sent the last of these
+  int terminal_signal_ = 0;      // the last INT or QUIT, if the terminal sent it
   bool command_exited_ = false;  // rather than was killed
   UniqueFd fd_;
 };

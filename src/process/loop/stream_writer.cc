@@ -25,8 +25,8 @@ StreamWriter::StreamWriter(int fd, Writers writers) : fd_(fd), writers_(writers)
   }
   is_socket_ = S_ISSOCK(status.st_mode);
   // The inherited description is not made non-blocking, which would affect every process that
-  // shares it; a new one is opened. Not for a regular file: a new description would write from its
-  // beginning.
+  // shares it; a new one is opened. This is not done for a regular file: a new description would
+  // write from its beginning.
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     own_.Reset(open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
                     O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -61,8 +61,9 @@ void StreamWriter::Append(const std::string& text) {
   text_ += text;
 }
 
-// As much as a pipe takes in one piece, up to the end of a line, so that the output of other
-// processes cannot get in between. A descriptor that is ready takes this much without blocking.
+// How much to write at once: everything if this is the only writer and cannot block, otherwise what
+// a pipe takes in one piece, up to the end of a line, so that the output of other processes cannot
+// get in between. A descriptor that is ready takes this much without blocking.
 std::size_t StreamWriter::NextPiece() const {
   if (waiting() <= PIPE_BUF || (writers_ == Writers::kOne && !may_block_)) return waiting();
   const std::size_t newline = text_.rfind('\n', written_ + PIPE_BUF - 1);
@@ -76,8 +77,7 @@ void StreamWriter::Flush() {
       size = send(fd_, text_.data() + written_, NextPiece(), MSG_DONTWAIT | MSG_NOSIGNAL);
     } else {
       if (may_block_) {
-        // The inherited description may block once it is full. If it is ready, it has room for a
-        // piece.
+        // The inherited description may block once it is full; if it is ready, a piece fits.
         pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
         if (poll(&ready, 1, 0) == 0) return;
       }

@@ -16,7 +16,7 @@ class StreamWriter final : public EventSource {
  public:
   enum class Writers {
     kSeveral,  ///< others may write there, too: a line of up to 4 KiB is written in one piece
-    kOne,      ///< writes as much at once as fits
+    kOne,      ///< each write is as large as possible
   };
   /// `fd` belongs to the caller, outlives this object, and keeps its mode, which is shared with
   /// others. If it is closed or not open for writing, error() is EBADF.
@@ -39,7 +39,7 @@ class StreamWriter final : public EventSource {
   void Discard();
   /// Drops the buffered text and all later text, and leaves nothing open.
   void Close();
-  /// Waits until all text is written, as long as the reader takes some of it every `patience`.
+  /// Waits until all text is written; gives up if the reader takes none of it for `patience`.
   void Drain(Duration patience);
 
   Interest GetInterest() override;

@@ -13,7 +13,7 @@
 namespace zklock::process {
 namespace {
 
-// If the process is stopped a moment after a CONT, the CONT did not help.
+// The pause between CONTs. One is not enough if the process is stopped again right after it.
 constexpr timespec kAgain = {.tv_sec = 0, .tv_nsec = 100'000'000};
 
 // Zero would disarm the timer, and a negative time would be refused; both stand for a moment at or

@@ -22,13 +22,12 @@ using protocol::NestingRequest;
 // How long to wait before accepting again when the system had no descriptors left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
-// Limits the processor time that a flood of connections takes: after this many refused ones, or
-// fewer if no more have arrived, the next are accepted only after the pause. A full queue of 4096
-// is still served in less than two seconds.
+// Limits the processor time that a flood of connections takes: after this many have been refused,
+// or fewer if no more are waiting, accepting pauses for kStrangerPause. A full queue of 4096 is
+// still served in less than two seconds.
 constexpr int kMostAtOnce = 64;
 constexpr Duration kStrangerPause = std::chrono::milliseconds(20);
-// After a connection was refused, for how long the same user's connections are closed without a
-// look at /proc.
+// For how long after a refusal the same user's connections are closed without a look at /proc.
 constexpr Duration kStrangerTime = std::chrono::seconds(1);
 
 bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {
@@ -57,8 +56,7 @@ void NestingServer::SetLease(const protocol::NestingLease& lease) {
   if (lease == lease_ || state_ == State::kEnded) return;
   lease_ = lease;
   for (const auto& connection : connections_) {
-    // A stopped run may not read it. Its guard then ends the tree by the lease that the guard
-    // knows.
+    // A stopped run does not read it. Its guard then ends the tree by the lease that it last knew.
     if (connection->runs) SendText(connection->link.socket(), FormatNesting(lease_));
   }
 }
@@ -69,8 +67,7 @@ void NestingServer::Drain() {
 
 void NestingServer::End() {
   if (std::exchange(state_, State::kEnded) == State::kEnded) return;
-  // The nested run sees the end of the stream, and closes its own end once none of its processes is
-  // left.
+  // The nested run sees EOF, and closes its end once none of its processes is left.
   for (const auto& connection : connections_) connection->link.End();
 }
 
@@ -132,7 +129,7 @@ void NestingServer::PauseAccepting(Duration pause) {
   accept_again_ = BootClock::now() + pause;
 }
 
-/// Returns false if it is a stranger's.
+/// Returns false if the connection was refused.
 bool NestingServer::Admit(UniqueFd socket) {
   const TimePoint now = BootClock::now();
   if (now >= strangers_end_) strangers_.clear();
@@ -163,8 +160,9 @@ void NestingServer::Serve(Connection& connection) {
   const auto request = received.text ? protocol::ParseNestingRequest(*received.text) : std::nullopt;
   connection.runs = request && Answer(connection, *request);
   connection.is_over = !connection.runs;
-  // What a run sends from now on is read after it has closed its end: see RunConnection. The guard
-  // may have a copy of a connection that was not admitted, through which it would stay ready.
+  // Whatever a run sends from now on is read only after it has closed its end: see RunConnection.
+  // The guard may have a copy of a connection that was not admitted, so that closing it here would
+  // not remove it from epoll.
   if (connection.runs) {
     Watch(connection.link.socket(), POLLRDHUP, EPOLL_CTL_MOD);
   } else {

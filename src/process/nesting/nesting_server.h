@@ -21,11 +21,12 @@ namespace zklock::process {
 
 /// Lets zklocks that descend from this process, or from the owner of --hold, run under the locks
 /// that are held here. Each such nested run keeps its connection open until none of its processes
-/// is left, so that the server knows when the locks may be released. Nested runs are told the
-/// lease, and end their commands when the server says so or is gone.
+/// is left, so that the server knows when the locks may be released. Nested runs are sent the
+/// lease, and end their commands when the server tells them to or is gone.
 ///
 /// Every process on the host can connect. Therefore, connections are accepted at a limited rate
-/// once one was refused, and a client whose connection is closed without an answer may ask again.
+/// once one has been refused, and a client whose connection is closed without an answer may ask
+/// again.
 ///
 ///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
 class NestingServer final : public EventSource {

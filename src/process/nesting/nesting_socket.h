@@ -15,7 +15,7 @@ namespace zklock::process {
 // close-on-exec and do not block.
 
 /// The process at the other end: the listener for a client, the client for a server. The kernel
-/// recorded it when it began to listen or connected; it may have ended since.
+/// recorded the process when it began to listen or connected; it may have ended since.
 struct SocketPeer {
   pid_t pid = 0;  ///< 0: in a PID namespace that is not visible from here
   uid_t uid = 0;
@@ -27,7 +27,7 @@ struct SocketPeer {
 /// Returns none and sets errno if no process listens there, or if so many processes connect that
 /// the queue of connections is still full after a tenth of a second (EAGAIN).
 [[nodiscard]] UniqueFd ConnectTo(const std::string& name);
-/// None if the kernel refuses the information, or reports that the process has ended.
+/// None if the kernel does not provide the information, or reports that the process has ended.
 [[nodiscard]] std::optional<SocketPeer> PeerOf(int socket);
 /// False if the process has ended, so that its pid may belong to another process. True if the
 /// kernel cannot tell.

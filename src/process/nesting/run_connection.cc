@@ -8,7 +8,7 @@ namespace zklock::process {
 namespace {
 
 // Far longer than the kernel takes to kill a command whose guard has died, unless the command hangs
-// in the kernel or has gained other rights through its execve.
+// in the kernel or has gained other privileges through its execve.
 constexpr Duration kKillTime = std::chrono::seconds(2);
 
 }  // namespace
@@ -30,13 +30,14 @@ bool RunConnection::HasEnded() {
   return !process_ || process_->HasEnded() || BootClock::now() >= give_up_at_;
 }
 
-/// A run that lies about its command only makes the lock be held longer, which it could also do by
+/// A run that lies about its command only keeps the lock held longer, which it could also do by
 /// keeping its connection open.
 void RunConnection::FindCommand(const protocol::NestingCommand& named) {
   const ProcessId id{static_cast<pid_t>(named.pid), named.start_time};
   auto process = PidFd::Open(id.pid);
   if (!process || process->fd() < 0) return;
-  // A process that /proc does not show is taken for the command: waiting for a stranger is safe.
+  // A process that /proc does not show is taken for the command: waiting for another process is
+  // safe.
   const auto stat = ReadProcessStat(id.pid);
   if (stat && stat->id != id) return;
   process_ = std::move(process);

@@ -25,12 +25,12 @@ class RunConnection {
  public:
   explicit RunConnection(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// Tells the run to end. A command that has outlived its zklock and guard cannot be told: it is
-  /// waited for no longer than the kernel takes to kill it.
+  /// Tells the run to end. A command that has outlived its zklock and guard cannot be told; this
+  /// object stops waiting for it after the time that the kernel needs to kill it.
   void End();
   /// Whether the run is over. Before Linux 5.3, does not wait for such a command.
   [[nodiscard]] bool HasEnded();
-  /// What to poll now to see the run end, and until when.
+  /// What to poll now to notice the run's end, and until when.
   [[nodiscard]] pollfd ToPoll() const;
   [[nodiscard]] TimePoint wake() const { return give_up_at_; }
   /// -1 once the other end is closed.

@@ -27,7 +27,8 @@ struct AddressListDeleter {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-/// Returns getaddrinfo's error, or 0 and appends the addresses in the client library's format.
+/// Appends the addresses in the client library's format and returns 0, or returns getaddrinfo's
+/// error.
 int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>& addresses) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -72,7 +73,7 @@ void Answer(const zookeeper::Server& server, std::size_t index, int to) {
   std::vector<std::string> addresses;
   const int error = Resolve(server, AI_ADDRCONFIG, addresses);
   const std::string prefix = std::to_string(index) + " ";
-  // Each line in one write: a pipe neither splits nor mixes writes this short.
+  // One write for each line: a pipe neither splits nor mixes writes this short.
   if (error != 0) Write(to, prefix + "!" + std::to_string(error) + "\n");
   for (const std::string& address : addresses) Write(to, prefix + address + "\n");
 }

@@ -35,9 +35,9 @@ constexpr char kProgramName[] = "zklock-transpor";
 
 // The time from HUP to KILL, for a proxy command whose connection is over.
 constexpr Duration kHangUpTime = 200ms;
-// How long the monitor of a proxy command may take for that when zklock ends. It needs more than
-// kHangUpTime only if it gets no processor time, or if the command runs processes that it may not
-// kill. If the monitor were killed, background processes of the command would live on.
+// How long the monitor of a proxy command may take to end the command when zklock ends. It needs
+// more than kHangUpTime only if it gets no processor time, or if the command runs processes that it
+// may not kill. If the monitor were killed, background processes of the command would live on.
 constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.
@@ -97,8 +97,8 @@ void AwaitHangUp(pid_t command) {
   }
 }
 
-/// Runs the monitor, with all signals blocked. Its exit status is that of a command that has ended
-/// by itself, otherwise 0.
+/// Runs the monitor, with all signals blocked. Exits with the command's status if the command ended
+/// by itself, otherwise with 0.
 [[noreturn]] void MonitorProxy(const char* line, pid_t parent, int socket, int words) {
   prctl(PR_SET_NAME, kMonitorName);
   setsid();
@@ -115,7 +115,7 @@ void AwaitHangUp(pid_t command) {
     if (getppid() != self) _exit(1);
     ExecuteShell(line, socket, words);
   }
-  setpgid(command, command);  // in both processes, whichever is first
+  setpgid(command, command);  // in both processes, since either may run first
   Silence({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
   closefrom(STDERR_FILENO + 1);
 
@@ -209,7 +209,7 @@ HelperProcesses::~HelperProcesses() {
   const TimePoint deadline = BootClock::now() + kEndTime;
   for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
   for (const pid_t helper : ended_) {
-    // It was stopped, or gets no processor time. A proxy command dies with its monitor.
+    // The helper is stopped or gets no processor time. A proxy command dies with its monitor.
     kill(helper, SIGKILL);
     Helpers().erase(helper);
   }

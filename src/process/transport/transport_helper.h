@@ -59,8 +59,8 @@ class ProxyTransport final : public zookeeper::Transport {
   HelperProcesses monitors_;
 };
 
-/// Runs zklock-transport for each connection. It ends when its standard input does. With a proxy
-/// command, it uses that command's connection.
+/// Runs zklock-transport for each connection. It exits at the end of its standard input. With a
+/// proxy command, it uses that command's connection.
 class ProgramTransport final : public zookeeper::Transport {
  public:
   explicit ProgramTransport(TransportSpec spec);

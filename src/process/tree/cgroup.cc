@@ -41,8 +41,8 @@ constexpr mode_t kMode = 0700;
 // Marks a cgroup whose processes may stay alive; see MarkAsLeft().
 constexpr char kLeftMark[] = "user.zklock.left";
 
-// Another zklock may take a new cgroup for an orphan, in the instant before it is locked, and
-// remove it.
+// How often to try: in the instant before a new cgroup is locked, another zklock may take it for an
+// orphan and remove it.
 constexpr int kAttempts = 3;
 // How long EndOrphans() waits for killed processes to end.
 constexpr Duration kOrphanTime = std::chrono::milliseconds(1000);
@@ -118,8 +118,8 @@ bool HasSystemd() {
   return lstat("/run/systemd/system", &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-/// systemd marks the cgroups that it delegates. A unit below one of them again belongs to a
-/// manager, such as a user's, and must have a mark of its own.
+/// systemd marks the cgroups that it delegates. A unit below one of them belongs to another
+/// manager, such as a user's, and needs a mark of its own.
 bool IsDelegated(std::string directory, const std::string& mount_point) {
   for (;;) {
     if (HasMark(directory, "user.delegate") || HasMark(directory, "trusted.delegate")) return true;
@@ -266,8 +266,8 @@ void MoveOut(const std::string& path) {
   }
 }
 
-/// Removes the cgroups of outer runs that have ended: an outer run cannot remove its cgroup as long
-/// as that of a nested run is below it.
+/// Removes the cgroups of outer runs that have ended: an outer run cannot remove its cgroup while a
+/// nested run's cgroup is below it.
 void RemoveLeftParents(const std::string& path) {
   const std::string parent = ParentOf(path);
   if (!IsCgroupName(parent.substr(parent.rfind('/') + 1))) return;
@@ -350,8 +350,8 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
       rmdir(path.c_str());
       return NoCgroup{Why::kNotCreated, parent, error};
     }
-    // Shared, because zklock and the guard hold the lock; only whoever removes orphans wants an
-    // exclusive one. Until the cgroup is locked, it looks like an orphan and may be removed as one.
+    // Shared, because zklock and the guard hold the lock; an exclusive one is taken only to remove
+    // a cgroup. Until the cgroup is locked, it looks like an orphan and may be removed as one.
     if (flock(directory.get(), LOCK_SH | LOCK_NB) != 0) {
       last_error = errno;
       rmdir(path.c_str());

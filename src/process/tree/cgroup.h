@@ -78,7 +78,7 @@ class Cgroup {
       const std::string& parent);
   /// Creates a cgroup, starts a process in it, and removes the cgroup. Returns none if that works.
   [[nodiscard]] static std::optional<NoCgroup> Probe(const std::string& parent);
-  /// Calls Remove(). Only the process that created the cgroup gets here: the guard ends with
+  /// Calls Remove(). Runs only in the process that created the cgroup: the guard ends with
   /// _exit(2).
   ~Cgroup() { Remove(); }
   Cgroup(const Cgroup&) = delete;

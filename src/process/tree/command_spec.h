@@ -21,7 +21,8 @@ struct CommandSpec {
   std::vector<std::string> arguments;  ///< argv; the first is the name as the user typed it
   int stop_signal = 15;                ///< the first signal sent to a tree that must end
   Duration kill_after{};               ///< the grace before KILL, until SetLease() sets another
-  Duration max_run = Duration::max();  ///< the tree must end this long after the execution
+  Duration max_run = Duration::max();  ///< the tree must end this long after the command is
+                                       ///< executed
   Descendants descendants = Descendants::kLeave;
   bool outlives_lease = false;  ///< the end of the lease does not end an executed command
   /// The cgroup directory below which the command gets its own cgroup; empty: it gets none.

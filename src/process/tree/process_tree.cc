@@ -27,8 +27,8 @@ namespace {
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-// The system lacks descriptors or memory, so a living process may have been missed. (ENOENT and
-// ESRCH mean that the process is gone or hidden.)
+// Whether the system lacks descriptors or memory, so that a living process may have been missed.
+// (ENOENT and ESRCH mean that the process is gone or hidden.)
 bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }

@@ -15,7 +15,7 @@
 
 namespace zklock::process {
 
-/// Identifies a process. A pid alone would not, since it may be reused.
+/// Identifies a process, which a pid alone does not, since it may be reused.
 struct ProcessId {
   pid_t pid = 0;
   unsigned long long start_time = 0;  ///< clock ticks since boot; 0 if /proc does not show it
@@ -71,10 +71,10 @@ struct Descendant {
   [[nodiscard]] bool is_other() const { return stat && stat->parent != parent; }
 };
 
-/// Visits the descendants of `root`, each before its children are listed: so a process that `visit`
-/// has killed cannot fork children that the walk misses. Orphans become children of the subreaper,
-/// where the next walk finds them. `visit` returns whether to visit the process's children. Returns
-/// false if some children could not be listed for lack of descriptors or memory.
+/// Visits the descendants of `root`, each before its children are listed, so that a process that
+/// `visit` has killed cannot fork children that the walk misses. Orphans become children of the
+/// subreaper, where the next walk finds them. `visit` returns whether to visit the process's
+/// children. Returns false if some children could not be listed for lack of descriptors or memory.
 bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
 
 enum class SignalResult {

@@ -1,5 +1,5 @@
-// --contain: the command's cgroup, how it ends processes that a walk over /proc cannot, and that no
-// cgroup is left.
+// --contain: the command has a cgroup of its own, zklock uses it to end processes that a walk over
+// /proc cannot, and no cgroup is left behind.
 
 #include <grp.h>
 #include <sys/mount.h>
@@ -326,7 +326,7 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
   const Nobody nobody(cgroup);
   if (!nobody.has_sudo()) return Skip("sudo");
   const std::string lock = NewLock("contain");
-  // The walk would not wait for a process that it may not signal.
+  // zklock may not signal this process, so a walk over /proc would not wait for its end.
   const std::string script = nobody.sudo() + "sh -c 'echo $$; exec sleep 1000' & exec sleep 1000";
   Child holder = Child::Start(nobody.Options(
       In(cgroup, {"exclusive", "-k", "50ms", "--session-timeout", "40s"}, lock, script)));
@@ -400,7 +400,7 @@ TEST_CASE("a fork bomb ends with its cgroup") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
-  // Twenty processes, each of which its child replaces at once: a walk finds none of them alive.
+  // Twenty processes, each replaced at once by its child: a walk finds none of them alive.
   Child holder = Child::Start(
       In(cgroup, {"exclusive", "--session-timeout", "40s"}, lock,
          "exec perl -e '$| = 1; for (1 .. 20) { if (!fork) { while (1) { exit if fork } } } "
@@ -469,7 +469,7 @@ TEST_CASE("cgroups that the command makes end with its own") {
 
 namespace {
 
-/// A limit on the number of processes: by the version 1 controller, or by that of version 2 if it
+/// Limits the number of processes with the version 1 controller, or with that of version 2 if it
 /// can be enabled for the test's cgroup.
 class ProcessLimit {
  public:
@@ -509,7 +509,7 @@ TEST_CASE("where no more processes may be created, nothing is left, whoever is r
   if (!limit.works()) return Skip("a cgroup with a limit of processes");
   const std::string contain = GENERATE("auto", "require");
   CAPTURE(contain);
-  // Each increment of the limit admits one more of zklock, its guard and the command.
+  // Raise the limit step by step, so that zklock, its guard and the command fail to start in turn.
   bool has_failed = false;
   for (int most = 1;; ++most) {
     CAPTURE(most);
@@ -577,7 +577,7 @@ TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
   const std::string lock = NewLock("contain");
   Child holder =
       Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
-                      // The shell leaves its cgroup while it makes it threaded.
+                      // The shell moves out of the cgroup while it makes the cgroup threaded.
                       "trap '' TERM; own=$(echo $PARENT/zklock-*); echo $$ > $PARENT/cgroup.procs; "
                       "echo threaded > $own/cgroup.type && echo $$ > $own/cgroup.threads && "
                       "echo $$; exec sleep 1000"));
@@ -777,7 +777,8 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
     CHECK_THAT(Run(options, Exited(0)).out, Catch::Contains("0::/zklock-"));
   }
   SECTION("where only the whole hierarchy is mounted") {
-    // Its root is outside the namespace, so this process cannot find its own cgroup there by name.
+    // The hierarchy's root is outside the namespace, so zklock cannot find its own cgroup there by
+    // name.
     CHECK_THAT(Run(options, Exited(71)).err,
                Catch::Contains("no cgroup hierarchy of version 2 is mounted"));
   }
@@ -786,8 +787,8 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
 
 namespace {
 
-/// Runs zklock with --contain auto, which must fall back with this reason, and with --contain
-/// require. `is_foreseen`: zklock knows the reason before it queues.
+/// Checks that zklock falls back for this reason with --contain auto, and also runs it with
+/// --contain require. `is_foreseen`: zklock knows the reason before it queues.
 void MustFallBack(const TestCgroup& cgroup, const std::string& reason,
                   const std::function<void()>& prepare, bool is_refused = true,
                   const std::string& binary = Binary(), bool is_foreseen = true) {

@@ -22,7 +22,7 @@ std::string Joined(const std::vector<std::string>& servers) {
   return text;
 }
 
-/// Of two proxies that were never cut, the one that a client is connected to.
+/// Returns the proxy that a client is connected to. Neither may have been cut before.
 Proxy& Used(Proxy& first, Proxy& second) { return first.connections() > 0 ? first : second; }
 
 std::size_t Count(const std::string& text, const std::string& part) {
@@ -130,7 +130,7 @@ TEST_CASE("a message names only the servers that were tried") {
   second.EditReplies(grants_only);
   for (Words words : std::vector<Words>{{"inspect", "/t/x"}, {"exclusive", "/t/x", "--", "true"}}) {
     const int before = first.connections();
-    // Shorter than the time that a server has for an answer.
+    // --connect-timeout is shorter than the time that zklock gives a server to answer.
     words.insert(words.begin() + 1, {"--connect-timeout", "5s", "--session-timeout", "40s", "-z",
                                      Joined({first.address(), second.address()})});
     const Finished finished = RunZklock(words, Exited(69));

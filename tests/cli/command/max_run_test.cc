@@ -58,7 +58,7 @@ TEST_CASE("a command that ends before it is signalled keeps its status") {
     CHECK(finished.exit == Exited(3));
     CHECK(finished.err.empty());
   }
-  // Whichever is first, the status and the message agree on it.
+  // Whether the command or the time limit ends first, the status and the message must agree.
   for (int i = 0; i < 20; ++i) {
     const Finished finished =
         RunZklock({"exclusive", "--max-run", "5ms", NewLock("max-run"), "--", "sleep", "0.0045"});

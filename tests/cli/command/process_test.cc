@@ -1,4 +1,5 @@
-// What zklock's own processes keep from their environment while the command runs.
+// Two attributes that zklock inherits: its processes leave the working directory, and the command
+// gets the parent-death signal.
 
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Tests the promises of mutual exclusion and of no orphans on the whole program. The tests do not
+// Tests two promises, mutual exclusion and no orphans, on the whole program. The tests do not
 // rely on timing to detect leftover processes: every process of a command holds an flock(2) on one
 // file, and the next holder's command fails unless it gets that lock at once.
 
@@ -207,7 +207,7 @@ TEST_CASE("a waiter whose session expired queues again") {
 
 TEST_CASE("when zklock is killed, its command is killed and the next contender runs at once") {
   const Arena arena;
-  // The granted 40 s are longer than the patience below.
+  // The session would expire only after the timeout of the ReadLine() below.
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
   Child next = arena.QueueNext();
   holder.Signal(SIGKILL);

@@ -219,7 +219,7 @@ TEST_CASE("a signal during the commit ends the run before the command is execute
     joining.zklock.WaitUntilStopped();
     joining.zklock.Signal(SIGTERM);
     joining.gate.Open();
-    // Long enough for the answer to arrive; otherwise this repeats the section above.
+    // Give the answer time to arrive; if it does not, this section only repeats the one above.
     std::this_thread::sleep_for(100ms);
     joining.zklock.Signal(SIGCONT);
   }

@@ -69,8 +69,8 @@ class SignalCounter {
       if (got == number) return;
     }
   }
-  /// Waits until zklock has forwarded everything pending: lower numbers are delivered first. By
-  /// then the guard has also stopped sending CONT, which would cancel a later stop.
+  /// Waits until zklock has forwarded every pending signal: RTMAX is delivered last. By then the
+  /// guard has also stopped sending CONT, which would cancel a later stop.
   void Settle() {
     zklock.Signal(SIGRTMAX);
     WaitForSignal(SIGRTMAX);
@@ -259,7 +259,8 @@ TEST_CASE("Signals: Ctrl-Z stops a wait, and fg continues it") {
 }
 
 TEST_CASE("Signals: a timer inherited by zklock reaches the command") {
-  // The timer cannot be set later, and the command must have set its trap before it expires.
+  // The timer must be set before zklock starts, and must not expire before the command has set its
+  // trap.
   ChildOptions options =
       Zklock({"exclusive", NewLock("signals"), "--", "sh", "-c",
               "trap 'echo cleaned up; exit 3' ALRM; sleep 1000 & while :; do wait; done"});

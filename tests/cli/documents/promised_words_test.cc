@@ -1,4 +1,4 @@
-// Help, manual pages, completions, README and the code agree about the options of the table, the
+// Help, manual pages, completions, README and the code agree about the options in the table, the
 // subcommands, and the exit statuses, which are listed here.
 
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST_CASE("manual pages, help and completions have the options of the table, and
       CHECK(Offered(shell, name) == TableNames(subcommand));
     }
   }
-  // zklock(1) describes no option outside the lists of the subcommands.
+  // zklock(1) describes options only in the lists of the subcommands.
   CHECK(ManualOptions(Lines(ReadSource("man/zklock.1"))) == runs);
 }
 

@@ -57,7 +57,7 @@ std::string CronCommand(const std::string& line) {
   return command;
 }
 
-/// A directory with the programs that the examples run; each reports its run. PATH includes them
+/// A directory with the programs that the examples run; each prints that it ran. PATH includes them
 /// and zklock. LOCKs are below a chroot for this test.
 class Workspace {
  public:

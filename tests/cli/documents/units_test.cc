@@ -20,7 +20,7 @@ std::string Joined(const Words& lines) {
   return text;
 }
 
-/// Replaces the programs in a unit by some that exist on this host.
+/// Replaces the programs in a unit with ones that exist on this host.
 std::string ForThisHost(std::string unit) {
   unit = std::regex_replace(unit, std::regex("/usr/bin/zklock"), Binary());
   return std::regex_replace(unit, std::regex("/usr/bin/example[a-z-]*"), "/bin/true");

@@ -103,7 +103,8 @@ TEST_CASE("The owner's guard, when stopped, is woken by the keeper's death and s
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   const pid_t guard = WaitForChild(keeper);
-  // Once it has this name, it has asked the kernel to wake it. A guard stopped earlier has not.
+  // A guard with this name has already asked the kernel to wake it; one stopped earlier might not
+  // have.
   WaitUntilSeen(guard, [](const auto& stat) { return stat.name == "lock-guard"; });
   REQUIRE(kill(guard, SIGSTOP) == 0);
   WaitUntilSeen(guard, [](const auto& stat) { return stat.state == 'T'; });

@@ -373,7 +373,7 @@ TEST_CASE("A --hold that would wait for ever for a zklock above it is refused") 
     return Run(Script(
         lock, "export O=$$; $Z " + outer + " $L -- bash -c '$Z " + inner + " $L; echo $?'; :"));
   };
-  // $O is the shell above the outer zklock.
+  // $O is the shell that runs the outer zklock.
   for (const std::string inner :
        {"exclusive --hold --no-nest", "read --no-nest --hold", "exclusive --hold --owner-pid $O"}) {
     CAPTURE(inner);
@@ -589,12 +589,12 @@ TEST_CASE("A keeper that cannot fork a guard reports it and releases the lock") 
   const TemporaryDirectory directory;
   ChildOptions options =
       With(Script(lock, "$Z exclusive --hold $L; echo $?; read x"), {"ZKLOCK_CONFIG=/dev/null"});
-  // The leak checker needs a process of its own.
+  // The leak checker would need one more process.
   options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
   const bool is_root = geteuid() == 0;
   if (is_root) {
-    // The limit does not apply to root, who cannot set it for another user either. Run as a user
-    // without other processes, limited to a shell, a zklock and its keeper.
+    // The limit does not apply to processes of root. Run as a user without other processes, limited
+    // to a shell, a zklock and its keeper.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     std::filesystem::copy_file(Binary(), directory.Path("zklock"));
     std::erase(options.also_environment, "Z=" + Binary());

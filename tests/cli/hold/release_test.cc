@@ -165,7 +165,7 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
     return std::optional(std::move(reply));
   });
   releasers.EditReplies([=](const std::string& request, std::string reply) {
-    // So that nothing is deleted earlier: the 100 ms that release waits may be too short on a busy
+    // Delay the deletion until then: the 100 ms that release waits may be too short on a busy
     // machine.
     if (request.starts_with("set " + lock)) was_read.wait_for(std::chrono::seconds(20));
     return std::optional(std::move(reply));

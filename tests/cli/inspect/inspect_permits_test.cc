@@ -156,7 +156,7 @@ TEST_CASE("a reservation that has lost a permit is shown as overdue, with the re
 TEST_CASE("an unused semaphore is free and shows how many permits it has") {
   const std::string lock = NewLock("permits");
   Tree tree;
-  // Not a container: the servers may delete that, and the number in it.
+  // Not a container znode, which the servers may delete together with the number in it.
   tree.Create(lock + "/leases", ZnodeKind::kPersistent, "3");
   CHECK(RunZklock({"exclusive", "--permits", "3", lock, "--", "true"}).exit == Exited(0));
   tree.WaitForChildren(lock + "/leases", std::size_t{0});
@@ -333,7 +333,8 @@ TEST_CASE("a semaphore of Curator programs is shown as one, and can only be rele
   CHECK(found["contenders"][0]["program"] == "Curator");
   CHECK(found["contenders"][0]["state"] == "held");
 
-  // A zklock that holds (it records the number of permits if none is recorded) and one that waits.
+  // One zklock holds a permit (and records the number of permits if none is recorded), and a
+  // Curator program waits.
   Child second = StartPermit(lock);
   curator.Tell("third", "acquire");
   Tree().WaitForChildren(lock + "/leases", 3);

@@ -50,7 +50,7 @@ std::string Metrics(const std::string& path) {
   return finished.out;
 }
 
-/// Checks that promtool accepts the metrics without any remark.
+/// Checks that promtool accepts the metrics without a warning.
 void CheckMetrics(const std::string& text) {
   const Finished finished = Run({.argv = {"promtool", "check", "metrics"}, .stdin_text = text});
   CAPTURE(text, finished.out, finished.err);
@@ -78,7 +78,7 @@ TEST_CASE("a check has four states") {
   CHECK_THAT(
       Check({"--max-age", "1h", lock}, 2),
       Catch::StartsWith("CRITICAL - " + lock + ": no success is known (it does not exist) | "));
-  // Not a container: the servers may delete that, and its record of the success.
+  // Not a container znode, which the servers may delete together with its record of the success.
   Tree().Create(lock, ZnodeKind::kPersistent, "zklock/1");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   CHECK_THAT(Check({"--max-age", "1h", lock}, 0), Catch::Contains("last success began"));

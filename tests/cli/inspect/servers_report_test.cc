@@ -34,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 // With these, a busy host is not reported as unreachable, or as too slow for the heartbeats, which
 // are due every 5 s.
 const Words kPatient = {"--session-timeout", "40s", "--connect-timeout", "60s"};
-// Visiting a server may take most of that time, and comparing it with each further server all of
-// it.
+// Visiting a server may take most of the --connect-timeout, and each comparison with another server
+// all of it.
 constexpr auto kReportPatience = 3 * kPatience;
 
 ChildOptions Report(const std::string& servers, const Words& more = {}) {
@@ -118,7 +118,7 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
   }
   CHECK(leaders == 1);
   for (const json& finding : report["findings"]) CHECK(finding["fix"] == false);
-  // Usually half of the timeout or less, at most all of it: see zklock-protocol(7).
+  // Usually at most half of the session timeout, never more than all of it: see zklock-protocol(7).
   CHECK(report["withoutServers"]["usualToStop"] < 20);
   CHECK(report["withoutServers"]["leastToStop"] > 5);
   CHECK(report["withoutServers"]["mostToEnd"] < 40);
@@ -215,7 +215,7 @@ TEST_CASE("a server that is no longer a member is found, in the newest configura
   const OwnServer servers({}, 3);
   const Words addresses = Split(servers.address());
   Proxy proxy(addresses[1]);
-  // As if the third server had been replaced: it serves, but itself has an older configuration.
+  // As if the third server had been replaced: it serves clients, but has an older configuration.
   proxy.EditReplies([](const std::string& request, std::string reply) {
     if (request == "get /zookeeper/config") {
       const std::size_t member = reply.find("server.3=");
@@ -299,7 +299,7 @@ TEST_CASE(
   const json below = JsonReport(server.address(), 0);
   CHECK(below["servers"][0]["clock"].is_object());
   CHECK(tree.Children("/zklock").empty());
-  // Not even READ permission: the check is refused, but committed all the same.
+  // Without even READ permission, the check is refused, but committed all the same.
   tree.SetAcl("/", {{"admin:x", 31}});
   CHECK(JsonReport(server.address(), 0)["servers"][0]["commit"]["count"] == 20);
 }
@@ -325,7 +325,7 @@ TEST_CASE("a chroot that does not exist should be fixed, and gets no znode") {
   const json report = JsonReport(address, 1);
   CHECK(report["servers"][0]["commit"]["count"] == 20);
   CHECK(report["findings"][0]["kind"] == "noChroot");
-  // The clock was read elsewhere, and the report does not mention permissions.
+  // The clock was read all the same, and the report does not mention permissions.
   CHECK(report["servers"][0]["clock"].is_object());
   CHECK_THAT(report["findings"].dump(), !Catch::Contains("clockUnknown"));
   CHECK_THAT(Run(Report(address)).out,
@@ -423,7 +423,7 @@ TEST_CASE("the servers are asked through TLS and a proxy command, words included
   CHECK(secure["servers"][0]["connect"]["count"] == 20);
   CHECK(secure["servers"][0]["connectionLimit"].is_number());
   CHECK(secure["servers"][0]["connections"].is_null());
-  // Without the server's authority, its certificate is not trusted.
+  // Without the CA certificate, zklock does not trust the server's certificate.
   const json refused = JsonReport(server.address(), 69, {"--tls"});
   CHECK_THAT(refused["servers"][0]["reason"].get<std::string>(), Contains("certificate"));
   const json proxied = JsonReport(server.plain(), 0, {"--proxy-command", "exec socat - TCP:%h:%p"});
@@ -456,7 +456,8 @@ TEST_CASE("the report fits the terminal, with colours and without") {
     CHECK(piped.out.find('\x1b') == std::string::npos);
     for (const std::string& line : Lines(piped.out)) {
       CAPTURE(line);
-      CHECK(line.size() <= static_cast<std::size_t>(columns) + 8);  // in bytes: ± and … take more
+      // ± and … take more than one byte.
+      CHECK(line.size() <= static_cast<std::size_t>(columns) + 8);
     }
     Child child = Child::StartOnTerminal(options);
     CHECK(child.Wait() == Exited(1));

@@ -65,8 +65,8 @@ struct Pipe {
   UniqueFd write;
 };
 
-/// The members that the EVENTS section of the manual page documents for each event; "" stands for
-/// those of all events.
+/// The members that the EVENTS section of the manual page documents for each event, and under "",
+/// the members that all events have.
 std::map<std::string, std::set<std::string>> Documented() {
   std::ifstream file(SourcePath("man/zklock.1"));
   REQUIRE(file);

@@ -1,5 +1,5 @@
 // Messages that no test can make a whole zklock print reliably. The tests call the function that
-// prints each message. The comments give the reason, and the test that covers the condition.
+// prints each message. The comments say why, and which test covers the condition.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -38,13 +38,13 @@ std::string Reported(const std::function<void(cli::Report&)>& tell,
   return directory.Read("said");
 }
 
-// Where memory runs out cannot be controlled: a limit low enough for zklock to hit is first hit by
-// the sanitizers' runtime.
+// A test cannot control where memory runs out: the sanitizers' runtime would hit a limit before
+// zklock does.
 std::string NoMemory() {
   return Reported([](cli::Report& report) { report.NoMemory(); });
 }
 
-// The write of the history is as small as that of the contender before it, so a quota refuses the
+// The history is no larger than the contender written before it, so a quota would refuse the
 // contender first. tests/unit/lock/hold/run_recorder_test.cc covers a refused history.
 std::string HistoryNotWritten() {
   return Reported(
@@ -54,7 +54,7 @@ std::string HistoryNotWritten() {
       cli::Verbosity::kVerbose);
 }
 
-// Requires permission to mount. tests/unit/process/refusal_test.cc hides /proc where it has that.
+// Requires permission to mount. With it, tests/unit/process/refusal_test.cc hides /proc.
 std::string NoProc() {
   return Reported([](cli::Report& report) {
     report.SystemRefused(
@@ -62,11 +62,12 @@ std::string NoProc() {
   });
 }
 
-// A helper that is killed is replaced within a second, so the scheduler decides which of the two
-// the timeout finds. tests/cli/servers/lookup_test.cc has a resolver that does not answer.
+// A killed look-up helper is replaced within a second, so the scheduler decides whether the timeout
+// finds the old helper or the new one. tests/cli/servers/lookup_test.cc has a resolver that does
+// not answer.
 std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1", "2181"}, {}}); }
 
-// A process that zklock may not signal requires a setuid program and root: where they are
+// Only root and a setuid program can make a process that zklock may not signal: where they are
 // available, tests/unit/process/survivor_test.cc creates one.
 std::string Survivor() {
   return Reported([](cli::Report& report) { report.Survivor({.pid = 7, .name = "sudo"}); });
@@ -83,9 +84,9 @@ std::string OtherIdentities() {
 }
 
 // zklock and its guard watch the same lease; the scheduler decides which of them sees its end
-// first. tests/unit/process/guard_test.cc tests the guard alone. Nor can a test know which of them
-// controls a command that has not been executed yet, or how long ago the last confirmation was when
-// another's lease is about to end.
+// first. tests/unit/process/guard_test.cc tests the guard alone. Nor can a test know whether zklock
+// or the guard controls a command that has not been executed yet, or how long ago the last
+// confirmation was when another contender's lease is about to end.
 std::string LeaseRanOut() {
   return cli::CauseText(EndCause::kLeaseRanOut, "/jobs/backup") + "; " +
          cli::FateText(cli::Fate::kNotBegun, "./backup.sh", "", SIGTERM);

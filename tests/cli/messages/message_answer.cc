@@ -17,7 +17,7 @@ std::string FourBytes(std::int32_t number) {
   return bytes;
 }
 
-/// `reply` with this error and body after its length, xid and zxid.
+/// `reply` with its error and body replaced; its length is adjusted, its xid and zxid stay.
 std::string With(std::string reply, std::int32_t error, const std::string& body = "") {
   reply = reply.substr(0, 16) + FourBytes(error) + body;
   return reply.replace(0, 4, FourBytes(static_cast<std::int32_t>(reply.size()) - 4));

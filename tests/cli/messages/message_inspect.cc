@@ -12,7 +12,7 @@
 namespace zklock::test {
 namespace {
 
-/// `zklock WORDS` with its output going to a full disk.
+/// `zklock WORDS` with its standard output on a full disk.
 std::string IntoNowhere(const Words& words) {
   ChildOptions options = Zklock(words);
   options.prepare = [] {

@@ -93,7 +93,7 @@ std::string Paused() {
   return holder.err();
 }
 
-/// The lock is lost when only a nested run is left.
+/// The lock is lost after the command has ended, while a nested run is still running.
 std::string LostAfterEnd() {
   const std::string lock = NewLock("said");
   ChildOptions options =
@@ -194,7 +194,7 @@ std::string LostBeforeRun(const std::string& verb, const std::string& child,
               Exited(status));
 }
 
-/// The answer to the conversion never arrives; or it does, but no later one.
+/// Either the answer to the conversion never arrives, or it is the last one that arrives.
 std::string MayBeReserved(bool is_answered) {
   const std::string lock = NewLock("said");
   Proxy proxy(TestServers());

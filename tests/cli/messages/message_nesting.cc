@@ -60,7 +60,8 @@ std::string WhileFlooded(const std::string& words, int status) {
   return script.err();
 }
 
-/// A release inside a nested run; then one by the shell while a nested run is running.
+/// A nested run tries to release the lock; then the shell releases it while a nested run is
+/// running.
 std::string Released() {
   Child script = Child::Start(
       Script(NewLock("said"),

@@ -34,7 +34,7 @@ std::string TakenBy(const std::string& data) {
   return SaidBy({"try", lock, "--", "true"}, 75);
 }
 
-/// A waiter after another one names the holder, not its predecessor.
+/// A waiter whose predecessor is another waiter names the holder instead.
 std::string WaitOverBehindWaiter() {
   const std::string lock = NewLock("said");
   Tree tree;
@@ -213,7 +213,7 @@ std::string PreemptedBy(const std::string& whom) {
   return SaidBy({"exclusive", "--preempt", whom, lock, "--", "true"}, 0);
 }
 
-/// A run that waits for contenders that cannot be asked to leave, until they are gone.
+/// A run that waits until contenders that it cannot ask to leave are gone.
 std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
   Child run = Child::Start(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}));
   run.ReadErrUntil("asked nobody ahead of this run");
@@ -297,7 +297,7 @@ std::string PlaceLost() {
   return waiter.err();
 }
 
-/// A waiter that asks for a session timeout of `asked`, and is granted 4 s, then 12 s when it
+/// A waiter that requests the session timeout `asked`, but is granted 4 s at first and 12 s when it
 /// reconnects.
 std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
   auto [lock, holder] = HoldNewLock("said");

@@ -185,7 +185,7 @@ std::string TooFewDescriptors() {
   ChildOptions options = Zklock({"exclusive", NewLock("said"), "--", "true"});
   options.prepare = [] {
     ResetSignals();
-    // Enough to be loaded and to read its arguments, but not to work.
+    // Enough for zklock to be loaded and to read its arguments, but not to do its work.
     const rlimit few{9, 9};
     setrlimit(RLIMIT_NOFILE, &few);
   };
@@ -197,11 +197,11 @@ std::string TooManyProcesses() {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("said");
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
-  // The leak checker needs a process of its own.
+  // The leak checker would need one more process.
   options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
   Words through = {"/usr/bin/prlimit", "--nproc=0:0"};
   if (geteuid() == 0) {
-    // The limit does not apply to root.
+    // The limit does not apply to processes of root.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     options.argv.front() = directory.Path("zklock");
     std::filesystem::copy_file(Binary(), options.argv.front());
@@ -210,7 +210,7 @@ std::string TooManyProcesses() {
   }
   options.argv.insert(options.argv.begin(), through.begin(), through.end());
   const std::string said = Said(Run(options), Exited(71));
-  CHECK(Tree().Children(lock).empty());  // a lock that is not used keeps no one waiting
+  CHECK(Tree().Children(lock).empty());  // zklock left the queue, though it could run no command
   return said;
 }
 
@@ -233,7 +233,7 @@ std::string LinesDropped() {
   };
   Child child = Child::Start(options);
   pipe.write.Reset();
-  proxy.WaitForConnections(2);  // the contenders were listed: too much text
+  proxy.WaitForConnections(2);  // by now, the list of contenders has overfilled the sink
   // Do not wait for its end yet: it writes the rest while we read.
   std::string said;
   fcntl(pipe.read.get(), F_SETFL, 0);

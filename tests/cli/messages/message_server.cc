@@ -1,4 +1,4 @@
-// Messages about servers: none at all, something else at their address, servers that refuse.
+// Messages about servers: no server at all, another service at the address, a server that refuses.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -107,8 +107,8 @@ std::string LocalSessions() {
   return Said(Run(ZklockAt(servers.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
 }
 
-/// An attempt whose first sync is answered with `reply`, or not at all if that is empty; nothing is
-/// answered after that. A server has a third of the session timeout to answer, and the same time
+/// An attempt whose first sync is answered with `reply`, or not at all if `reply` is empty. Nothing
+/// is answered after that. A server has a third of the session timeout to answer, and the same time
 /// for a handshake.
 Attempt WithList(const std::string& reply, const std::string& patience,
                  const std::string& session_timeout) {
@@ -258,7 +258,8 @@ Provocations ServerProvocations() {
       {{Part("kNotZooKeeper")}, attempts.At(Peer::Manner::kSpeaksHttp)},
       {{Part("kClosedLater")}, ClosedLater},
       {{Part("kAnswersNothing")}, attempts.Add([] { return WithList("", "5s", "40s"); })},
-      // Between 6 s, when the answer is overdue, and 12 s, when the new handshake is given up, too.
+      // 9 s: after 6 s the answer is overdue; after 12 s zklock would also give up the new
+      // handshake.
       {{Part("kFellSilent")}, attempts.Add([] { return WithList("", "9s", "18s"); })},
       {{Part("kThrottles")}, attempts.Add(Throttled)},
       {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},

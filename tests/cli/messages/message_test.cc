@@ -37,7 +37,7 @@ struct Case {
   int status;
   Words words;              ///< of zklock
   Words environment = {};   ///< NAME=VALUE
-  Words through = {};       ///< what runs it; none: the test itself
+  Words through = {};       ///< the command that runs zklock; empty: none
   std::string binary = {};  ///< empty: the usual one
 };
 

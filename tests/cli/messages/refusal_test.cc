@@ -1,5 +1,5 @@
-// Everything zklock refuses: the exit status, one line of explanation (two for a usage error),
-// nothing on standard output, nothing left on the servers.
+// Everything that zklock refuses. Each refusal has its exit status, prints one line of explanation
+// (two for a usage error) and nothing on standard output, and leaves nothing on the servers.
 
 #include <catch2/catch.hpp>
 #include <chrono>

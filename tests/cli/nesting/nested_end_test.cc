@@ -105,7 +105,8 @@ TEST_CASE(
 
 TEST_CASE("a lock is held until the command of a nested run has ended that lost zklock and guard") {
   const std::string lock = NewLock("outlived");
-  // A command that PDEATHSIG does not kill: otherwise the kernel takes a few milliseconds.
+  // Without PDEATHSIG, the command stays alive. Otherwise the kernel would kill it within a few
+  // milliseconds.
   Child script = Child::Start(
       Script(lock,
              "$Z exclusive --hold $L || exit\n"

@@ -19,8 +19,8 @@
 namespace zklock::test {
 namespace {
 
-/// A command for nested runs: writes "in" and its contender, and ends when it can read from the
-/// FIFO $F.
+/// A command for nested runs: writes "in" and the path of its contender, and ends when it can read
+/// from the FIFO $F.
 constexpr char kNested[] = "sh -c 'echo in $ZKLOCK_NODE; read x <$F; echo out'";
 
 /// A FIFO that nested commands wait for.
@@ -48,7 +48,8 @@ std::string NodeIn(const std::string& line) {
   return line.substr(3);
 }
 
-/// A command that has exited with 3 and left a nested run behind, whose status will be printed.
+/// A zklock whose command has exited with 3 and left a nested run behind, whose exit status will be
+/// printed.
 struct Outlived {
   explicit Outlived(const std::string& lock, const std::string& options = "")
       : outer(Child::Start(

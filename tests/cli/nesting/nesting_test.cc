@@ -217,7 +217,7 @@ TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a n
   outer.Signal(SIGSTOP);
   outer.WaitUntilStopped();
   tree.Delete(node);
-  // Another zklock holds the lock now, so that a `try` that queues finds it taken.
+  // Another zklock takes the lock, so that a `try` that joins the queue finds it taken.
   Child next = Child::Start(Script(lock, "$Z exclusive $L -- sh -c 'echo next; read x; :'"));
   REQUIRE(next.ReadLine() == "next");
   outer.Write("go\n");
@@ -248,8 +248,8 @@ TEST_CASE("A nested run ends when the outer lock is released on request") {
   CHECK(Tree().Children(lock).empty());
 }
 
-/// An outer zklock whose command waits for a line and then runs `words`, and another program that
-/// has filled the queue of the zklock's socket while it was stopped.
+/// An outer zklock, stopped, whose command runs `words`, and another program that has filled the
+/// connection queue of its socket.
 struct Flooded {
   const std::string lock = NewLock("flooded");
   Child outer;

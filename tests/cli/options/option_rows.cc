@@ -98,7 +98,7 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
                     {"--permits", "1"},
                     But(Without(usual, {kHeldByShell}), {{kNested, endless}}),
                     {"--permits", "1"}});
-    // The shell holds one permit: nothing detects that we wait for ourselves.
+    // The shell holds the only permit: nothing detects that zklock waits for its own shell.
     rows.push_back({"--permits",
                     tries ? Words{"--permits", "1"} : Words{"--permits", "1", "--wait", "1s"},
                     {{kHeldByShell, {kConflict}}},
@@ -126,7 +126,8 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   return rows;
 }
 
-/// The options that try does not have: waiting and several LOCKs; for try, its own options.
+/// The options for waiting and for several LOCKs, which `try` does not have; for `try`, its own
+/// options.
 Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
   if (subcommand == "try") return {{"--read", {"--read"}, usual}, {"--write", {"--write"}, usual}};
   const Outcomes waiting = Without(usual, {kBusy});

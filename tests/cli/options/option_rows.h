@@ -15,14 +15,14 @@ enum class Situation {
   kBusy,         ///< another program holds it, and we do not wait
   kFreed,        ///< another program holds it, and releases it while we wait
   kNested,       ///< a zklock above us holds it
-  kHeldByShell,  ///< the shell above us holds it by --hold
+  kHeldByShell,  ///< the shell above us holds it with --hold
   kNoServer,     ///< nothing listens on the server's port
 };
 [[nodiscard]] std::string Name(Situation situation);
 
 struct Outcome {
   int status = 0;
-  std::string out = {};  ///< standard output contains this; empty: nothing is printed
+  std::string out = {};  ///< standard output contains this text; empty: it is empty
 };
 using Outcomes = std::map<Situation, Outcome>;
 

@@ -199,7 +199,7 @@ class Table {
       // The shell has created the LOCK without credentials.
       const bool is_open = cell.situation == Situation::kHeldByShell &&
                            (cell.row.option == "--auth-file" || cell.row.option == "--acl");
-      // An empty graph does not show that the LOCK does not exist.
+      // A message says that the LOCK does not exist: the empty graph does not show it.
       const bool is_graph = cell.row.option == "--dot";
       const bool talks = cell.row.talks || cell.situation == Situation::kFreed || keeper_above ||
                          is_open || is_graph;

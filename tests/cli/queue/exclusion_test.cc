@@ -237,7 +237,7 @@ TEST_CASE("200 contenders each increment a counter in a file, and no increment i
         {"exclusive", "--progress", "none", lock, "--", "sh", "-c",
          "read n <\"$0\"; echo $((n + 1)) >\"$0.new\"; cat \"$0.new\" >\"$0\"; echo $n", file})));
   }
-  // A new Tree each time: nothing keeps its session alive while the test waits for 200 commands.
+  // Use a new Tree: nothing keeps a Tree's session alive while the test waits for 200 commands.
   Tree().WaitForChildren(lock, kContenders + 1, kPatienceForAll);
   CHECK(directory.Read("counter") == "0\n");
   holder.CloseInput();

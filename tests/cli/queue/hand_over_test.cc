@@ -1,5 +1,5 @@
-// The record that a release leaves in LOCK's data, and the cost of a hand-over, both read from the
-// bytes between zklock and the server.
+// The record that a release leaves in LOCK's data, and the cost of a hand-over. Both are determined
+// from the bytes between zklock and the server.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -185,11 +185,11 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
 
   const auto requests = RequestsOf(proxy);
   const Words all = WordsOf(requests);
-  // The list that it read when it joined also names the contenders to ask whether they hold for its
-  // shell.
+  // zklock listed the queue once, when it joined. From that list it also knows which contenders to
+  // ask whether they hold for its shell.
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
   CHECK(proxy.connections() == 1);
-  // Its lease is already proven, so it reads while the command is running.
+  // Its lease is already proven, so these reads can wait until the command is running.
   const Words reads{"get " + own, "get " + lock};
   const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());
   REQUIRE(holding != all.end());
@@ -241,7 +241,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
     return;
   }
   REQUIRE(Finish(next) == Exited(0));
-  // It read nothing when its turn came: only as the holder it reads the version of LOCK's data.
+  // It read nothing when its turn came. Only as the holder does it read the version of LOCK's data.
   const Words all = WordsOf(RequestsOf(proxy));
   const Words reads{"get " + own, "get " + lock};
   const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());

@@ -65,7 +65,7 @@ void CheckWait(const std::string& name, const Words& words) {
   const ManagerSocket manager(name);
   auto [lock, holder] = HoldNewLock("notify", {"exclusive", "--label", "x"});
   Child waiter = Child::Start(Waiter(name, words, lock));
-  // If the look-up took too long, the holder is missing here but in the next message.
+  // If the look-up took too long, only the next message names the holder.
   std::string first = manager.Receive();
   if (first.find("; held by ") == std::string::npos) first = manager.Receive(2 * kPatience);
   CHECK_THAT(first, Catch::StartsWith("STATUS=waiting for " + lock + ": next in line, ") &&

@@ -44,7 +44,7 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
     auto [lock, holder] = HoldNewLock("longer-than-the-terminal-is-wide");
     Child waiter = StartOnScreen(columns, "exclusive", lock);
     waiter.ReadUntil("zklock: waiting for ");
-    // If there is no room for both, the holder is shown rather than the words around it.
+    // If there is no room for everything, the line keeps the holder and drops other words.
     const std::string before_time = columns >= 80 ? ": next in line, " : "…";
     waiter.ReadUntil(before_time);
     const std::string time = waiter.ReadUntil("s");
@@ -90,8 +90,8 @@ TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
   waiter.ReadUntil("held by");
   waiter.Write("\x03");
   waiter.ReadUntil("left the queue; the command was not run");
-  // The line is erased at once, and again with the message, since the terminal may echo the ^C in
-  // between.
+  // The line is erased at once, and again before the message, because the terminal may echo the ^C
+  // in between.
   std::string before = waiter.out().substr(0, waiter.out().rfind("zklock: SIGINT"));
   for (const std::string last : {kErased, "^C", kErased}) {
     const bool is_last = before.ends_with(last);
@@ -129,7 +129,7 @@ TEST_CASE("without a terminal a line names the holder, but not with --quiet or -
   auto [lock, holder] = HoldNewLock("plain", {"exclusive", "--label", "x"});
   Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
   const std::string said = waiter.ReadErrUntil("\n");
-  // The line waits at most a second for the servers.
+  // zklock waits at most a second for the servers before it prints the line.
   CHECK_THAT(said, Catch::Matches("zklock: waiting for " + lock +
                                   R"(: next in line, \d+s(; held by sh \(pid )" +
                                   std::to_string(holder.pid()) + R"( on .*\) for .*)?\n)"));

@@ -11,8 +11,8 @@ namespace zklock::test {
 
 TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
   auto [lock, holder] = HoldNewLock("queueing");
-  // With a long wait, even a slow machine sees the full queue. A waiter that is let in waits for
-  // all of the time.
+  // Use a long wait where the queue is full, so that even a slow machine sees that it is, and a
+  // short one where the waiter may join, because it waits for the whole time.
   const auto told = [&](const std::string& wait, const std::string& most) {
     const Finished finished = RunZklock(
         {"exclusive", "--wait", wait, "--max-queue", most, lock, "--", "true"}, Exited(75));
@@ -110,8 +110,8 @@ TEST_CASE("deleting a simple lock ends the command") {
   CHECK(run.Wait() == Exited(76));
 }
 
-// In the simple dialect the next holder's znode has the same path. To test a holder's reaction,
-// stop it, delete its znode by force, and let the next contender take the lock.
+// In the simple dialect the next holder's znode has the same path. These tests stop a holder,
+// delete its znode, let the next contender take the lock, and observe the holder's reaction.
 
 TEST_CASE("a simple lock taken over by the next holder ends the command") {
   auto [lock, first] = HoldNewLock("queueing", {"exclusive", "--dialect", "simple"});

@@ -108,8 +108,8 @@ TEST_CASE("callers in opposite orders all succeed, and no LOCK is ever held twic
         i % 2 == 0 ? Words{"exclusive", pair.a, pair.b} : Words{"exclusive", pair.b, pair.a},
         both));
   }
-  // Also start callers that want only one of the LOCKs, so that sets also wait for their second
-  // LOCK.
+  // Also start callers that want only one of the LOCKs, so that sets sometimes wait for their
+  // second LOCK.
   callers.push_back(StartRounds(rounds, {"exclusive", pair.a}, at_a.Visit("one-of-a", "1")));
   callers.push_back(StartRounds(rounds, {"exclusive", pair.b}, at_b.Visit("one-of-b", "1")));
   for (Child& caller : callers) {

@@ -159,7 +159,7 @@ void CheckRefusals(LockPeer& peer, const std::vector<Refusal>& refusals) {
       CHECK(finished.out.empty());
       CHECK_THAT(finished.err, Catch::Contains("; " + refusal.remedy));
     }
-    // The servers may delete the peer's emptied container at any time.
+    // The servers may delete the peer's container at any time once it is empty.
     for (const std::string& child : tree.Children(lock)) {
       CHECK_THAT(before, Catch::VectorContains(child));
     }

@@ -25,7 +25,7 @@ struct Pairing {
 /// New LOCKs for a Pairing.
 struct SharedLocks {
   explicit SharedLocks(const Pairing& pairing);
-  /// Appends all LOCKs but the first, which the functions that start a Child append last.
+  /// Appends all LOCKs except the first: the functions that start a Child append that one.
   [[nodiscard]] Words With(Words words) const;
 
   std::vector<std::string> locks;
@@ -35,8 +35,8 @@ struct SharedLocks {
 /// The peer's lock `name` holds while zklock waits, then the other way round.
 void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairing);
 
-/// One kind of contender, defined by a peer's recipe or zklock's arguments, and how many may hold
-/// together with it.
+/// One kind of contender, as a peer's recipe and as zklock's arguments, and how many contenders may
+/// hold at the same time.
 struct Side {
   std::string recipe;
   Words zklock;
@@ -56,7 +56,7 @@ struct Recipe {
   std::string name;
 };
 /// Queues contenders of zklock and of others, each named "KIND-N", in this order, and checks that
-/// they acquire the lock in it.
+/// they acquire the lock in the same order.
 void CheckQueue(const Words& zklock, const std::map<std::string, Recipe>& recipes,
                 const Words& order);
 
@@ -66,8 +66,8 @@ struct Refusal {
   Words zklock;
   std::string remedy;
 };
-/// Checks that zklock exits with 78 and the remedy instead of running the command, while the peer
-/// holds, and that it leaves nothing behind.
+/// Checks that, while the peer holds the lock, zklock names the remedy and exits with 78 instead of
+/// running the command, and that it leaves nothing behind.
 void CheckRefusals(LockPeer& peer, const std::vector<Refusal>& refusals);
 
 }  // namespace zklock::test

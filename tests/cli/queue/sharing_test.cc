@@ -40,8 +40,8 @@ TEST_CASE("locks can be shared with Curator's recipes and ZooKeeper's own") {
              {.recipe = "write", .zklock = {"write"}},
              {.recipe = "semaphore-mutex", .zklock = {"exclusive", "--permits", "1"}, .permits = 1},
              {.recipe = "semaphore:2", .zklock = kTwoPermits, .permits = 2},
-             // WriteLock waits forever if its predecessor is deleted after the list but before the
-             // watch is set.
+             // WriteLock waits forever if its predecessor is deleted after WriteLock has listed the
+             // queue but before it has set its watch.
              {.recipe = "recipes", .zklock = {"exclusive"}, .contends = false}});
 }
 
@@ -62,8 +62,8 @@ TEST_CASE("permits taken several at a time are shared with Curator's acquire(3)"
   CHECK(Finish(holder) == Exited(0));
   CHECK(peer.Ask("three", "acquire") == "acquired");
   CHECK(peer.Ask("three", "release") == "released");
-  // Curator's semaphore acquires its permits one by one, so two contenders can each hold some while
-  // they wait for the other's: only the time limit ends that.
+  // Curator's semaphore acquires its permits one by one, so two contenders can each hold some and
+  // wait for the other's: only the time limit ends that.
   const Meeting meeting;
   const std::string rounds = "rounds 12 " + meeting.path() + " 4 ";
   REQUIRE(peer.Ask("one", "make semaphore:4 " + lock) == "made");
@@ -199,7 +199,8 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = write});
   CheckHandOver(peer, "b", {.recipe = "write", .zklock = read});
   const SharedLocks shared({});
-  // Without kazoo's readers: those of 2.8 wait for writers behind them, and so forever.
+  // Without kazoo's readers: in kazoo 2.8, a reader also waits for writers behind it, and so may
+  // wait forever.
   CheckContention(peer, "c", {{"write", {}, "1"}, {"", read, "readers"}, {"", write, "1"}}, shared);
   const std::string& lock = shared.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");

@@ -318,7 +318,7 @@ TEST_CASE("without the rights to write to LOCK and to delete from it a run is ke
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
   SECTION("of a lock") {
-    // The first case is what zklock-protocol(7), Access, recommends for several users.
+    // The first case is the ACL that zklock-protocol(7), Access, recommends for several users.
     const int missing = GENERATE(kWrite | kDelete, kWrite, kDelete);
     tree.SetAcl(lock, (kRead | kWrite | kCreate | kDelete | kAdmin) & ~missing);
     CHECK(RunKept(lock, {"--verbose"}).err.find("last-run") == std::string::npos);

@@ -410,7 +410,8 @@ TEST_CASE("if too little of the lease is left after the commit, the command does
   open.set_value();
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // of a lease of 3.5 s
   zklock.Signal(SIGCONT);
-  // This is not a conflict, which a crontab line would not report: no other host runs the job.
+  // The status must not be that of a conflict, which a crontab line would not report: no other host
+  // runs the job.
   CHECK(zklock.Wait() == Exited(76));
   CHECK(zklock.out().empty());
 }

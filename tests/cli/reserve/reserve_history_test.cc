@@ -35,7 +35,7 @@ void ReleaseQuietly(const std::string& id, const std::string& lock) {
   CHECK(finished.err.empty());
 }
 
-/// Runs a command with a history, which enters the runs whose entries were lost.
+/// Runs a command with --history, which also adds the missing entries of earlier runs.
 void RunKept(const std::string& lock, const Words& more = kKept) {
   Words words = Words{"exclusive"} + more + Words{lock, "--", "true"};
   REQUIRE(RunZklock(words).exit == Exited(0));
@@ -120,7 +120,7 @@ TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved fo
   CHECK(StatesOf(second) == States{"reserved"});
   release({second});
   CHECK(StatesOf(second) == States{"ended"});
-  reserve();  // makes the second one again; finds the first and the third
+  reserve();  // makes a new second reservation; the first and the third still exist
   CHECK(StatesOf(first) == States{"reserved"});
   CHECK(StatesOf(second) == States{"reserved", "ended"});
   release({first, second, third});

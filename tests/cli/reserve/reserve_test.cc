@@ -376,7 +376,8 @@ TEST_CASE("a renewal stores a new reason and label, and nothing else changes the
     CHECK(first["reservation"]["reason"] == reason);
     CHECK(first["label"] == label);
   };
-  const bool has_end = GENERATE(false, true);  // without an end, --for adds none and says so
+  // If the reservation has no end, --for does not add one, and a message says so.
+  const bool has_end = GENERATE(false, true);
   const Words first = {"--reason", "audit", "--label", "one"};
   CHECK(reserve(has_end ? first + Words{"--for", "1h"} : first).empty());
   CHECK(reserve({"--for", "1m"}).empty() == has_end);
@@ -622,7 +623,7 @@ TEST_CASE("a reservation made with credentials is released with them only") {
 }
 
 TEST_CASE("inspect shows a reservation in all of its forms") {
-  // Not a container: the servers may delete that, and the record of the release in it.
+  // Not a container znode, which the servers may delete together with its record of the release.
   const std::string lock = Tree().Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   const std::string text = RunZklock({"inspect", lock}).out;

@@ -22,7 +22,7 @@ constexpr const char* kAlice = "alice:tulip";
 constexpr const char* kBob = "bob:rose";
 constexpr const char* kOperator = "operator:oak";
 
-/// The same run with the credentials of `user`; none if that is empty.
+/// The same run with the credentials of `user`, or without any if `user` is empty.
 ChildOptions As(const std::string& user, ChildOptions options) {
   if (!user.empty()) options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
   return options;
@@ -130,8 +130,8 @@ TEST_CASE("no credential reaches the command, a nested run, or anything that oth
   const TemporaryDirectory directory;
   const std::string file = AuthFile(directory, "digest:alice:tulip\n");
   const std::string lock = NewParent("leak") + "/lock";
-  // The command's own environment, that of each ancestor up to the outermost zklock, and that of a
-  // nested run.
+  // Prints the command's own environment, that of each ancestor up to the outermost zklock, and
+  // that of a nested run.
   const std::string script =
       "env; "
       "pid=$PPID; while [ $pid -gt 1 ] && [ $pid != $TEST ]; do tr '\\0' '\\n' "
@@ -227,7 +227,7 @@ TEST_CASE(
   for (const std::string user : {"", kBob}) {
     CHECK(RunAs(user, {"inspect", lock}).exit == Exited(0));
     CHECK(RunAs(user, {"inspect", "-q", lock}).exit == Exited(75));
-    // The lock can be seen to be held without creating a contender.
+    // zklock can see that the lock is held without creating a contender.
     CHECK(RunAs(user, {"try", lock, "--", "true"}).exit == Exited(75));
     CHECK_THAT(RefusalOf(user, {"exclusive", lock, "--", "true"}),
                Catch::Contains("queue in " + lock + ": not authorised: CREATE on " + lock +
@@ -290,7 +290,7 @@ TEST_CASE("two users share a LOCK made by an administrator, who alone may delete
   Child bob = WaitAs(kBob, lock);
   const Words release = {"release", lock, "--force", "--yes", "--contender", contender};
   CHECK_THAT(RunAs(kBob, release).err, Catch::Contains("DELETE on " + lock + " is missing"));
-  // Not even the contender's creator may: deleting requires permission on the parent.
+  // Not even the contender's creator may delete it: deleting requires permission on the parent.
   CHECK(RunAs(kAlice, release).exit == Exited(77));
   CHECK_THAT(RefusalOf("", {"exclusive", lock, "--", "true"}),
              Catch::Contains("list") || Catch::Contains("CREATE on " + lock));
@@ -338,7 +338,7 @@ TEST_CASE("holder and waiter authenticate again after each reconnect") {
   REQUIRE(holder.ReadLine() == "held");
   Child waiter = Child::Start(through_proxy(HolderOptions({"exclusive", "--verbose"}, lock)));
   waiter.ReadErrUntil("waiting for " + lock);
-  // From now on, only alice can even check her contenders.
+  // From now on, only alice can access her contenders, even to check them.
   Tree as_alice(kAlice);
   for (const std::string& contender : as_alice.Children(lock)) {
     as_alice.SetAcl(lock + "/" + contender, {{kAlice, kAll}});

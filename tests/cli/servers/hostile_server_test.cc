@@ -56,7 +56,7 @@ std::string WithNumber(std::string frame, std::size_t at, std::int32_t number) {
   return frame;
 }
 
-/// `frame` with another size, and the length field adjusted to it.
+/// `frame` cut or extended to `size`, with its length field adjusted.
 std::string Resized(std::string frame, std::size_t size) {
   frame.resize(size);
   return WithNumber(frame, 0, static_cast<std::int32_t>(size) - 4);
@@ -127,7 +127,7 @@ std::vector<Scene> Scenes() {
   };
 }
 
-/// A lock for one scene. If held, the holder is not a zklock and answers no one.
+/// A lock for one scene. If it is held, the holder is not a zklock, and does not answer requests.
 class Setting {
  public:
   explicit Setting(const Scene& scene) : lock_(tree_.Create(NewLock("hostile"))) {
@@ -176,7 +176,7 @@ struct Victim {
              const Change& change, const std::string& patience) {
     name = kind + ": " + change.name;
     proxy.EditReplies([this, kind, change](const std::string& request, std::string reply) {
-      // Nothing after the header of an error reply is read.
+      // zklock reads nothing after the header of an error reply.
       const bool is_error = kind != "connect" && frames::Number(reply, kHeader - 4) != 0;
       if (KindOf(request) != kind || is_error) return std::optional(std::move(reply));
       ++changed;
@@ -260,8 +260,8 @@ TEST_CASE("no malformed reply ends zklock, makes it run a command, or keeps it f
       // 75: other replies have shown that the lock is held.
       const bool ends = exit == Exited(0) || exit == Exited(69) || exit == Exited(75);
       CHECK(ends);
-      // With the other kinds malformed, the command may run: a list shows the contender that was
-      // created, and the release comes later.
+      // If replies of another kind are malformed, the command may run: a list shows the contender
+      // that was created, and the release comes later.
       if (kind == "connect" || kind == "list" || kind == "check" || kind == "get") {
         CHECK(out.find("ran") == std::string::npos);
       }

@@ -100,7 +100,7 @@ TEST_CASE("a proxy command gets a session of its own and no descriptor or creden
       Child::StartOnTerminal(With(Proxied(line, {"try", NewLock("proxy-clean"), "--", "true"}),
                                   {"ZKLOCK_AUTH=digest:alice:tulip"}));
   CHECK(run.Wait() == Exited(0));
-  // ls opens the directory itself.
+  // ls opens one of them itself, for the directory.
   CHECK(Lines(directory.Read("descriptors")).size() == 4);
   CHECK(directory.Read("environment").find("tulip") == std::string::npos);
   CHECK(directory.Read("place") == "/\n");
@@ -218,7 +218,7 @@ TEST_CASE("after KILL of zklock the guard closes the session through a proxy com
   const auto killed = std::chrono::steady_clock::now();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
-  // Far below the session timeout of 30 s, which would end the session otherwise.
+  // Well before the session timeout of 30 s, which would otherwise end the session.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   mark.WaitForEnd();
 }
@@ -282,7 +282,7 @@ TEST_CASE("what a proxy command has left is ended although its monitor runs only
 
 TEST_CASE("what a proxy command's shell runs has ended before zklock does") {
   const TemporaryDirectory directory;
-  // The kernel takes a moment to free the memory of the Python process, after the shell has ended.
+  // After the shell has ended, the kernel takes a moment to free the memory of the Python process.
   const std::string line =
       "python3 -c 'import os, subprocess; memory = b\"x\" * (200 << 20); "
       "open(\"" +

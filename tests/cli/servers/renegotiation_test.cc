@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// A proxy: the first connect is granted the requested timeout, later ones 6 s.
+/// A proxy that grants the requested timeout to the first connect, and 6 s to later ones.
 class Shortener {
  public:
   Shortener() {
@@ -60,8 +60,8 @@ class Shortener {
 
 }  // namespace
 
-// Both servers run from the start: the shorter timeout counts from the last contact with the first
-// one, and restarting a server can take longer than that.
+// Both servers run from the start: the shorter timeout begins at the last contact with the first
+// server, and would be over before a server could be restarted.
 TEST_CASE("the command is dead before a timeout shortened by another server is over") {
   const OwnServer servers({"maxSessionTimeout=40000", "2:maxSessionTimeout=12000"}, 2);
   const std::string both = servers.address();
@@ -79,8 +79,8 @@ TEST_CASE("the command is dead before a timeout shortened by another server is o
   CHECK(Clock::now() - last_heard < 12s);
 }
 
-// The waiter's heartbeats prove nothing on the second server: its grants imply that the servers
-// ping each other only every 3 s.
+// The waiter's heartbeats prove nothing on the second server: the timeouts that it grants imply
+// that the servers ping each other only every 3 s.
 TEST_CASE("a waiter whose session is too short for another server queues again with a longer one") {
   const OwnServer servers(
       {"maxSessionTimeout=4000", "2:minSessionTimeout=12000", "2:maxSessionTimeout=40000"}, 2);

@@ -15,10 +15,10 @@ namespace zklock::test {
 
 inline Words Joined(const Words& first, const Words& second) { return first + second; }
 
-/// A directory with two authorities (ca.pem, other-ca.pem) and keys with certificates, NAME.key,
-/// NAME.crt, and both as NAME.pem: server (for localhost and 127.0.0.1), host, named (for zk1 and
-/// zk2), wrong-san (for a name 127.0.0.1), expired, self (signed by itself), and stranger (by
-/// other-ca).
+/// A directory with two CA certificates (ca.pem, other-ca.pem), and a key NAME.key, a certificate
+/// NAME.crt, and both in NAME.pem for each of these names: server (for localhost and 127.0.0.1),
+/// host, named (for zk1 and zk2), wrong-san (for the DNS name "127.0.0.1"), expired, self
+/// (self-signed), and stranger (signed by other-ca).
 class Certificates {
  public:
   Certificates() {

@@ -39,7 +39,7 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   const Words ca = certificates.Ca();
   const Words own = certificates.Client("host");
 
-  // The key is in the certificate's file, or in its own file.
+  // The key may be in the certificate's file or in a file of its own.
   const Words apart =
       ca + Words{"--tls-cert", certificates("host.crt"), "--tls-key", certificates("host.key")};
   for (const auto& [server, options] :
@@ -98,7 +98,7 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   const auto killed = std::chrono::steady_clock::now();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
-  // Far below the session timeout of 30 s, which would end the session otherwise.
+  // Well before the session timeout of 30 s, which would otherwise end the session.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   // The helper dies; the command continues.
   kill(mark.One("zklock-transpor"), SIGKILL);
@@ -122,7 +122,7 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK(self.Reason() == "its certificate (self) is self-signed; see --tls-ca");
 
   Trial named(certificates, "named", ca);
-  // Without the check of the name, the handshake succeeds, but no session follows.
+  // Without the name check, the handshake succeeds, but no session follows.
   Trial unchecked(certificates, "named", ca + Words{"--tls-verify", "ca"});
   const OpenSslServer old_server({"-cert", certificates("server.crt"), "-key",
                                   certificates("server.key"), "-tls1_1", "-cipher",
@@ -193,7 +193,7 @@ TEST_CASE("a server whose name cannot be checked is not used") {
                        certificates.Ca() + Words{"--proxy-command", "socat - TCP:127.0.0.1:%p"})
                  .Reason(),
              Catch::Contains("is not a name that a certificate can have"));
-  // What zklock refuses in --servers, zklock-transport refuses too.
+  // zklock-transport also refuses what zklock refuses in --servers.
   const std::string program = Binary().substr(0, Binary().rfind('/')) + "/zklock-transport";
   for (const std::string bad : {"", "[::g]"}) {
     CAPTURE(bad);

@@ -17,8 +17,8 @@ namespace {
 
 const Words kSocat = {"--proxy-command", "exec socat - TCP:%h:%p"};
 
-/// Checks that alice acquires a lock, and that it belongs to her. `plain`: a port of the same
-/// server.
+/// Checks that alice acquires a lock, and that it belongs to her. `plain`: the address of a port
+/// without TLS on the same server.
 void CheckAlice(const Words& way, const std::string& plain) {
   const Mark mark;
   Child holder = Child::Start(mark.On(AsAlice(HolderOptions(Words{"exclusive"} + way, "/held"))));

@@ -115,7 +115,7 @@ struct Contender {
     }
     Leave(servers);
   }
-  /// Ends the session, as run does at the end, whatever the outcome.
+  /// Ends the session, as a run does at its end, whatever the outcome.
   void Leave(FakeServers& servers) { servers.EndSession(store.session_id()); }
 
   FakeClock& clock;
@@ -184,7 +184,7 @@ struct ContenderOf {
 };
 using SetContender = ContenderOf<AcquireSet>;
 
-/// A waiter that has sent nothing for this long since it joined has no lease in hand any more. A
+/// A waiter that has sent nothing for this long since it joined no longer has a lease in hand. A
 /// heartbeat gives it a lease that is long enough to start a command.
 inline constexpr Duration kPastLeaseInHand = std::chrono::seconds(17);
 

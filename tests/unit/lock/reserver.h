@@ -117,7 +117,7 @@ struct Reserver {
       Run();
     }
   }
-  /// Ends the session, as run does at the end, whatever the outcome.
+  /// Ends the session, as a run does at its end, whatever the outcome.
   void Leave() const { world.servers.EndSession(store.session_id()); }
 
   [[nodiscard]] bool HasReserved() const {

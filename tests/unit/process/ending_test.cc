@@ -78,7 +78,7 @@ class LostTime {
       const TimePoint due = std::max(BootClock::now() + milliseconds(5), since);
       poll(nullptr, 0, 5);
       const Duration late = BootClock::now() - due;
-      if (late < milliseconds(20)) continue;  // any bound has room for so little
+      if (late < milliseconds(20)) continue;  // every bound tolerates so little
       const std::lock_guard lock(mutex_);
       total_ += late;
     }

@@ -1,5 +1,5 @@
 // A zklock that holds locks, and zklocks nested under it. Both ends of the socket are in one
-// process, which stands for the parent, too.
+// process, which also stands for the parent.
 
 #include <linux/sched.h>
 #include <poll.h>

@@ -70,7 +70,7 @@ TEST_CASE("a guard that does not get ready is not waited for forever") {
     SECTION("killed") {
       for (const pid_t child : children) kill(child, SIGKILL);
       for (const pid_t child : children) test::WaitUntilGone(child);
-      // The command may have been ready before that, so any result is right.
+      // The command may have been ready before that, so either result is acceptable.
       (void)command->AwaitForks(test::kPatience);
     }
     SECTION("stopped") {

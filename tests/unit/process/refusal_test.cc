@@ -1,5 +1,5 @@
-// What the system may refuse: there may be no /proc, or one that hides processes, or no more
-// processes or descriptors.
+// What the system may refuse. There may be no /proc, or one that hides processes; or zklock may not
+// create more processes, or open more descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>

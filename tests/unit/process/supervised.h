@@ -128,7 +128,7 @@ inline TestCommand Script(const std::string& script, const ScriptOptions& option
   return spec;
 }
 
-/// As Begin(), but throws if it fails.
+/// Like Begin(), but throws if it fails.
 inline std::unique_ptr<Supervisor> MustStart(const TestCommand& spec, const Signals& signals) {
   auto started = Supervisor::Prepare(spec, signals);
   if (const auto failed = Begin(*started, spec)) {

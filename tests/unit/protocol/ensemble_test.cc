@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = Finding::Kind;
 
-/// The facts about a server of a sound ensemble.
+/// The facts about a server in a sound ensemble.
 ServerFacts Sound(const std::string& name, int id) {
   return {.name = name,
           .reached = true,
@@ -88,7 +88,7 @@ TEST_CASE("The worst commit is compared with the period of heartbeats at the sho
         std::vector<Finding>{
             {.kind = Kind::kTooSlow, .servers = {2}, .least = 3750ms, .most = 3750ms + 1ns}});
   worst = 600ms;
-  facts.servers[0].granted = 4s;  // a heartbeat each 500 ms
+  facts.servers[0].granted = 4s;  // a heartbeat every 500 ms
   CHECK(Kinds(facts) == KindList{Kind::kDifferentGrants, Kind::kTooSlow, Kind::kShortGrant});
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the lin
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (p…");
   CHECK(LiveProgress(view, 77) ==
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (…");
-  // If there is little room for the holder, the line has nothing else except LOCK and the time.
+  // If there is little room for the holder, the line shows nothing else but LOCK and the time.
   CHECK(LiveProgress(view, 57) == "…htly/backup: 17s; held by backup.sh (pid 4242 on build1…");
   CHECK(LiveProgress(view, 37) == "…htly/backup: 17s; held by backup.sh…");
   view.holder.clear();

@@ -125,7 +125,7 @@ TEST_CASE("A column may move to lines of its own, before anything is cut or drop
         "    web1-lock-1\n"
         "b     ls\n"
         "    b-lock-2\n");
-  // Lines of their own are never cut.
+  // Cells on lines of their own are never cut.
   CHECK(Render(columns, rows, 3) ==
         "WH…\n"
         "ma…\n"

@@ -68,7 +68,7 @@ Circles CirclesOf(std::size_t nodes, const Edges& edges) {
   return FindCycles({.nodes = nodes, .edges = edges});
 }
 
-/// For the contenders only, without the graph's other nodes.
+/// The result of FindCycles() for the contenders only, without the graph's other nodes.
 Circles CirclesOf(const std::vector<ContenderView>& views) {
   Circles circles = FindCycles(Graph(views));
   circles.resize(views.size());
@@ -192,7 +192,7 @@ TEST_CASE("A run that takes any of several locks is one node, which leads to its
                              {4, 1, Reason::kQueue}});
 }
 
-/// The holder of c waits for a or b. The holder of a waits for c; if `both`, so does that of b.
+/// The holder of c waits for a or b. The holder of a waits for c; if `both`, so does b's.
 std::vector<ContenderView> WaitingForAny(bool both) {
   std::vector<ContenderView> views{
       Holder("/a/1"), Under(AnyOf(Waiter("/a/2", "1"), 7, {"/b"}), {"/c/1"}),

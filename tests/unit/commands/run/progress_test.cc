@@ -110,7 +110,7 @@ TEST_CASE("Without a terminal a line is printed after a second, and then each mi
   waiter.Pass(10min);
   const std::string said = waiter.Said();
   CHECK(std::count(said.begin(), said.end(), '\n') == 10);
-  // For each line, a list and a read of the holder; once, a read of our own contender.
+  // Each line takes a list and a read of the holder. The run's own contender is read once.
   CHECK(waiter.Requests() == 12 * 2 + 1);
 }
 
@@ -320,8 +320,8 @@ TEST_CASE("The history is read once, with the holder, and says how long runs tak
   CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 1m1s; runs take 4m\n"));
   waiter.Pass(1min);
   CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 2m1s; runs take 4m\n"));
-  // For each line, a list and a read of the holder; once, reads of our own contender and the
-  // history.
+  // Each line takes a list and a read of the holder. The run's own contender and the history are
+  // read once.
   CHECK(waiter.Requests() == 2 * 2 + 1 + 1);
 }
 

@@ -81,7 +81,8 @@ TEST_CASE("A missing chroot is created to stay") {
 TEST_CASE("A LOCK deleted before its contender is created is created again, a few times") {
   World world(false);
   Contender self(world);
-  // The first create finds no LOCK; LOCK, created for the second one, is deleted again before it.
+  // The first create finds no LOCK. LOCK is then created, but deleted again before the second
+  // create.
   const std::string create = "create /l/host-";
   self.store.Before(create,
                     [&] { self.store.Before(create, [&] { world.servers.Remove("/l"); }); });
@@ -654,7 +655,7 @@ TEST_CASE("A lock that needs a longer session names the timeout that would do") 
   Contender self(world);
   const std::string other = world.servers.Put("/l/other-lock-", 1, true);
   self.store.Run();
-  // Another server grants more than was requested, and so pings more rarely.
+  // Another server grants more than was requested, and so pings less often.
   self.store.SetGranted(120s);
   self.store.Disconnect();
   self.store.Run();

@@ -244,7 +244,7 @@ TEST_CASE("A predecessor that releases after our list and before we read it was 
   const std::string read = "get " + holder.ticket().path;
   self.store.Before(read, [&] { holder.Release(world.servers); });
   REQUIRE(self.RunToHold());
-  // create, get, list, get own; then
+  // The first four: create, get, list, get own.
   CHECK(self.store.SentSince(4) == Requests{read});
 }
 
@@ -359,7 +359,7 @@ TEST_CASE(
   reader.store.Run();
   world.clock.Advance(29s);  // no reads: this process did not run
   REQUIRE(self.RunToWait());
-  // It has read the record, but another one replaces that before its turn.
+  // It has read the record, but another release replaces that record before its turn.
   reader.Release(world.servers);
   world.clock.Advance(7502ms);
   const std::size_t before = self.store.requests_sent();

@@ -410,7 +410,7 @@ TEST_CASE("A set whose first LOCK is lost just before the last one is released h
 
 // ---- the holder -----------------------------------------------------------------------------
 
-/// Holds the lock for `span`, as run does.
+/// Holds the lock for `span`, as a run does.
 void HoldFor(Contender& contender, Duration span) {
   NobodyTold nobody;
   Hold hold(contender.store, contender.clock, {contender.ticket()}, 5s, nobody);

@@ -123,7 +123,8 @@ TEST_CASE("A waiter that knows what the servers' clock shows does not ask with e
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   JoinedReserver waiter(world, "");
   REQUIRE(waiter.Waits());
-  world.clock.Set(world.clock.Now() + 1h);  // an hour passes; the servers set theirs back an hour
+  // An hour passes, and the servers' clocks are set back by an hour.
+  world.clock.Set(world.clock.Now() + 1h);
   waiter.Run();
   CHECK(waiter.store.CountSent("set ") == 1);
   for (int i = 0; i < 3; ++i) {

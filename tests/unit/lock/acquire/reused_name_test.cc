@@ -1,5 +1,5 @@
-// In Dialect::kSimple all contenders have the same name: whoever finds a znode of that name has to
-// check whose it is.
+// In Dialect::kSimple all contenders have the same name, so a contender that finds a znode with
+// that name must check which session owns it.
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -27,7 +27,7 @@ std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
       {.lock = {"/l", ""}, .host = "host", .data = "", .try_only = try_only, .permits = permits});
 }
 
-/// Acquires a permit of /l, and holds it as run does.
+/// Acquires a permit of /l, and holds it as a run does.
 struct Permit : SetContender {
   explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
       : SetContender(its_world, Requests(permits, try_only)) {}
@@ -44,7 +44,7 @@ struct Permit : SetContender {
     } while (store.Step());
   }
   [[nodiscard]] bool IsRefused() const { return Ended<Unusable>(); }
-  /// Ends the session, as run does at the end, whatever the outcome.
+  /// Ends the session, as a run does at its end, whatever the outcome.
   void Leave() const { world.servers.EndSession(store.session_id()); }
 
   NobodyTold nobody;
@@ -485,7 +485,7 @@ TEST_CASE("The number is written though something else is written before any req
   plain.servers.Put("/l/leases", 0);
   JoinedPermit sample(plain, 2);
   const std::string other = GENERATE("", "many", "3");
-  // The last request leaves the turnstile; the permit is already held then.
+  // The last request leaves the turnstile, when the permit is already held.
   for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
     CAPTURE(other, at);
     World world;

@@ -29,7 +29,7 @@ std::vector<AcquireRequest> Requests(std::size_t permits, std::size_t take, bool
       {.lock = {"/l", ""}, .host = "host", .try_only = try_only, .permits = permits, .take = take});
 }
 
-/// Takes some of the permits of /l, and holds them as run does.
+/// Takes some of the permits of /l, and holds them as a run does.
 struct Taker : SetContender {
   Taker(World& its_world, std::size_t permits, std::size_t take, bool try_only = false)
       : SetContender(its_world, Requests(permits, take, try_only)) {}
@@ -40,7 +40,7 @@ struct Taker : SetContender {
       if (!hold && Holds()) {
         hold.emplace(store, world.clock, set.tickets(), 5s, nobody, set.passed());
       }
-      // Serves the hold, as run's loop does, so that it watches its znodes.
+      // Serves the hold, as the loop of a run does, so that it watches its znodes.
       if (hold && hold->GetInterest().wake <= world.clock.Now()) hold->OnReady(0);
     } while (store.Step());
   }
@@ -439,8 +439,8 @@ TEST_CASE("A reservation that is made while its permits are read has not lost an
     world.servers.nodes.at(paths.back()).czxid = czxid;
   }
   const std::string id = GENERATE(as<std::string>{}, "", "freeze");
-  // Behind this contender in the turnstile, we do not watch the permits, and no other zklock is
-  // before us.
+  // `other` waits behind this contender in the turnstile, and so does not watch the permits. No
+  // zklock is ahead of it.
   world.servers.Put("/l/locks/_c_00000000-0000-4000-8000-888888888888-lock-", 78, true);
   Reserver other(world, id, {.permits = 4, .take = 3});
   other.store.Before("get " + paths[1], [&] {

@@ -588,7 +588,7 @@ TEST_CASE("A try of several LOCKs whose search gets no answer gives the server u
   caller.clock.Advance(4s);
   caller.store.Step();  // list
   REQUIRE(caller.store.log().back() == "get " + holder);
-  // The time allowed for an answer starts again with that one.
+  // The time allowed for an answer starts anew with this request.
   caller.clock.Advance(7s);
   caller.set.OnReady(0);
   CHECK_FALSE(caller.store.server_given_up());

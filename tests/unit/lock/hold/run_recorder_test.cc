@@ -85,7 +85,7 @@ struct Runner {
     bench.clock.Set(bench.clock.Now() + 2s);
     recorder->Begin(bench.clock.Now());
   }
-  /// Enters the end, releases, and closes the session, as a run does.
+  /// Records the end, releases the lock, and closes the session, as a run does.
   void Finish(int status = 0) {
     bench.clock.Set(bench.clock.Now() + 3s);
     const FinishedRun run{.duration = 3s, .status = status, .host = "db1"};
@@ -120,7 +120,7 @@ struct Runner {
   std::size_t first_request = 0;
 };
 
-/// A Runner whose beginning has been entered.
+/// A Runner whose beginning has been recorded.
 struct Begun : Runner {
   explicit Begun(Bench& its_bench) : Runner(its_bench) {
     Begin();
@@ -351,7 +351,7 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
       } else {
         run.store.Refuse(release, zookeeper::Error::kNoAuth);
       }
-      // Another holder of a permit writes between the two.
+      // Another holder of a permit writes last-run just before this one does.
       if (is_changed && semaphore) {
         run.store.Before("set /l/last-run", [&] { bench.Touch(); });
       }
@@ -365,8 +365,8 @@ TEST_CASE("If the release is refused the end is entered by itself, whatever else
       // A request that is lost with the connection is not sent again.
       if (at == 0) CHECK(kept.status == 4);
       if (kept.end == End::kEnded) CHECK(kept.status == 4);
-      // After the release, the end is written by itself. The holder of a permit reads last-run
-      // before each of the two.
+      // After the release, the end is written in a request of its own. The holder of a permit reads
+      // last-run before each of these two requests.
       const bool loses_end = semaphore ? at % 2 == 1 : at == 2;
       CHECK(run.recorder->unkept().size() == (loses_end ? 1 : 0));
     }

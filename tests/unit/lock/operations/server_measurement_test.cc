@@ -13,7 +13,8 @@ using test::FakeStore;
 using test::Fault;
 using zookeeper::Error;
 
-/// Runs until nothing more happens: a server that is given up is left only in the store's next run.
+/// Runs the store again and again until nothing more happens: a server that has been given up is
+/// left only in the next run.
 void RunToEnd(FakeStore& store) {
   constexpr int kMostConnects = 60;
   for (int i = 0; i < kMostConnects; ++i) store.Run();

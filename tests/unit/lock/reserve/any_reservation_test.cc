@@ -102,7 +102,7 @@ TEST_CASE("Any: a pool leaves a LOCK to an earlier one with its ID that waits in
   JoinedReserver second(world, "ci", kPool);
   REQUIRE(first.Waits());
   REQUIRE(second.Waits());
-  // Deletes by force the first one's contender in /a, and everything before it.
+  // Deletes, by force, the contender of `first` in /a and everything before it.
   for (const std::string& child : world.servers.Children("/a")) {
     const std::string path = "/a/" + child;
     if (world.servers.nodes.at(path).owner != second.store.session_id()) {

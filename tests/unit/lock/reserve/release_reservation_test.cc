@@ -115,7 +115,7 @@ TEST_CASE("A reservation that somebody else deletes first was not released by us
 
 namespace {
 
-/// A reservation of /l, or of a permit, whose beginning was entered in the history.
+/// A reservation of /l, or of a permit, whose beginning was recorded in the history.
 struct HistoryBench : test::FakeBench {
   explicit HistoryBench(bool semaphore = false) {
     servers.now_ms = 1'000'000;

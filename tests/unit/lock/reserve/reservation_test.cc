@@ -347,7 +347,8 @@ TEST_CASE(
   JoinedReserver reserver(world, "deploy-1");
   REQUIRE(reserver.HasReserved());
   const std::string path = reserver.made().front().path;
-  // Somebody who has read the contender might send a request to leave, or a delete, with version 0.
+  // A client that has read the contender might send a request to leave, or a delete, with version
+  // 0.
   CHECK_FALSE(world.servers.HasVersion(path, 0));
 }
 

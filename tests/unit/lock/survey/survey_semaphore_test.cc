@@ -19,7 +19,7 @@ using Scope = SurveyRequest::Scope;
 using Words = std::vector<std::string>;
 
 struct Bench : test::FakeBench {
-  /// `permits`: the limit in the data of /s/leases; empty, as Curator leaves it, if "".
+  /// `permits`: the data of /s/leases, which is the limit, or empty as Curator leaves it.
   explicit Bench(const std::string& permits = "2") {
     servers.Put("/s", 0);
     servers.Put("/s/leases", 0, false, permits);

@@ -199,7 +199,7 @@ TEST_CASE("a killed zklock's session is not closed before its nested runs have e
   if (ends_first) nested.Reset();
   zklock.Signal(SIGKILL);
   if (!ends_first) {
-    // The run is told to end, as by a zklock that has lost the lock.
+    // The run is told to end, as if zklock had lost the lock.
     char nothing = 0;
     CHECK(read(nested.get(), &nothing, 1) == 0);
     CHECK_FALSE(notice.Comes(milliseconds(100)));
@@ -489,7 +489,7 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
 }
 
 TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending", "[native]") {
-  // The limit counts from the execution; the whole tree is up long before it.
+  // The limit starts when the command is executed; the whole tree is up long before it is reached.
   StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(4000)});
   const test::Hang guard(command.guard());
   CHECK(command.WaitForEnd().guard_failed);

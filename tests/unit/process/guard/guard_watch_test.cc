@@ -29,7 +29,7 @@ struct Watched {
   GuardWatch watch{[this] { return std::optional(seen); }};
   TimePoint now = kStart;
 
-  // Looks at each Wake() until `end`, or until the guard is given up.
+  // Looks at every moment that Wake() returns, until `end` or until the guard is given up.
   Verdict LookUntil(TimePoint end) {
     for (;;) {
       const TimePoint wake = watch.Wake(terms);

@@ -193,7 +193,7 @@ TEST_CASE("the guard keeps none of the user's descriptors and none of zklock's c
              file.ends_with("/children")));
     }
   }
-  CHECK(others == 4);  // the socket, signalfd, timerfd, its own children
+  CHECK(others == 4);  // the socket, the signalfd, the timerfd, and the list of its children
 }
 
 TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard", "[native]") {

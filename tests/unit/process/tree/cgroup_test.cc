@@ -25,8 +25,8 @@ namespace {
 std::function<void(const std::string&)> after_mkdir;
 }  // namespace
 
-/// Replaces libc's, so that a test can do what another process might do as soon as a directory
-/// exists.
+/// Replaces mkdir(2) of the C library, so that a test can do what another process might do as soon
+/// as a directory exists.
 extern "C" int mkdir(const char* path, mode_t mode) {
   const long result = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
   if (result == 0 && after_mkdir) after_mkdir(path);
