@@ -85,7 +85,7 @@ class Way {
   [[nodiscard]] UniqueFd Open() const {
     // Non-blocking, because the file may be a FIFO.
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
-    return UniqueFd(last_.empty() ? -1 : openat(directory_.get(), last_.c_str(), kFlags));
+    return UniqueFd(openat(directory_.get(), last_.empty() ? "." : last_.c_str(), kFlags));
   }
 
  private:

@@ -424,6 +424,10 @@ TEST_CASE("a user's file that others may change, or that is no plain file, is an
     REQUIRE(mkfifo(file.c_str(), 0600) == 0);
     expected = file + ": not a regular file; see --config";
   }
+  SECTION("a directory") {
+    REQUIRE(symlink(GENERATE(".", "/"), file.c_str()) == 0);
+    expected = file + ": cannot be read: Is a directory; see --config";
+  }
   SECTION("a large file") {
     REQUIRE(!directory.Write("home/zklock.conf", std::string(65 * 1024, '#')).empty());
     expected = file + ": larger than 64 KiB; see --config";
