@@ -615,14 +615,16 @@ void SessionRequests::Check(const std::vector<std::string>& paths, Done<Reply> d
   Request(std::move(pending));
 }
 
-void SessionRequests::CheckCreate(const std::string& path, Done<Reply> done) {
+void SessionRequests::CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) {
   auto pending = std::make_unique<Pending>("CheckCreate", "", std::move(done));
   pending->paths = {path};
-  pending->SetOperations(2);
+  pending->SetOperations(and_delete ? 4 : 2);
+  const char* const name = pending->paths[0].c_str();
   for (zoo_op_t& operation : pending->operations) {
-    zoo_create_op_init(&operation, pending->paths[0].c_str(), "", 0, ToAclVector(access_.acl),
-                       ZOO_EPHEMERAL, nullptr, 0);
+    zoo_create_op_init(&operation, name, "", 0, ToAclVector(access_.acl), ZOO_EPHEMERAL, nullptr,
+                       0);
   }
+  if (and_delete) zoo_delete_op_init(&pending->operations[1], name, -1);
   Request(std::move(pending));
 }
 

@@ -225,9 +225,10 @@ class Store {
   /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
-  /// Whether this session may create the ephemeral znode `path`: one transaction that creates it
-  /// twice, which the servers never do. kNodeExists: it may. Any other error: why not.
-  virtual void CheckCreate(const std::string& path, Done<Reply> done) = 0;
+  /// Whether this session may create the ephemeral znode `path`, and with `and_delete` delete it,
+  /// too: one transaction that also creates it twice, which the servers never do. kNodeExists: it
+  /// may. Any other error: why not.
+  virtual void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) = 0;
   /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it
   /// again. Nobody sees the znode, and nothing is left behind, whatever happens. The answer has its
   /// metadata.

@@ -233,13 +233,19 @@ TEST_CASE("an ACL is read, and whether it lets us create a znode, without creati
   ConnectedClient client({TestServers()}, 10s);
   auto [tree, lock] = MadeLock("check-create");
   const auto before = tree.Get(lock);
-  const auto check = [&](const std::string& path) {
-    return Answer<Reply>(client, [&](auto done) { client.session().CheckCreate(path, done); })
+  const auto check = [&](const std::string& path, bool and_delete = false) {
+    return Answer<Reply>(client,
+                         [&](auto done) { client.session().CheckCreate(path, and_delete, done); })
         .error;
   };
   CHECK(check(lock + "/x") == Error::kNodeExists);
   CHECK(check(lock + "/x") == Error::kNodeExists);
+  CHECK(check(lock + "/x", true) == Error::kNodeExists);
   CHECK(check(lock + "/missing/x") == Error::kNoNode);
+  CHECK(check(lock + "/missing/x", true) == Error::kNoNode);
+  tree.SetAcl(lock, {{"", kRead | kCreate | kAdmin}});
+  CHECK(check(lock + "/x") == Error::kNodeExists);
+  CHECK(check(lock + "/x", true) == Error::kNoAuth);
   tree.SetAcl(lock, {{"alice:tulip", kWrite | kCreate}, {"", kRead | kAdmin}});
   CHECK(check(lock + "/x") == Error::kNoAuth);
   CHECK(tree.Get(lock)->children_zxid == before->children_zxid);

@@ -268,6 +268,10 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
   });
 }
 
+bool FakeStore::MayDelete(const std::string& path) const {
+  return may_delete || ParentOf(path) == may_delete_below;
+}
+
 void FakeStore::CreateAll(const std::vector<zookeeper::NewContender>& contenders,
                           const std::string& scratch,
                           zookeeper::Done<zookeeper::CreateAllReply> done) {
@@ -276,7 +280,7 @@ void FakeStore::CreateAll(const std::vector<zookeeper::NewContender>& contenders
   Send<zookeeper::CreateAllReply>(
       text, true, std::move(done), [=, this](zookeeper::CreateAllReply& reply) {
         for (const auto& one : contenders) {
-          reply.may_not_delete = !may_delete && !scratch.empty();
+          reply.may_not_delete = !scratch.empty() && !MayDelete(one.parent + "/" + scratch);
           const Error refusal = reply.may_not_delete ? Error::kNoAuth : RefusalToCreate(one.parent);
           if (refusal != Error::kNone) return refusal;
           ++reply.failed;
@@ -326,7 +330,7 @@ void FakeStore::Delete(const std::string& path, std::int32_t version, zookeeper:
   Send<Reply>("delete " + path, false, std::move(done), [=, this](Reply&) {
     const auto node = servers_.nodes.find(path);
     if (node == servers_.nodes.end()) return Error::kNoNode;
-    if (!may_delete) return Error::kNoAuth;
+    if (!MayDelete(path)) return Error::kNoAuth;
     if (version != zookeeper::kAnyVersion && node->second.version != version) {
       return Error::kBadVersion;
     }
@@ -342,7 +346,7 @@ void FakeStore::DeleteAll(const std::vector<std::string>& paths, zookeeper::Done
   Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
     for (const std::string& path : paths) {
       if (!servers_.Has(path)) return Error::kNoNode;
-      if (!may_delete) return Error::kNoAuth;
+      if (!MayDelete(path)) return Error::kNoAuth;
     }
     for (const std::string& path : paths) servers_.Remove(path);
     return Error::kNone;
@@ -398,7 +402,7 @@ void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
     if (const Error error = Refusal(writes); error != Error::kNone) return error;
     for (const std::string& path : gone) {
       if (!servers_.Has(path)) return Error::kNoNode;
-      if (!may_delete) return Error::kNoAuth;
+      if (!MayDelete(path)) return Error::kNoAuth;
       const bool is_first = &path == &gone.front();
       if (is_first && !servers_.HasVersion(path, gone_version)) return Error::kBadVersion;
       if (!servers_.Children(path).empty()) return Error::kNotEmpty;
@@ -420,14 +424,14 @@ void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& convers
   Send<Reply>(text, true, std::move(done), [=, this](Reply&) {
     for (const std::string& path : deleted) {
       if (!servers_.Has(path)) return Error::kNoNode;
-      if (!may_delete) return Error::kNoAuth;
+      if (!MayDelete(path)) return Error::kNoAuth;
     }
     for (const std::string& path : checked) {
       if (!servers_.Has(path)) return Error::kNoNode;
     }
     for (const auto& one : conversions) {
       if (!servers_.Has(one.path)) return Error::kNoNode;
-      if (!may_delete) return Error::kNoAuth;
+      if (!MayDelete(one.path)) return Error::kNoAuth;
       if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
       if (!servers_.nodes.at(ParentOf(one.path)).writable) return Error::kNoAuth;
     }
@@ -470,12 +474,13 @@ void FakeStore::GetAcl(const std::string& path, zookeeper::Done<zookeeper::AclRe
                             });
 }
 
-void FakeStore::CheckCreate(const std::string& path, zookeeper::Done<Reply> done) {
+void FakeStore::CheckCreate(const std::string& path, bool and_delete, zookeeper::Done<Reply> done) {
   Send<Reply>("check create " + path, false, std::move(done), [=, this](Reply&) {
     const auto parent = servers_.nodes.find(ParentOf(path));
     if (parent == servers_.nodes.end()) return Error::kNoNode;
     if (!parent->second.writable) return Error::kNoAuth;
     if (parent->second.owner != 0) return Error::kNoChildrenForEphemerals;
+    if (and_delete && !MayDelete(path)) return Error::kNoAuth;
     return Error::kNodeExists;
   });
 }

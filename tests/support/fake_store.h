@@ -196,17 +196,20 @@ class FakeStore final : public zookeeper::Store {
   void Check(const std::vector<std::string>& paths,
              zookeeper::Done<zookeeper::Reply> done) override;
   void GetAcl(const std::string& path, zookeeper::Done<zookeeper::AclReply> done) override;
-  void CheckCreate(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
+  void CheckCreate(const std::string& path, bool and_delete,
+                   zookeeper::Done<zookeeper::Reply> done) override;
   void Stamp(const std::string& path, zookeeper::Done<zookeeper::SetReply> done) override;
   void SetHolding(TimePoint stop) override { stop_time = stop; }
   void GiveUpServer() override { given_up_ = true; }
   void Renew() override;
 
   TimePoint stop_time{};
-  bool may_delete = true;  ///< this client has the right DELETE on every parent
+  bool may_delete = true;          ///< this client has the right DELETE on every parent
+  std::string may_delete_below{};  ///< otherwise on this one only
 
  private:
   friend class FakeServers;
+  [[nodiscard]] bool MayDelete(const std::string& path) const;
   struct Request {
     std::size_t number;
     TimePoint sent;

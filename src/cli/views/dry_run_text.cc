@@ -179,7 +179,9 @@ DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits
 }
 
 std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl, const std::string& of,
-                                  bool is_queue, bool may_queue, const zookeeper::Access& access) {
+                                  bool is_queue, bool may_queue, bool needs_delete,
+                                  const zookeeper::Access& access) {
+  const unsigned needed = zookeeper::kMayCreate | (needs_delete ? zookeeper::kMayDelete : 0);
   std::vector<DryRunRow> rows;
   const auto add = [&](std::string text) {
     rows.push_back({rows.empty() ? "rights" : "", std::move(text)});
@@ -190,7 +192,7 @@ std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl, const std::str
     add(fmt::format("{}: {}", UserText(entry), RightsText(entry.rights)));
   }
   const auto is_claimed = [&](const zookeeper::AclEntry& entry) {
-    return entry.scheme == "digest" && (entry.rights & zookeeper::kMayCreate) != 0 &&
+    return entry.scheme == "digest" && (entry.rights & needed) == needed &&
            std::any_of(access.credentials.begin(), access.credentials.end(), [&](const auto& one) {
              return one.scheme == "digest" &&
                     one.credential.starts_with(entry.id.substr(0, entry.id.find(':')) + ":");

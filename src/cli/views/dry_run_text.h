@@ -54,10 +54,12 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
                                 std::size_t take);
 /// A line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it that
-/// exists. `may_queue`: the servers would let the caller join the queue.
+/// exists. `may_queue`: the servers would let the caller join the queue, and with `needs_delete`
+/// leave it.
 [[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,
                                                 const std::string& of, bool is_queue,
-                                                bool may_queue, const zookeeper::Access& access);
+                                                bool may_queue, bool needs_delete,
+                                                const zookeeper::Access& access);
 
 /// A run after which another one would be too soon.
 struct RecentRun {

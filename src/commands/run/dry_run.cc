@@ -196,13 +196,15 @@ class LockExamination {
   /// Shows who has which rights. Throws Exit if we may not queue.
   void CheckRights() {
     for (const lock::AcquireRequest& request : requests_) {
-      const lock::QueueAccess access =
-          session_.Ask([&](lock::Calls& calls) { return lock::FindQueueAccess(calls, request); });
+      const bool deletes = context_.options.any || request.is_for_turnstile() ||
+                           (request.reserve && request.QueuePath() == request.ReservationsPath());
+      const lock::QueueAccess access = session_.Ask(
+          [&](lock::Calls& calls) { return lock::FindQueueAccess(calls, request, deletes); });
       // The queues of a semaphore are created together, with the same rights.
       if (&request == &requests_.back() || access.refusal) {
         PrintRows(context_, cli::RightsRows(access.acl, lock_.DisplayPath(access.path),
                                             access.path == request.QueuePath(), !access.refusal,
-                                            context_.options.server.access));
+                                            deletes, context_.options.server.access));
       }
       if (!access.refusal) continue;
       if (const auto* unusable = std::get_if<lock::Unusable>(&*access.refusal)) Fail(*unusable);

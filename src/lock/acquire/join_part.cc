@@ -85,7 +85,8 @@ void JoinPart::OnCreated(const CreateReply& reply) {
       return attempt_.OnUnexpected("queue in", reply.error, "CREATE");
     default:
       if (const auto why = CannotOwnContenders(reply.error)) return attempt_.Finish(Unusable{*why});
-      attempt_.OnUnexpected("queue in", reply.error, "CREATE");
+      attempt_.OnUnexpected("queue in", reply.error, attempt_.contender.missing_right(),
+                            attempt_.request.QueuePath());
   }
 }
 

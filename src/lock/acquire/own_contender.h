@@ -48,9 +48,12 @@ class OwnContender {
 
   /// Creates it. When `done` is called with Error::kNone, there is a ticket. If it takes several
   /// permits, created() is set instead: the caller must read the metadata of the first and call
-  /// Adopt().
+  /// Adopt(). A contender in a turnstile is only created if we may delete it, because the run keeps
+  /// its session when it leaves the turnstile.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
+  /// After a create that failed with Error::kNoAuth: the right that is missing on the queue.
+  [[nodiscard]] const char* missing_right() const { return may_not_delete_ ? "DELETE" : "CREATE"; }
   /// The children that our create made although its reply was lost, in queue order; empty if none
   /// of `children` has our UUID. If there are fewer than AcquireRequest::znodes(), the others have
   /// been deleted since.
@@ -91,6 +94,7 @@ class OwnContender {
   bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
   TimePoint create_sent_at_{};  ///< when the first of these creates was sent: it may have succeeded
   std::vector<std::string> created_;
+  bool may_not_delete_ = false;  ///< the last create was refused for want of DELETE
   std::optional<Ticket> ticket_;
   CallbackScope scope_;
 };

@@ -126,8 +126,9 @@ zookeeper::AclReply Calls::GetAcl(const std::string& path) {
   return Ask<zookeeper::AclReply>([&](auto done) { store().GetAcl(path, std::move(done)); });
 }
 
-Error Calls::CheckCreate(const std::string& path) {
-  return Ask<Reply>([&](auto done) { store().CheckCreate(path, std::move(done)); }).error;
+Error Calls::CheckCreate(const std::string& path, bool and_delete) {
+  return Ask<Reply>([&](auto done) { store().CheckCreate(path, and_delete, std::move(done)); })
+      .error;
 }
 
 zookeeper::SetReply Calls::Stamp(const std::string& path) {

@@ -85,7 +85,7 @@ class Calls final : public ServerOperation {
   /// As CheckContenders.
   [[nodiscard]] zookeeper::Error Check(const std::vector<ContenderId>& contenders);
   [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);
-  [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path);
+  [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path, bool and_delete);
   [[nodiscard]] zookeeper::SetReply Stamp(const std::string& path);
   /// Whatever is read afterwards is at least as new as this. Does not wait for the reply, because
   /// replies arrive in order.

@@ -15,7 +15,7 @@ using zookeeper::Error;
 constexpr char kNoContender[] = "zklock-dry-run";
 
 std::optional<RecordFailure> RefusalOf(Error error, const AcquireRequest& request,
-                                       const std::string& path) {
+                                       const std::string& path, const char* right) {
   using enum Unusable::Why;
   const LockName& lock = request.lock;
   const bool exists = path.size() >= lock.path.size();
@@ -29,24 +29,31 @@ std::optional<RecordFailure> RefusalOf(Error error, const AcquireRequest& reques
     case Error::kUnimplemented:
       return Unusable{kOldServers};
     default:
-      return FailureOf(error, exists ? "queue in" : "make", lock.display_path(), "CREATE",
+      return FailureOf(error, exists ? "queue in" : "make", lock.display_path(), right,
                        lock.DisplayPath(path));
   }
 }
 
 }  // namespace
 
-QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request) {
+QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request, bool and_delete) {
   return calls.Repeat([&] {
     std::string path = request.QueuePath();
-    const auto check = [&] { return calls.CheckCreate(protocol::ChildPath(path, kNoContender)); };
-    Error error = check();
+    const auto check = [&](bool deletes) {
+      return calls.CheckCreate(protocol::ChildPath(path, kNoContender), deletes);
+    };
+    Error error = check(false);
+    const char* right = "CREATE";
+    if (error == Error::kNodeExists && and_delete) {
+      error = check(true);
+      right = "DELETE";
+    }
     // A LOCK that does not exist would be created in the nearest existing znode above it.
     while (error == Error::kNoNode && path != "/") {
       path = protocol::ParentOf(path);
-      error = check();
+      error = check(false);
     }
-    return QueueAccess{path, calls.GetAcl(path), RefusalOf(error, request, path)};
+    return QueueAccess{path, calls.GetAcl(path), RefusalOf(error, request, path, right)};
   });
 }
 

@@ -22,7 +22,9 @@ struct QueueAccess {
   zookeeper::AclReply acl;               ///< of that znode
   std::optional<RecordFailure> refusal;  ///< why they would not; none if they would
 };
-[[nodiscard]] QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request);
+/// `and_delete`: whether the run has to delete its contender while it keeps the session.
+[[nodiscard]] QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request,
+                                          bool and_delete);
 
 /// Why LOCK cannot be used for `request`, judging by its present contenders. None if it can.
 [[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);

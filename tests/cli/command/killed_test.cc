@@ -204,7 +204,7 @@ TEST_CASE("a zklock killed on the way to a permit or a set leaves no contender")
   std::string created = lock + (step == "turnstile" ? "/locks/" : "/leases/");
   if (is_set)
     created = (step == "first of a set" ? std::min(lock, other) : std::max(lock, other)) + "/";
-  Gate gate("create " + created);
+  Gate gate((step == "turnstile" ? "multi " : "create ") + created);
   Child zklock = Child::Start(gate.Before(HolderOptions(Exclusive(words), lock)));
   gate.WaitUntilReached();
   whole_group ? zklock.SignalGroup(SIGKILL) : zklock.Signal(SIGKILL);

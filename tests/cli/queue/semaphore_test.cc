@@ -167,6 +167,25 @@ TEST_CASE("a permit is not taken if the number may not be written") {
   CHECK_THAT(refused.err, Catch::Contains("WRITE on " + lock + "/leases"));
 }
 
+TEST_CASE("a run that could not let the next one have a permit does not queue for one") {
+  auto [tree, lock] = MadeLock("permits-acl");
+  tree.Create(lock + "/leases");
+  const std::string turnstile = tree.Create(lock + "/locks");
+  tree.SetAcl(turnstile, kRead | kCreate | kAdmin);
+  const Words words = {"--permits", "2", lock, "--", "true"};
+  const std::string missing = "not authorised: DELETE on " + turnstile + " is missing";
+  for (const char* subcommand : {"exclusive", "try"}) {
+    CHECK_THAT(RunZklock(Words{subcommand} + words, Exited(77)).err, Catch::Contains(missing));
+    CHECK_THAT(RunZklock(Words{subcommand, "--dry-run"} + words, Exited(77)).out,
+               Catch::Contains(missing));
+  }
+  CHECK(tree.Children(turnstile).empty());
+  tree.SetAcl(turnstile, kRead | kCreate | kDelete);
+  CHECK_THAT(RunZklock(Words{"exclusive", "--dry-run"} + words, Exited(0)).out,
+             Catch::Contains("would run at once"));
+  RunZklock(Words{"exclusive"} + words, Exited(0));
+}
+
 TEST_CASE("a semaphore in use cannot be a plain lock, nor the other way round") {
   const std::string lock = NewLock("permits");
   {

@@ -325,7 +325,7 @@ TEST_CASE("without the rights to write to LOCK and to delete from it a run is ke
   }
   SECTION("of a semaphore") {
     CHECK(RunZklock({"exclusive", "--permits", "2", lock, "--", "true"}).exit == Exited(0));
-    for (const std::string& one : {lock, lock + "/leases", lock + "/locks"}) {
+    for (const std::string& one : {lock, lock + "/leases"}) {
       tree.SetAcl(one, kRead | kCreate | kAdmin);
     }
     CHECK(RunKept(lock, {"--permits", "2"}).exit == Exited(0));

@@ -396,6 +396,7 @@ TEST_CASE("A second waiter in the turnstile takes its time before it deletes an 
   PutOtherWithoutPermit(world);
   Reserver first(world, "", {.permits = 1});
   first.store.may_delete = false;
+  first.store.may_delete_below = "/l/locks";
   first.Run();
   JoinedReserver second(world, "", {.permits = 1});
   PassServersTime(world, 1h);
@@ -431,6 +432,7 @@ TEST_CASE("A try in the turnstile deletes an overdue permit before it leaves") {
   Reserver self(world, GENERATE(as<std::string>{}, "", "freeze", "other"),
                 {.try_only = true, .permits = 1});
   self.store.may_delete = may_delete;
+  self.store.may_delete_below = "/l/locks";
   self.Run();
   CHECK(self.IsBusy());  // the other one gets the permit
   CHECK(world.servers.Has(freeze.path) == !may_delete);

@@ -97,6 +97,22 @@ TEST_CASE("A run takes its permits in one transaction, and its node is the lowes
   CHECK(world.servers.Children("/l/locks").empty());
 }
 
+TEST_CASE("A turnstile that we could not leave is not entered") {
+  World world;
+  world.servers.Put("/l/leases", 0);
+  world.servers.Put("/l/locks", 0);
+  const std::size_t take = GENERATE(1U, 2U);
+  Taker self(world, 3, take, GENERATE(false, true));
+  self.store.may_delete = false;
+  self.Run();
+  REQUIRE(self.Ended<Refused>());
+  const auto& refused = std::get<Refused>(*self.set.outcome());
+  CHECK(refused.right_path == "/l/locks");
+  CHECK(refused.right == "DELETE");
+  CHECK(world.servers.Children("/l/locks").empty());
+  CHECK(PermitsIn(world).empty());
+}
+
 TEST_CASE("One permit is taken as without --take") {
   World with;
   World without;
@@ -105,7 +121,7 @@ TEST_CASE("One permit is taken as without --take") {
                      RequestsForPermit({.lock = {"/l", ""}, .host = "host", .permits = 2}));
   plain.Run();
   const auto& log = taken.store.log();
-  for (const std::string& request : log) CHECK(request.find("create all") != 0);
+  for (const std::string& request : log) CHECK(request.find("create all /l/leases") != 0);
   REQUIRE(log.size() >= plain.store.log().size());
 }
 
@@ -174,7 +190,7 @@ TEST_CASE("Permits of a create that was repeated are deleted, also if all permit
   world.servers.Put("/l/leases", 0);
   Taker self(world, 3, 3);
   // The first create is executed, but its znodes do not appear before the second create.
-  self.store.PlaceFault("create all", Fault::kReplyLost);
+  self.store.PlaceFault("create all /l/leases", Fault::kReplyLost);
   std::vector<std::pair<std::string, FakeServers::Node>> late;
   self.store.Before("sync /l/leases", [&] {
     for (const std::string& child : PermitsIn(world)) {
@@ -196,7 +212,7 @@ TEST_CASE("A permit that was deleted while the reply to the create was lost is a
   World world;
   world.servers.Put("/l/leases", 0);
   Taker self(world, 4, 3);
-  self.store.PlaceFault("create all", Fault::kReplyLost);
+  self.store.PlaceFault("create all /l/leases", Fault::kReplyLost);
   self.store.Before("sync /l/leases",
                     [&] { world.servers.Remove("/l/leases/" + PermitsIn(world).at(1)); });
   self.Run();
@@ -265,7 +281,7 @@ TEST_CASE("A try leaves the turnstile when those before it take more than is lef
   Taken holder(world, 4, 1);
   // Until it has created its permits, others cannot know whether it takes one or four.
   Taker big(world, 4, 4);
-  big.store.Before("create all", [&] {
+  big.store.Before("create all /l/leases", [&] {
     Taken self(world, 4, 1, true);
     REQUIRE_FALSE(self.set.outcome());
     world.servers.Put("/l/leases/host-00000000-0000-4000-8000-999999999999-lease-", 7, true);
