@@ -4,25 +4,28 @@
 namespace zklock::cli::message {
 
 // Findings that should be fixed.
-inline constexpr char kServerUnreached[] = "{servers} is not reached: {reason}";
+inline constexpr char kServerUnreached[] = "{servers} cannot be reached: {reason}";
 inline constexpr char kServerNoQuorum[] =
-    "{servers} has no quorum, and gives no sessions: see why it does not find the others";
+    "{servers} has no quorum and grants no sessions: find out why it cannot reach the others";
 inline constexpr char kOldServer[] =
     "{servers} runs ZooKeeper {version}: upgrade it; zklock needs 3.5 or later";
 inline constexpr char kNotMember[] =
-    "{servers} is no member of the ensemble: remove it from --servers, or add it to the ensemble";
+    "{servers} is not a member of the ensemble: remove it from --servers, or add it to the "
+    "ensemble";
 inline constexpr char kOtherEnsemble[] =
-    "{servers} belongs to another ensemble than {first}: two commands could hold one lock; correct "
-    "--servers";
-inline constexpr char kSameServer[] = "{servers} are one server: the list has fewer than it seems";
+    "{servers} belongs to a different ensemble than {first}: two commands could hold the same "
+    "lock; "
+    "correct --servers";
+inline constexpr char kSameServer[] =
+    "{servers} are the same server: the list has fewer servers than it seems";
 inline constexpr char kGrantsDiffer[] =
-    "session timeouts differ: {servers} grants {least}, others up to {most}: a lock becomes "
-    "shorter by a reconnect to it; set the same minSessionTimeout and maxSessionTimeout";
+    "session timeouts differ: {servers} grants {least}, others up to {most}: a reconnect to it "
+    "shortens the lease; set the same minSessionTimeout and maxSessionTimeout";
 inline constexpr char kUselessGrant[] =
-    "{servers} grants a session timeout of {least}, and zklock locks with no less than {floor}: "
-    "raise --session-timeout or maxSessionTimeout";
+    "{servers} grants a session timeout of {least}, but zklock needs at least {floor}: raise "
+    "--session-timeout or maxSessionTimeout";
 inline constexpr char kCommitsTooSlow[] =
-    "{servers} took {most} for a commit, and heartbeats are due every {least}: raise "
+    "{servers} took {most} for a commit, but heartbeats are due every {least}: raise "
     "--session-timeout, or find out what slows the server down";
 inline constexpr char kEvenMembers[] =
     "the ensemble has {count} voting servers, an even number: it survives no more failures than "
@@ -51,25 +54,26 @@ inline constexpr char kEvenList[] =
     "the list has {count} servers; if these are the ensemble, it survives no more failures than "
     "{fewer} would";
 inline constexpr char kSingleServer[] =
-    "a single server: while it is down, no lock is acquired, and those held are soon lost";
+    "a single server: while it is down, no lock can be acquired, and held locks are soon lost";
 inline constexpr char kPartialList[] =
     "the list has {least_count} of the ensemble's {count} servers: the others are not used";
 inline constexpr char kAddressUnreached[] =
-    "{name} is not reached at {address} ({reason}), but at another address of that name";
+    "{name} cannot be reached at {address} ({reason}), only at another address of that name";
 inline constexpr char kClockUnknown[] =
-    "the servers' clock is not known: that takes the rights CREATE and DELETE on / or on {root}";
+    "the servers' clock is not known: reading it requires the rights CREATE and DELETE on / or on "
+    "{root}";
 inline constexpr char kWordsClosed[] =
-    "cannot tell the {missing} of {servers}: add {words} to 4lw.commands.whitelist";
+    "cannot determine the {missing} of {servers}: add {words} to 4lw.commands.whitelist";
 inline constexpr char kWordsUnusable[] =
-    "cannot tell the {missing} of {servers}: the answer to {words} is missing, or is not "
+    "cannot determine the {missing} of {servers}: the answer to {words} is missing, or is not "
     "ZooKeeper's";
 inline constexpr char kNotCompared[] =
-    "it is not known whether {servers} and the first server are of one ensemble";
+    "it is not known whether {servers} and the first server belong to the same ensemble";
 
 // The end of the report.
 inline constexpr char kWithoutServers[] =
-    "without servers a command gets its stop signal after {} to {}, or after up to {} if its lock "
-    "is new, and is dead {} later (session timeout {}, --kill-after {})";
+    "without a server, a command gets its stop signal after {} to {}, or up to {} if its lock is "
+    "new, and KILL {} later (session timeout {}, --kill-after {})";
 inline constexpr char kNothingToFix[] = "nothing to fix";
 inline constexpr char kNoServerReached[] = "no server was reached";
 

@@ -48,7 +48,7 @@ inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of e
 // Options of any subcommand.
 inline constexpr char kFromVariable[] = "{} (from ${})";
 inline constexpr char kNeedsValue[] = "option {} requires a value";
-inline constexpr char kTakesNoValue[] = "{} takes no value, such as '{}'";
+inline constexpr char kTakesNoValue[] = "{} takes no value, but was given '{}'";
 inline constexpr char kUnreadable[] = "{}: cannot be read as an option and its value";
 inline constexpr char kExclude[] = "{} and {} cannot be used together";
 inline constexpr char kRequires[] = "{} requires {}";
@@ -97,14 +97,14 @@ inline constexpr char kHasScheme[] = "it must not begin with a scheme such as zk
 inline constexpr char kItsChroot[] = "its chroot {}";
 inline constexpr char kServersBehind[] =
     "its chroot has a comma or a colon (the chroot belongs at the end of the list, once)";
-inline constexpr char kHasSemicolon[] = "it has a ';' in it (separate servers by commas)";
+inline constexpr char kHasSemicolon[] = "it has a ';' in it (separate servers with commas)";
 inline constexpr char kNoBracket[] = "server {} has a [ without a ]";
 inline constexpr char kNoIpv6[] = "server {} has no IPv6 address between [ and ]";
 inline constexpr char kBehindBracket[] = "server {} has text after ]";
 inline constexpr char kSeveralColons[] =
     "server {} has several colons (write an IPv6 address between [ and ])";
 inline constexpr char kNoHost[] = "server {} has no host";
-inline constexpr char kHasBlank[] = "server {} has a blank in it (separate servers by commas)";
+inline constexpr char kHasBlank[] = "server {} has a blank in it (separate servers with commas)";
 inline constexpr char kBadHost[] = "server {} has a character that is not allowed in a host name";
 inline constexpr char kBadPort[] = "server {} has no port from 1 to 65535 after the colon";
 
@@ -121,11 +121,11 @@ inline constexpr char kPermitsShared[] =
     "--permits has neither readers nor writers: use exclusive or try";
 inline constexpr char kTakesTooMany[] = "cannot take {} of --permits {}";
 inline constexpr char kPermitsDialect[] = "--permits works only with --dialect curator";
-inline constexpr char kNotForReaders[] = "{} is not for readers: use exclusive, write or try";
+inline constexpr char kNotForReaders[] = "{} does not work with read: use exclusive, write or try";
 inline constexpr char kHistorySimple[] = "--history does not work with --dialect simple";
 inline constexpr char kNoReservationId[] =
     "{}: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
-inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
+inline constexpr char kOfNoCommand[] = "{} applies to a command, but none is given";
 inline constexpr char kReserveDialect[] = "{} does not work with --dialect simple";
 inline constexpr char kReserveAnyWaits[] =
     "--any with --reserve has to queue: use --wait with a DURATION above 0";
@@ -134,10 +134,10 @@ inline constexpr char kConflictUnseen[] =
     "--conflict-exit-code 0 needs a command: without one, only the status shows whether the lock "
     "is held or reserved";
 inline constexpr char kMaxRunUnused[] =
-    "--max-run ({}) does not count with --on-lost warn: the run has no limit";
+    "--max-run ({}) has no effect with --on-lost warn: the run has no limit";
 inline constexpr char kNoEvents[] = "--events is empty: name a file or a descriptor number";
 inline constexpr char kNoDescriptor[] =
-    "--events {0}: descriptor {0} is not open for writing (a file of that name: ./{0})";
+    "--events {0}: descriptor {0} is not open for writing (for a file of that name, write ./{0})";
 inline constexpr char kCannotAppend[] = "cannot append to --events {}";
 
 // --hold.
@@ -145,9 +145,9 @@ inline constexpr char kHoldsOnly[] =
     "--hold takes no command: the lock is held for the calling shell";
 inline constexpr char kNoProcessNumber[] = "--owner-pid: invalid process ID '{}' (in a shell: $$)";
 inline constexpr char kNoSuchProcess[] =
-    "--hold: there is no process {}; name one by --owner-pid (in a shell: --owner-pid $$)";
+    "--hold: there is no process {}; name one with --owner-pid (in a shell: --owner-pid $$)";
 inline constexpr char kUnclearOwner[] =
-    "--hold: the parent is {} (pid {}), perhaps not the one to hold for: name that by "
+    "--hold: the parent is {} (pid {}), perhaps not the one to hold for: name that with "
     "--owner-pid (in a shell: --owner-pid $$)";
 inline constexpr char kForeignOwner[] =
     "--hold: process {} is another user's: it could not be told of a loss; run zklock as that user";

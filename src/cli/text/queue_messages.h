@@ -71,7 +71,7 @@ inline constexpr char kReservationReleased[] = "released {}, which was reserved 
 inline constexpr char kNothingHeld[] =
     "this shell does not hold {0} (with --hold): nothing was released; see zklock inspect {0}";
 inline constexpr char kReleaseWaits[] =
-    "{} is released when its nested runs have ended: {} left, the first with pid {}";
+    "{} will be released when its nested runs have ended: {} left, the first with pid {}";
 inline constexpr char kReleaseBelow[] =
     "{} cannot be released from here: the release would wait for the nested run that this is "
     "part of; release it from the shell that holds it";
@@ -82,7 +82,7 @@ inline constexpr char kCannotBeAsked[] =
 inline constexpr char kAsked[] = "asked {} to release {}";
 inline constexpr char kAskedWaiter[] = "asked {} to leave the queue of {}";
 inline constexpr char kAskedCurator[] =
-    "asked {} to release {} (it does if its program made the lock revocable)";
+    "asked {} to release {} (it will, if its program made the lock revocable)";
 inline constexpr char kForcedReservation[] =
     "deleted {} from {}, which reserved it for {}: nothing ends a command that runs under the "
     "reservation";

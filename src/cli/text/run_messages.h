@@ -49,9 +49,9 @@ inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.
 inline constexpr char kSuspending[] =
-    "suspended; {} stays held for {} at most, then the command is ended";
+    "suspended; {} stays held for at most {}, then the command is ended";
 inline constexpr char kSuspendingLimited[] =
-    "suspended; {} stays held for {} at most, and the command is ended in {} (--max-run)";
+    "suspended; {} stays held for at most {}, and the command is ended in {} (--max-run)";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =

@@ -34,7 +34,7 @@ inline constexpr char kNotZooKeeper[] = "answers, but not as a ZooKeeper server:
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
 inline constexpr char kClosesOnRequest[] =
-    "closes the connection when it gets a request: larger than its jute.maxbuffer?";
+    "closes the connection when it gets a request: is that larger than its jute.maxbuffer?";
 inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
 inline constexpr char kNotUnderstood[] = "sent an answer that violates the ZooKeeper protocol";
 inline constexpr char kAnswersNothing[] =
@@ -146,7 +146,7 @@ inline constexpr char kNoZnode[] = "no such znode";
 inline constexpr char kZnodeExists[] = "the znode already exists";
 inline constexpr char kChildOfEphemeral[] = "an ephemeral znode cannot have children";
 inline constexpr char kHasChildren[] = "the znode has children";
-inline constexpr char kZnodeChanged[] = "the znode was changed meanwhile";
+inline constexpr char kZnodeChanged[] = "the znode was changed in the meantime";
 inline constexpr char kUnknownRequest[] = "the server does not support this request";
 inline constexpr char kUnexpectedAnswer[] = "unexpected answer";
 

@@ -132,7 +132,7 @@ void QueueCheck::JudgeTime(TimeText text, const std::optional<CheckLimit>& limit
     largest.is_unknown = true;
     if (limit) {
       Add(CheckState::kUnknown,
-          fmt::format("{}: {}: a contender may not be read", path_, text({}, "an unknown time")));
+          fmt::format("{}: {}: a contender cannot be read", path_, text({}, "an unknown time")));
     }
   }
   const std::int64_t span = oldest.since_ms ? MillisecondsSince(*oldest.since_ms, now_ms_) : 0;

@@ -172,7 +172,7 @@ TEST_CASE("a limit in a configuration file does not apply with --on-lost warn") 
   CHECK(unlimited.err.empty());
   CHECK(Lines(run({"--on-lost", "warn", "--verbose"}).err).front() ==
         "zklock: --max-run (" + file +
-            ":1) does not count with --on-lost warn: the run has no limit");
+            ":1) has no effect with --on-lost warn: the run has no limit");
   CHECK(run({"--max-run", "none"}).exit == Exited(0));
   const Finished refused = run({"--on-lost", "warn", "--max-run", "1h"});
   CHECK(refused.exit == Exited(64));

@@ -128,7 +128,7 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
   CHECK(text.exit == Exited(0));
   CHECK(text.err.empty());
   CHECK_THAT(text.out, Contains("leader") && Contains("nothing to fix") &&
-                           Contains("without servers a command gets its stop signal after "));
+                           Contains("without a server, a command gets its stop signal after "));
   const Finished quiet = Run(Report(servers.address(), {"--quiet"}));
   CHECK(quiet.exit == Exited(0));
   CHECK(quiet.out.empty());
@@ -157,9 +157,10 @@ TEST_CASE("servers that grant different timeouts, a stopped one and closed words
   CHECK(FindingOf(report, "evenMembers")["fix"] == true);
   const Finished text = Run(Report(list));
   CHECK(text.exit == Exited(1));
-  CHECK_THAT(text.out,
-             Contains("fix: " + stopped.address() + " is not reached: Connection refused") &&
-                 Contains("note: cannot tell the connections and connection limit of " + second));
+  CHECK_THAT(
+      text.out,
+      Contains("fix: " + stopped.address() + " cannot be reached: Connection refused") &&
+          Contains("note: cannot determine the connections and connection limit of " + second));
 }
 
 TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
@@ -392,8 +393,8 @@ TEST_CASE(
   CHECK(finished.exit == Exited(69));
   CHECK(finished.err == "zklock: no server was reached\n");
   CHECK_THAT(finished.out,
-             Contains("fix: " + closed.address() + " is not reached: Connection refused") &&
-                 Contains("fix: nowhere.invalid:2181 is not reached: ") &&
+             Contains("fix: " + closed.address() + " cannot be reached: Connection refused") &&
+                 Contains("fix: nowhere.invalid:2181 cannot be reached: ") &&
                  Contains("[::1]:" + closed.number()) && !Contains("without servers"));
 }
 

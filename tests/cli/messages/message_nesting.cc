@@ -71,7 +71,7 @@ std::string Released() {
   CHECK(script.ReadLine() == "64");
   CHECK(script.ReadLine() == "in");
   script.Write("\n");
-  script.ReadErrUntil("is released when");
+  script.ReadErrUntil("will be released when");
   script.Write("\n");
   CHECK(script.Wait() == Exited(0));
   return script.err();

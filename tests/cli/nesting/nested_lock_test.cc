@@ -155,7 +155,7 @@ TEST_CASE("A release waits for nested runs of the shell that holds") {
   (void)NodeIn(script.ReadLine());
   Child next = StartWaiter(lock);
   script.Write("\n");
-  script.ReadErrUntil("is released when");
+  script.ReadErrUntil("will be released when");
   RunZklock({"try", "-q", lock, "--", "true"}, Exited(75));
   gate.Open();
   CHECK(script.ReadLine() == "out");

@@ -307,7 +307,7 @@ TEST_CASE("a history is refused for reservations that are only read") {
   const std::string lock = NewLock("kept");
   CHECK_THAT(
       RunZklock({"try", "--read", "--reserve", "ci", "--history", "5", lock}, Exited(64)).err,
-      Catch::Contains("--history is not for readers"));
+      Catch::Contains("--history does not work with read"));
 }
 
 }  // namespace zklock::test

@@ -33,23 +33,23 @@ TEST_CASE("The report has a row for each server, then what to fix, then what is 
         "zk2:2181  10.0.0.2:2181  follower   3.8.0    12s      2/48ms     0.1/1.7s   ±48ms  -\n"
         "zk3:2181  10.0.0.3:2181  unreached  -        -        -          -          -      -\n"
         "\n"
-        "fix: zk3:2181 is not reached: Connection refused\n"
-        "fix: session timeouts differ: zk2:2181 grants 12s, others up to 30s: a lock becomes "
-        "shorter by a reconnect to it; set the same minSessionTimeout and maxSessionTimeout\n"
-        "fix: zk2:2181 took 1.7s for a commit, and heartbeats are due every 1.5s: raise "
+        "fix: zk3:2181 cannot be reached: Connection refused\n"
+        "fix: session timeouts differ: zk2:2181 grants 12s, others up to 30s: a reconnect to it "
+        "shortens the lease; set the same minSessionTimeout and maxSessionTimeout\n"
+        "fix: zk2:2181 took 1.7s for a commit, but heartbeats are due every 1.5s: raise "
         "--session-timeout, or find out what slows the server down\n"
-        "note: cannot tell the connections and connection limit of zk2:2181: add cons and conf to "
-        "4lw.commands.whitelist\n"
+        "note: cannot determine the connections and connection limit of zk2:2181: add cons and "
+        "conf to 4lw.commands.whitelist\n"
         "\n"
-        "without servers a command gets its stop signal after 3.4s to 4.9s, or after up to 9.5s if "
-        "its lock is new, and is dead 2s later (session timeout 12s, --kill-after 5s)\n");
+        "without a server, a command gets its stop signal after 3.4s to 4.9s, or up to 9.5s if its "
+        "lock is new, and KILL 2s later (session timeout 12s, --kill-after 5s)\n");
 }
 
 TEST_CASE("A report without a fault says so") {
   ServersReport report = OneServer();
   CHECK_THAT(Text(report), Contains("\n\nnothing to fix\nnote: a single server: "));
   report.facts.members = protocol::Members{.voters = {1}, .weighted = true};
-  CHECK_THAT(Text(report), Contains("\n\nnothing to fix\n\nwithout servers "));
+  CHECK_THAT(Text(report), Contains("\n\nnothing to fix\n\nwithout a server, "));
 }
 
 TEST_CASE("A report of no server at all has no time without servers") {
@@ -57,7 +57,7 @@ TEST_CASE("A report of no server at all has no time without servers") {
   report.facts.servers = {{.name = "zk3:2181"}};
   report.texts = {{.address = "zk3:2181", .version = "", .reason = "Name or service not known"}};
   const std::string text = Text(report);
-  CHECK_THAT(text, Contains("fix: zk3:2181 is not reached: Name or service not known\n"));
+  CHECK_THAT(text, Contains("fix: zk3:2181 cannot be reached: Name or service not known\n"));
   CHECK_THAT(text, !Contains("without servers") && !Contains("ADDRESS"));
   const json parsed = json::parse(ServersReportJson(report));
   CHECK(parsed["withoutServers"].is_null());

@@ -84,9 +84,9 @@ TEST_CASE("A URL's scheme is refused by name") {
 }
 
 TEST_CASE("A blank does not separate servers") {
-  CHECK(Parsed("a:1 b:2") == "bad: server 1 has a blank in it (separate servers by commas)");
-  CHECK(Parsed("c,a\tb") == "bad: server 2 has a blank in it (separate servers by commas)");
-  CHECK(Parsed("a: 1") == "bad: server 1 has a blank in it (separate servers by commas)");
+  CHECK(Parsed("a:1 b:2") == "bad: server 1 has a blank in it (separate servers with commas)");
+  CHECK(Parsed("c,a\tb") == "bad: server 2 has a blank in it (separate servers with commas)");
+  CHECK(Parsed("a: 1") == "bad: server 1 has a blank in it (separate servers with commas)");
 }
 
 TEST_CASE("A list without a server is refused") {
