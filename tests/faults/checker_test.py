@@ -649,8 +649,8 @@ class TransactionLogs(unittest.TestCase):
         at = int(time.time() * 1000)
         log = [transaction(7, 1, 10, at, 14, multi((15, create("/l/a/x-lock-1")),
                                                    (15, create("/l/b/x-lock-1")),
-                                                   (1, create("/l/b/zklock-clock")),
-                                                   (2, text("/l/b/zklock-clock")))),
+                                                   (1, create("/l/b/zklock-clock-7")),
+                                                   (2, text("/l/b/zklock-clock-7")))),
                transaction(7, 2, 11, at + 1, 2, text("/l/b/x-lock-1"))]
         servers = self.read(log, log, [])
         taken, left = (servers.of(Record([], f"/l/{one}", "exclusive", 10, f"/l/{one}/x-lock-1"))

@@ -114,7 +114,7 @@ class RecordFile:
 
 # --- transaction logs ----------------------------------------------------------------------------
 
-_STAMP = "/zklock-clock"  # created and deleted in one transaction, with the contenders of a pool
+_STAMP = "/zklock-clock-"  # in the names of znodes that one transaction creates and deletes
 _CREATES = {1, 15, 19, 21}
 _DELETES = {2, 20}
 _CLOSE_SESSION, _MULTI, _ERROR = -11, 14, -1
@@ -246,7 +246,7 @@ def _replay(payloads, below, shift):
     def apply(kind, data, session, zxid, moment):
         if kind in _CREATES:
             path, at = _string(data, 0)
-            if not path.startswith(below) or path.endswith(_STAMP):
+            if not path.startswith(below) or _STAMP in path:
                 return
             length = max(struct.unpack_from(">i", data, at)[0], 0)
             content = data[at + 4:at + 4 + length]

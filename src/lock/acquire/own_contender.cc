@@ -59,7 +59,7 @@ void OwnContender::Create(zookeeper::Done<CreateReply> done) {
 void OwnContender::CreateAll(zookeeper::Done<CreateReply> done) {
   const zookeeper::NewContender one{request_.QueuePath(), ContenderPrefix(request_, uuid_),
                                     request_.data};
-  const std::string scratch(request_.is_for_turnstile() ? protocol::BaseOf(StampPath("/")) : "");
+  const std::string scratch = request_.is_for_turnstile() ? StampName(store_) : "";
   store_.CreateAll({request_.znodes(), one}, scratch,
                    scope_.Wrap([this, done = std::move(done)](const auto& reply) {
                      if (reply.error == Error::kNoNode) create_sent_ = false;

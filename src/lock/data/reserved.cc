@@ -69,7 +69,9 @@ RunRecord RunOf(std::string_view name, const Reserved& reserved) {
           .reason = reserved.reservation.reason};
 }
 
-std::string StampPath(const std::string& lock) { return protocol::ChildPath(lock, "zklock-clock"); }
+std::string StampName(const zookeeper::Store& store) {
+  return "zklock-clock-" + std::to_string(static_cast<std::uint64_t>(store.session_id()));
+}
 
 std::string FormatReservation(std::string_view contender,
                               const protocol::ReservationRequest& request, std::int64_t token) {

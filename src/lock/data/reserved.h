@@ -66,9 +66,10 @@ struct Reserved {
 /// The reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
-/// The child of `lock` that Store::Stamp() creates and deletes to learn the servers' time. Anyone
-/// who can make and release reservations has the permissions on LOCK that this requires.
-[[nodiscard]] std::string StampPath(const std::string& lock);
+/// The name of the znode that Store::Stamp() and Store::CreateAll() create and delete below a LOCK.
+/// It contains the session, so that no other znode has it. Whoever makes and releases reservations
+/// has the permissions on LOCK that this requires.
+[[nodiscard]] std::string StampName(const zookeeper::Store& store);
 
 /// Returns the data of the reservation that our contender, whose data is `contender`, becomes.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,

@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 using zookeeper::Error;
 
 milliseconds AskServersTime(Calls& calls, const LockName& lock) {
-  const zookeeper::SetReply stamp = calls.Stamp(StampPath(lock.path));
+  const zookeeper::SetReply stamp =
+      calls.Stamp(protocol::ChildPath(lock.path, StampName(calls.store())));
   if (stamp.error != Error::kNone) {
     throw OperationFailed(stamp.error, "learn the servers' time in", lock.display_path(),
                           "CREATE and DELETE", lock.display_path());

@@ -89,7 +89,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       if (history) {
         is_entering = true;
         // How long the lock was reserved, by the servers' clock.
-        const auto stamp = calls.Stamp(StampPath(lock.path));
+        const auto stamp = calls.Stamp(protocol::ChildPath(lock.path, StampName(calls.store())));
         if (stamp.error == Error::kNone) {
           const std::chrono::milliseconds now(stamp.stat.modified_ms);
           history->EnterEnd(reserved->reservation.token, now - reserved->since);

@@ -145,7 +145,7 @@ void AcquireAny::Create() {
   }
   ExpectAnswer();
   store_.CreateAll(
-      contenders, std::string(protocol::BaseOf(StampPath("/"))),
+      contenders, StampName(store_),
       scope_.Wrap([this, open](const CreateAllReply& reply) { OnCreated(open, reply); }));
 }
 

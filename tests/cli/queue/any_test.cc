@@ -154,6 +154,22 @@ TEST_CASE("any: a LOCK that may not be used is named, and the run is in no queue
   CHECK(pool.CountContenders() == 0);
 }
 
+TEST_CASE("a child zklock-clock is in nobody's way") {
+  const Pool pool;
+  auto [tree, semaphore] = MadeLock("clock");
+  for (const std::string& queue : {pool.locks[0], semaphore, semaphore + "/locks"}) {
+    if (tree.Get(queue) == std::nullopt) tree.Create(queue, ZnodeKind::kPersistent, "zklock/1");
+    tree.Create(queue + "/zklock-clock");
+  }
+  CHECK(pool.Run({"exclusive"}, "true", Exited(0)).err.empty());
+  RunZklock({"exclusive", "--permits", "2", semaphore, "--", "true"}, Exited(0));
+  const Words reserve = {"exclusive", "--reserve", "x", "--for", "1h", pool.locks[0]};
+  RunZklock(reserve, Exited(0));
+  RunZklock(reserve, Exited(0));
+  RunZklock({"exclusive", "--resume", "x", pool.locks[0], "--", "true"}, Exited(0));
+  RunZklock({"release", "--reserve", "x", pool.locks[0]}, Exited(0));
+}
+
 TEST_CASE("any: a LOCK of another kind ends the run before another is taken") {
   const Pool pool;
   const Child holder = StartHolder({"exclusive", "--permits", "2"}, pool.locks[2]);
