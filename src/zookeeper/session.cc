@@ -124,6 +124,7 @@ EventSource::Interest Session::GetInterest() {
       }
       break;
     case Phase::kConnected: {
+      connection_->SendNow();  // a release that no close has followed
       Interest interest = connection_->GetInterest();
       interest.wake = std::min(interest.wake, NextSend());
       return interest;

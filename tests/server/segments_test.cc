@@ -86,4 +86,14 @@ TEST_CASE("a release is sent at once, in one segment with the close") {
   CHECK(tree.Get(lock)->data == "released");
 }
 
+TEST_CASE("a release that no close follows is not held back") {
+  auto [tree, lock] = MadeLock("segments");
+  const std::string contender = tree.Create(lock + "/x-lock-0");
+  ConnectedClient client({TestServers()}, kTimeout);
+  const unsigned before = SegmentsOf(client.session());
+  client.session().WriteAndDelete({{lock, "released", 0}}, {contender}, zookeeper::kAnyVersion,
+                                  [](const Reply&) {});
+  CHECK(SegmentsOf(client.session()) == before + 1);
+}
+
 }  // namespace zklock::test
