@@ -20,8 +20,7 @@ void JoinPart::Begin() {
 
 /// The caller has created our contender. The create proves the session, unless it was too long ago.
 void JoinPart::TakeGiven() {
-  BeginWait();
-  attempt_.has_queued = attempt_.contender.ticket().has_value();
+  if (attempt_.contender.ticket()) EnterQueue();
   if (!attempt_.has_queued || attempt_.request.given->known) return Rejoin();
   attempt_.Enter(*this);
   attempt_.observer.OnQueued(*attempt_.contender.ticket());
@@ -50,9 +49,12 @@ void JoinPart::FindOwnReservation() {
 
 void JoinPart::LookOrJoin() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
 
-void JoinPart::BeginWait() {
+/// A server has queued our contender: the wait for others begins.
+void JoinPart::EnterQueue() {
+  attempt_.has_queued = true;
   if (attempt_.wait_deadline != kNever || !attempt_.request.wait) return;
-  attempt_.wait_deadline = After(attempt_.clock.Now(), *attempt_.request.wait);
+  attempt_.wait_deadline =
+      std::min(attempt_.request.wait_end, After(attempt_.clock.Now(), *attempt_.request.wait));
 }
 
 void JoinPart::Join() {
@@ -61,7 +63,6 @@ void JoinPart::Join() {
   attempt_.Enter(*this);
   is_creating_ = true;
   attempt_.observer.OnJoining(attempt_.request.lock, attempt_.request.QueuePath());
-  BeginWait();
   attempt_.compatibility.Restart();
   attempt_.permit_number.Forget();
   attempt_.contender.Create(
@@ -76,7 +77,7 @@ void JoinPart::OnCreated(const CreateReply& reply) {
     case Error::kNone:
       creation_.OnUsed();
       if (!attempt_.contender.ticket()) return ReadCreated(attempt_.contender.created());
-      attempt_.has_queued = true;
+      EnterQueue();
       return attempt_.observer.OnQueued(*attempt_.contender.ticket());
     case Error::kNoNode:
       return CreateLock();
@@ -93,7 +94,7 @@ void JoinPart::OnCreated(const CreateReply& reply) {
 /// Dialect::kSimple: another contender has created the znode.
 void JoinPart::OnOtherZnode() {
   creation_.OnUsed();
-  attempt_.has_queued = true;
+  EnterQueue();
   const protocol::Children only{protocol::kSimpleName};
   attempt_.next.WaitFor(std::string(protocol::kSimpleName), {only, {}}, false);
 }
@@ -161,7 +162,7 @@ void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply
     return attempt_.OnUnexpected("read our own contender in", reply.error);
   }
   if (!attempt_.contender.Adopt(names, reply)) return Join();
-  attempt_.has_queued = true;
+  EnterQueue();
   attempt_.observer.OnQueued(*attempt_.contender.ticket());
   // Several permits are counted first, and proven by a heartbeat before they are held.
   if (names.size() > 1) return attempt_.next.ListAgain();

@@ -33,7 +33,7 @@ class JoinPart final : public AcquirePart {
   void TakeGiven();
   void FindOwnReservation();
   void LookOrJoin();
-  void BeginWait();
+  void EnterQueue();
   void OnCreated(const zookeeper::CreateReply& reply);
   void OnOtherZnode();
   void CreateLock();

@@ -65,6 +65,7 @@ QueueWaitPart::QueueWaitPart(Attempt& attempt, SessionProof& proof)
 void QueueWaitPart::Enter(State state, const std::string& predecessor) {
   attempt_.Enter(*this);
   state_ = state;
+  unanswered_ = 0;
   const AcquireRequest& request = attempt_.request;
   const bool waits = state == State::kWaiting;
   lookahead_.Begin(waits ? Lookahead::For::kWait : Lookahead::For::kDecision, predecessor,
@@ -210,10 +211,14 @@ void QueueWaitPart::ReadPredecessor() {
   const AcquireRequest& request = attempt_.request;
   const bool leaves_at_once = request.try_only && !request.looks_again;
   attempt_.ExpectAnswer();
+  ++unanswered_;
   // A get, not an exists: exists would leave a watch on a znode that is gone.
   attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
                      leaves_at_once ? Watch::kNo : Watch::kYes,
-                     attempt_.InState([this](const GetReply& reply) { OnPredecessor(reply); }));
+                     attempt_.InState([this](const GetReply& reply) {
+                       --unanswered_;
+                       OnPredecessor(reply);
+                     }));
 }
 
 void QueueWaitPart::OnPredecessor(const GetReply& reply) {
@@ -268,7 +273,10 @@ bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
 /// permit, and a reservation that another contender makes for our ID.
 void QueueWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
+  attempt_.ExpectAnswer();
+  ++unanswered_;
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
+    --unanswered_;
     if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     attempt_.answer_deadline = kNever;
@@ -331,11 +339,11 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
 }
 
 /// `wait` limits the wait for other contenders. It applies only while the last answer shows a
-/// contender before ours, and none that is or may be an overdue reservation. In all other states,
-/// an answer that may show that the lock is free is under way, or there is no server to ask; other
-/// deadlines limit those.
+/// contender before ours, and none that is or may be an overdue reservation. Otherwise, an answer
+/// that may show that the lock is free is under way, or there is no server to ask; other deadlines
+/// limit those.
 TimePoint QueueWaitPart::end() const {
-  if (!IsWaiting()) return kNever;
+  if (!IsWaiting() || unanswered_ > 0) return kNever;
   const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
   return lookahead_.MayDeleteOneBy(latest) ? kNever : attempt_.wait_deadline;
 }

@@ -69,6 +69,7 @@ struct AcquireRequest {
   /// waits for any of several LOCKs and may be about to withdraw.
   bool looks_again = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
+  TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends
   /// Leave at once if, after joining, at least this many contenders wait before ours.
   std::optional<std::size_t> max_queue{};
   /// Leave the queue when a newer contender supersedes ours. Ours supersedes older ones.

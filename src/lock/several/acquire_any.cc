@@ -217,7 +217,7 @@ void AcquireAny::FindLostCreate() {
 void AcquireAny::Start(std::size_t index, GivenContender contender) {
   wait_end_ = wait_end();
   AcquireRequest request = requests_[index];
-  if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
+  request.wait_end = wait_end_;
   request.given = std::move(contender);
   queues_[index].acquire.reset();
   queues_[index].grant_is_old = false;

@@ -60,7 +60,7 @@ void AcquireSet::Start(std::size_t index) {
   for (const Won& won : won_) request.held.push_back(won.ticket.id());
   // Not while we hold another LOCK, nor while another one may be free.
   request.looks_again = request.try_only && requests_.size() == 1;
-  if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
+  request.wait_end = wait_end_;
   current_ = index;
   acquire_.reset();
   acquire_ = std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);

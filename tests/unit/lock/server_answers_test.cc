@@ -95,19 +95,6 @@ TEST_CASE("A wait that is over before a server created the contender is no confl
   SECTION("with an answer after all, a free lock is acquired") { CHECK(self.RunToHold()); }
 }
 
-TEST_CASE(
-    "A contender that is created only after the wait leaves at once if others are before it") {
-  World world;
-  world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world, {.wait = 1s});
-  self.store.Connect();
-  world.clock.Advance(2s);
-  self.acquire.OnReady(0);
-  self.store.Run();
-  self.acquire.OnReady(0);
-  CHECK(self.why() == Busy::Why::kWaitOver);
-}
-
 TEST_CASE("A LOCK is refused when a znode that shows its use may not be read") {
   World world;
   AcquireRequest request{.lock = {"/l", ""}, .host = "host", .data = ""};

@@ -695,6 +695,36 @@ TEST_CASE("A wait that ends while an answer is under way is no conflict if the l
     CHECK(self.Holds() == !was_waiter);
     if (was_waiter) CHECK(self.why() == Busy::Why::kWaitOver);
   }
+  SECTION("the list shows a predecessor, whose read has not been answered") {
+    const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+    world.servers.nodes.at(holder).readable = GENERATE(true, false);
+    Contender self(world, {.wait = 500ms});
+    self.store.Connect();
+    while (self.notes.waits.empty()) REQUIRE(self.store.Step());
+    const bool was_released = GENERATE(true, false);
+    if (was_released) world.servers.Remove(holder);
+    end_wait(self);
+    CHECK(self.Holds() == was_released);
+    if (!was_released) CHECK(self.why() == Busy::Why::kWaitOver);
+  }
+}
+
+TEST_CASE("The wait begins when a server has queued the contender") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world, {.wait = 5s});
+  self.store.PlaceFault("create /l/host-", GENERATE(Fault::kNotDone, Fault::kReplyLost));
+  self.store.Connect();
+  while (self.store.IsConnected()) REQUIRE(self.store.Step());
+  world.clock.Advance(6s);
+  self.store.Connect();
+  self.store.Run();
+  self.acquire.OnReady(0);
+  CHECK_FALSE(self.acquire.outcome());
+  CHECK(self.acquire.wait_deadline() == world.clock.Now() + 5s);
+  world.clock.Advance(5s);
+  self.acquire.OnReady(0);
+  CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
 TEST_CASE("A wait that ends without a connection is a conflict only if a server shows one") {

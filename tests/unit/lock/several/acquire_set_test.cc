@@ -241,5 +241,24 @@ TEST_CASE("One wait counts for the whole set") {
   CHECK(caller.why() == Busy::Why::kWaitOver);
 }
 
+TEST_CASE("The wait of a set goes on while a later LOCK cannot be queued for") {
+  Caller caller(false, 10s);
+  caller.servers.Put("/b/other-lock-", 1, true);
+  caller.store.PlaceFault("create /b/host-", Fault::kNotDone);
+  caller.store.Connect();
+  while (caller.store.IsConnected()) {
+    if (!caller.store.Step()) caller.ServeTimers();
+  }
+  const TimePoint end = caller.clock.Now() + 10s;
+  caller.clock.Advance(9s);
+  caller.ServeTimers();
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  CHECK(caller.set.wait_end() == end);
+  caller.clock.Advance(1s);
+  caller.Run();
+  CHECK(caller.why() == Busy::Why::kWaitOver);
+}
+
 }  // namespace
 }  // namespace zklock::lock
