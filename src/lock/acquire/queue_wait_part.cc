@@ -69,7 +69,7 @@ void QueueWaitPart::Enter(State state, const std::string& predecessor) {
   const AcquireRequest& request = attempt_.request;
   const bool waits = state == State::kWaiting;
   lookahead_.Begin(waits ? Lookahead::For::kWait : Lookahead::For::kDecision, predecessor,
-                   !waits || request.try_only || request.permit_limit);
+                   !waits || request.try_only || OnlyPasses());
 }
 
 void QueueWaitPart::Leave() {
@@ -140,23 +140,24 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   const protocol::Rank rank =
       protocol::RankOf(request.permits ? RunsOf(list.contenders) : list.contenders, own_name);
   const std::size_t waiting = CountWaiting(request, rank);
-  if (!ranked_ && request.max_queue && waiting >= *request.max_queue) {
+  const bool is_full = !ranked_ && request.max_queue && waiting >= *request.max_queue;
+  if (is_full && !request.is_for_turnstile()) {
     Enter(State::kLeavingFull, "");
-    request.is_for_turnstile() ? ListPermits() : lookahead_.FindReserving(list.contenders, false);
+    lookahead_.FindReserving(list.contenders, false);
     lookahead_.SearchHolders(list.children, "");
     return LeaveAfterLookahead();
   }
-  ranked_ = true;
+  ranked_ = !is_full;
   attempt_.is_first = false;
   attempt_.observer.OnWaiting(request.lock, predecessor, {rank.ahead, waiting});
   WatchPredecessor(predecessor);
   predecessor_.is_rival = is_rival;
   predecessor_.is_only = rank.ahead == 1;
   predecessor_.holds = Holds(list, predecessor);
-  BeginPreemption(list);
+  if (!is_full) BeginPreemption(list);
   if (request.is_for_turnstile()) {
     lookahead_.CountZklocksBefore(list.contenders);
-    request.permit_limit ? CountPermits(rank.ahead) : ListPermits();
+    OnlyPasses() ? CountPermits(rank.ahead) : ListPermits();
   } else {
     lookahead_.FindReserving(list.contenders, predecessor_.readable);
   }
@@ -332,7 +333,7 @@ void QueueWaitPart::OnLockData(const GetReply& reply) {
 void QueueWaitPart::OnWatch(const std::string& path, Change change) {
   const AcquireRequest& request = attempt_.request;
   if (request.is_for_turnstile() && path == request.ReservationsPath()) {
-    return request.permit_limit ? CountPermits(ahead_) : ListPermits();
+    return OnlyPasses() ? CountPermits(ahead_) : ListPermits();
   }
   if (path != attempt_.ChildPath(predecessor_.name)) return attempt_.next.ListAgain();
   change == Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
@@ -400,8 +401,15 @@ void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
                                }));
 }
 
-/// In the turnstile of a `try` whose last list showed `ahead` contenders before ours: leaves if too
-/// few permits remain for us.
+/// Whether our contender is in a turnstile where it must not wait: that of a `try`, or one with
+/// `max_queue` contenders. Those that only pass, because permits are free, do not count.
+bool QueueWaitPart::OnlyPasses() const {
+  const AcquireRequest& request = attempt_.request;
+  return request.is_for_turnstile() && (request.passes || (request.max_queue && !ranked_));
+}
+
+/// If OnlyPasses(), and the last list showed `ahead` contenders before ours: leaves if too few
+/// permits remain for us.
 void QueueWaitPart::CountPermits(std::size_t ahead) {
   ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
@@ -413,32 +421,53 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
   // With a watch, because those before ours may each take more than one permit, and wait for them.
   attempt_.store.List(request.ReservationsPath(), Watch::kYes,
                       attempt_.InState([this, taken, runs](const ListReply& reply) {
+                        if (reply.error == Error::kNoNode) return AwaitPermits();
                         if (reply.error != Error::kNone) return;
                         const Contenders permits(reply.children);
                         *taken = permits.size();
                         *runs = RunsOf(permits).size();
+                        if (attempt_.request.reserve) FindReservationIn(permits);
+                        if (attempt_.IsOver()) return;
                         lookahead_.FindReserving(permits, false);
                       }));
   ReadPermitNumber(runs);
-  attempt_.store.List(request.QueuePath(), Watch::kNo,
-                      attempt_.InState([this, ahead, taken](const ListReply& reply) {
-                        if (reply.error != Error::kNone) return;
-                        const Contenders contenders(reply.children);
-                        const auto still_ahead =
-                            protocol::RankOf(contenders, attempt_.contender.name()).ahead;
-                        // The last of them was our predecessor, and its watch has fired.
-                        if (still_ahead == 0) return;
-                        if (still_ahead != ahead) return CountPermits(still_ahead);
-                        // The first of them may have created its permit. If it has not, one more
-                        // permit will be taken than is counted here. If there is still one for each
-                        // of them, they leave at once, and then the list of permits shows that none
-                        // is left for us. If they take more, that list shows it sooner.
-                        const AcquireRequest& asked = attempt_.request;
-                        if (*taken + still_ahead - 1 + asked.take > *asked.permit_limit) {
-                          permits_are_taken_ = true;
-                          LeaveAfterLookahead();
-                        }
-                      }));
+  attempt_.store.List(
+      request.QueuePath(), Watch::kNo,
+      attempt_.InState([this, ahead, taken](const ListReply& reply) {
+        if (reply.error != Error::kNone) return;
+        const Contenders contenders(reply.children);
+        const auto still_ahead = protocol::RankOf(contenders, attempt_.contender.name()).ahead;
+        // The last of them was our predecessor, and its watch has fired.
+        if (still_ahead == 0) return;
+        if (still_ahead != ahead) return CountPermits(still_ahead);
+        // The first of them may have created its permit. If it has not, one more
+        // permit will be taken than is counted here. If there is still one for each
+        // of them, they leave at once, and then the list of permits shows that none
+        // is left for us. If they take more, that list shows it sooner.
+        const AcquireRequest& asked = attempt_.request;
+        if (*taken + still_ahead - 1 + asked.take <= asked.most_permits) return;
+        if (asked.max_queue) {
+          // As many as there are free permits do not wait, nor does the first if it
+          // has its permit already.
+          const std::size_t left = asked.most_permits - std::min(*taken, asked.most_permits);
+          const std::size_t passing =
+              std::min(still_ahead, *taken > asked.most_permits ? 0 : left + 1);
+          const bool may_wait = still_ahead - passing < *asked.max_queue;
+          if (may_wait && passing > 0) return;  // counted again with their permits
+          if (may_wait) return attempt_.next.ListAgain();
+        }
+        permits_are_taken_ = true;
+        LeaveAfterLookahead();
+      }));
+}
+
+/// Counts the permits again once there is a parent of permits: the servers delete it when it is not
+/// in use.
+void QueueWaitPart::AwaitPermits() {
+  attempt_.store.Exists(attempt_.request.ReservationsPath(), Watch::kYes,
+                        attempt_.InState([this](const Reply& reply) {
+                          if (reply.error == Error::kNone) CountPermits(ahead_);
+                        }));
 }
 
 /// In a turnstile, after the permits were listed, which sets `taken`: if another number is in use,
@@ -480,7 +509,10 @@ void QueueWaitPart::LeaveAfterLookahead() {
     return;
   }
   if (state_ == State::kLeavingFull) return attempt_.FinishBusy(Busy::Why::kQueueFull);
-  if (attempt_.request.is_for_turnstile()) return attempt_.FinishBusy(Busy::Why::kTaken);
+  if (attempt_.request.is_for_turnstile()) {
+    const bool passes = attempt_.request.passes;
+    return attempt_.FinishBusy(passes ? Busy::Why::kTaken : Busy::Why::kQueueFull);
+  }
   LeaveUnlessWithdrawn();
 }
 

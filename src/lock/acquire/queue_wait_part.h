@@ -74,7 +74,9 @@ class QueueWaitPart final : public WaitPart {
   void OnPredecessorGone();
   void ListPermits();
   void FindReservationIn(const protocol::Contenders& contenders);
+  [[nodiscard]] bool OnlyPasses() const;
   void CountPermits(std::size_t ahead);
+  void AwaitPermits();
   void ReadPermitNumber(const std::shared_ptr<std::size_t>& taken);
   [[nodiscard]] bool LeavesAtOnce() const;
   void LeaveAfterLookahead();
@@ -89,13 +91,14 @@ class QueueWaitPart final : public WaitPart {
   std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
 
   // These last as long as our place in the queue.
-  bool ranked_ = false;     // `max_queue` has been applied
+  bool ranked_ = false;     // fewer than `max_queue` wait before ours
   bool preempted_ = false;  // the contenders before ours were asked to leave
   // In a turnstile: the permits do not yet show whether a different number of them is in use.
   bool watches_permits_ = false;
 
-  std::size_t ahead_ = 0;           // `try`: contenders before ours in the turnstile's last list
-  bool permits_are_taken_ = false;  // a `try` in the turnstile leaves for this reason
+  // If OnlyPasses():
+  std::size_t ahead_ = 0;           // contenders before ours in the turnstile's last list
+  bool permits_are_taken_ = false;  // our contender leaves for this reason
   // For AcquireRequest::looks_again.
   bool looks_elsewhere_ = false;     // the other queues are being listed, or will be again
   TimePoint withdrawn_by_ = kNever;  // the latest time to leave

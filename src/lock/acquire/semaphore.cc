@@ -29,7 +29,7 @@ std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
       .max_queue = permit.try_only ? std::nullopt : permit.max_queue,
       .below = std::string(protocol::kTurnstileChild),
       .take = permit.take,
-      .permit_limit = permit.try_only ? permit.permits : std::nullopt,
+      .passes = permit.try_only,
       .most_permits = permit.most_permits,
       .reserve = permit.reserve,
       .preempt = permit.preempt,

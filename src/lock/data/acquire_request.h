@@ -82,10 +82,9 @@ struct AcquireRequest {
   /// For both requests of a semaphore, turnstile and permits: how many permits to take. They are
   /// created and deleted together.
   std::size_t take = 1;
-  /// For the turnstile request of a `try`: the number of permits, of which `take` must be left.
-  /// Passing the turnstile does not count as waiting; the `try` leaves if the contenders before it
-  /// leave too few permits.
-  std::optional<std::size_t> permit_limit{};
+  /// For the turnstile request of a `try`: it does not wait there, but passes. It leaves if the
+  /// contenders before it leave too few permits.
+  bool passes = false;
   /// For both requests of a semaphore: how many permits there may be.
   std::size_t most_permits = 0;
   /// Reserves the lock for an ID. An existing reservation for this ID will do; otherwise our

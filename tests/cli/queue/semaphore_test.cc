@@ -75,6 +75,21 @@ TEST_CASE("of several that try at once, as many succeed as there are permits") {
   }
 }
 
+TEST_CASE("of several that start at once, all get a free permit, whatever --max-queue says") {
+  for (int round = 0; round < 5; ++round) {
+    const std::string lock = NewLock("permits");
+    std::vector<Child> runs;
+    for (int i = 0; i < 4; ++i) {
+      runs.push_back(Child::Start(
+          HolderOptions({"exclusive", "-q", "--permits", "4", "--max-queue", "0"}, lock)));
+    }
+    for (Child& run : runs) CHECK(run.ReadLine() == "held");
+    CHECK(RunZklock({"exclusive", "--permits", "4", "--max-queue", "0", lock, "--", "true"}).exit ==
+          Exited(75));
+    for (Child& run : runs) CHECK(Finish(run) == Exited(0));
+  }
+}
+
 TEST_CASE("a holder still in the turnstile does not make a try for a free permit fail") {
   const std::string lock = NewLock("permits");
   Tree tree;

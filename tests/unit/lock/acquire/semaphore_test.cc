@@ -73,7 +73,7 @@ TEST_CASE("A permit is queued for in the turnstile, with the options of a wait, 
   REQUIRE(requests.size() == 2);
   CHECK(requests[0].QueuePath() == "/l/locks");
   CHECK_FALSE(requests[0].permits);
-  CHECK_FALSE(requests[0].permit_limit);
+  CHECK_FALSE(requests[0].passes);
   CHECK(requests[0].max_queue == 3U);
   CHECK(requests[1].QueuePath() == "/l/leases");
   CHECK(requests[1].permits == 2U);
@@ -92,7 +92,7 @@ TEST_CASE("A try queues in the turnstile for a limited time, and leaves if no pe
   CHECK_FALSE(requests[0].try_only);
   CHECK(requests[0].wait == Duration(5s));
   CHECK_FALSE(requests[0].max_queue);
-  CHECK(requests[0].permit_limit == 2U);
+  CHECK(requests[0].passes);
   CHECK(requests[1].try_only);
 }
 
@@ -321,6 +321,56 @@ TEST_CASE("Another number is refused at once with --max-queue 0") {
   other.Run();
   REQUIRE(other.Ended<Unusable>());
   CHECK(std::get<Unusable>(*other.set.outcome()).permits == 2);
+}
+
+TEST_CASE("Contenders that only pass the turnstile do not fill the queue") {
+  World world;
+  const std::size_t take = GENERATE(1U, 2U);
+  const std::size_t max_queue = GENERATE(0U, 1U, 2U, 3U);
+  Others others(world, 1, 2, GENERATE(false, true));
+  SetContender self(world, RequestsForPermit({.lock = {"/l", ""},
+                                              .host = "host",
+                                              .max_queue = max_queue,
+                                              .permits = 3 + take,
+                                              .take = take}));
+  self.Run();
+  if (PermitsIn(world) < 2) others.CreatePermit();
+  self.Run();
+  CHECK(InTurnstile(world) == 3);
+  others.LeaveTurnstile();
+  others.CreatePermit();
+  self.Run();
+  REQUIRE_FALSE(self.set.outcome());
+  SECTION("and pass it") {
+    others.LeaveTurnstile();
+    self.Run();
+    CHECK(self.Holds());
+  }
+  SECTION("unless one of them takes the last permit") {
+    others.CreatePermit();
+    self.Run();
+    CHECK(self.why() == (max_queue > 0 ? std::nullopt : std::optional(Busy::Why::kQueueFull)));
+  }
+}
+
+TEST_CASE("The queue is full once one waits before ours, even if there were no permits at first") {
+  World world;
+  world.servers.Put("/l/locks", 0);
+  const std::string first = world.servers.Put("/l/locks/other-lock-", 7, true);
+  world.servers.Put("/l/locks/other-lock-", 7, true);
+  const std::size_t max_queue = GENERATE(0U, 1U, 2U);
+  SetContender self(
+      world, RequestsForPermit(
+                 {.lock = {"/l", ""}, .host = "host", .max_queue = max_queue, .permits = 3}));
+  self.Run();
+  REQUIRE_FALSE(self.set.outcome());
+  // The first takes two of the three permits, and the second wants two.
+  world.servers.Put("/l/leases", 0);
+  for (int i = 0; i < 2; ++i) world.servers.Put("/l/leases/other-lease-", 7, true);
+  world.servers.Remove(first);
+  for (int i = 0; i < 2; ++i) world.servers.Put("/l/leases/other-lease-", 7, true);
+  self.Run();
+  CHECK(self.why() == (max_queue > 1 ? std::nullopt : std::optional(Busy::Why::kQueueFull)));
 }
 
 TEST_CASE("A waiter learns of another number when the first in the turnstile takes a permit") {
