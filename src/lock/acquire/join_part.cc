@@ -139,11 +139,38 @@ void JoinPart::FindLostCreate() {
     // Not created yet. It may still appear if this server is the leader, and has proposed the
     // create for the server that we left: a leader answers a sync at once. The next create keeps
     // the UUID, so DeleteStrays() finds the first one.
-    if (names.empty()) return Join();
-    // All of them were created, or none: a missing one has been deleted since.
-    if (names.size() < attempt_.request.znodes()) return attempt_.FinishBusy(Busy::Why::kRemoved);
-    ReadCreated(names);
+    names.empty() ? Join() : ReadCandidates(names);
   }));
+}
+
+/// Anyone may have created children with our UUID, too: only those that our session owns are ours.
+void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
+  struct Candidates {
+    std::vector<std::string> own;
+    GetReply first;    // of `own`
+    GetReply foreign;  // of one that is another session's, gone or not readable
+  };
+  const auto found = std::make_shared<Candidates>();
+  for (const std::string& name : names) {
+    const bool is_last = &name == &names.back();
+    const auto take = [this, found, name, is_last](const GetReply& reply) {
+      if (IsLost(reply.error)) return;
+      const bool is_own =
+          reply.error == Error::kNone && reply.stat.ephemeral_owner == attempt_.store.session_id();
+      if (is_own && found->own.empty()) found->first = reply;
+      if (is_own) found->own.push_back(name);
+      if (reply.error != Error::kNone) found->foreign = reply;
+      if (!is_last) return;
+      if (found->own.empty()) return AdoptOrJoin({}, found->foreign);
+      // All of them were created, or none: a missing one has been deleted since. If there are more,
+      // those from a second create are strays.
+      const std::size_t needed = attempt_.request.znodes();
+      if (found->own.size() < needed) return attempt_.FinishBusy(Busy::Why::kRemoved);
+      found->own.resize(needed);
+      AdoptOrJoin(found->own, found->first);
+    };
+    attempt_.store.Get(attempt_.ChildPath(name), Watch::kNo, attempt_.InState(take));
+  }
 }
 
 void JoinPart::ReadCreated(const std::vector<std::string>& names) {

@@ -38,6 +38,7 @@ class JoinPart final : public AcquirePart {
   void OnOtherZnode();
   void CreateLock();
   void FindLostCreate();
+  void ReadCandidates(const std::vector<std::string>& names);
   void ReadCreated(const std::vector<std::string>& names);
 
   Attempt& attempt_;

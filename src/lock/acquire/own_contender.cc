@@ -81,9 +81,8 @@ std::vector<std::string> OwnContender::FindCreated(const protocol::Children& chi
       names.emplace_back(child);
     }
   }
-  // The names differ only in their number. Those from a second create with this UUID are strays.
+  // The names of ours differ only in their number.
   std::sort(names.begin(), names.end());
-  names.resize(std::min(names.size(), request_.znodes()));
   return names;
 }
 

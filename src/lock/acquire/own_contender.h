@@ -54,9 +54,8 @@ class OwnContender {
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
   /// After a create that failed with Error::kNoAuth: the right that is missing on the queue.
   [[nodiscard]] const char* missing_right() const { return may_not_delete_ ? "DELETE" : "CREATE"; }
-  /// The children that our create made although its reply was lost, in queue order; empty if none
-  /// of `children` has our UUID. If there are fewer than AcquireRequest::znodes(), the others have
-  /// been deleted since.
+  /// The children that our create may have made although its reply was lost, in queue order: all
+  /// that have our UUID. Anyone can create such children.
   [[nodiscard]] std::vector<std::string> FindCreated(const protocol::Children& children) const;
   /// Takes the children `names` as our contender if this session owns them. `reply`: the answer to
   /// the read of the first. Otherwise returns false, and the next create uses a new UUID: the

@@ -709,6 +709,35 @@ TEST_CASE("A wait that ends while an answer is under way is no conflict if the l
   }
 }
 
+TEST_CASE("A child with our UUID is not ours unless our session owns it") {
+  World world;
+  Contender self(world);
+  const bool is_done = GENERATE(true, false);
+  const bool is_readable = GENERATE(true, false);
+  const auto [before, after] = GENERATE(table<std::string, std::string>(
+      {{"a-", "-lock-0000000000"}, {"host-", "-lock-"}, {"host-", ""}, {"z-", "-x"}}));
+  self.store.PlaceFault("create /l/host-", is_done ? Fault::kReplyLost : Fault::kNotDone);
+  std::string forged;
+  self.store.Before("sync", [&, b = before, a = after] {
+    const auto& log = self.store.log();
+    const auto create = std::find_if(log.begin(), log.end(), [](const std::string& request) {
+      return request.starts_with("create /l/host-");
+    });
+    const std::string uuid = create->substr(std::string("create /l/host-").size(), 36);
+    forged = world.servers.Put("/l/" + b + uuid + a, 77);
+    world.servers.nodes.at(forged).readable = is_readable;
+  });
+  self.store.Run();
+  if (!is_done && !is_readable) {
+    CHECK(self.Ended<Refused>());
+    return;
+  }
+  world.servers.Remove(forged);
+  self.store.Run();
+  CHECK(self.Holds());
+  CHECK(world.servers.Children("/l").size() == 1);
+}
+
 TEST_CASE("The wait begins when a server has queued the contender") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
