@@ -36,6 +36,9 @@ constexpr int kMostPieces = 64;
 
 using How = AttemptEnd::How;
 
+// The server refuses the credentials, or what it must not refuse.
+const AttemptEnd kRefused = {How::kSystem, EACCES};
+
 std::mt19937::result_type RandomSeed() {
   std::mt19937::result_type seed = 0;
   FillRandomly(std::as_writable_bytes(std::span(&seed, 1)));
@@ -92,6 +95,7 @@ std::vector<AttemptFailure> Session::Failures() const {
       if (end) end = connection_->Explained(*end);
       if (WasThrottled()) end = {How::kThrottles};
     }
+    if (!end && endpoints_[i].name == refuser_) end = kRefused;
     const auto& closers = closers_.servers;
     if (closers_.times > 1 &&
         std::find(closers.begin(), closers.end(), endpoints_[i].name) != closers.end()) {
@@ -173,10 +177,15 @@ void Session::OnReady(short revents) {
   }
   Deliver();
   if (give_up_ && phase_ == Phase::kConnected) {
-    LoseConnection({WasThrottled() ? How::kThrottles : How::kFellSilent});
+    AttemptEnd end = {WasThrottled() ? How::kThrottles : How::kFellSilent};
+    if (refusal_ != Error::kNone) {
+      end = IsRefusal(refusal_) ? kRefused : AttemptEnd{How::kNotUnderstood};
+    }
+    LoseConnection(end);
     Deliver();
   }
   give_up_ = false;
+  refusal_ = Error::kNone;
 }
 
 void Session::StartAttempt(TimePoint now) {
@@ -226,12 +235,12 @@ Duration Session::AttemptTime(TimePoint now) const {
     return std::min(allowed, close * doubled);
   }
   // While a command runs under the lock, no single server may use up the lease.
-  if (stop_time_) {
+  if (Holds(now)) {
+    const TimePoint end = now < stop_time_ ? stop_time_ : lease_end_;
     // The time until the stop time shrinks with each call. So if half of it is allowed, the attempt
     // ends after a third of the initial time, and if all of it is, after half, so that a heartbeat
     // can still be answered.
-    allowed =
-        std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now, handshake_took_));
+    allowed = std::min(allowed, protocol::AnswerTimeout(timeout, end - now, handshake_took_));
   }
   return allowed;
 }
@@ -270,13 +279,16 @@ void Session::EndAttempt(AttemptEnd end, TimePoint now) {
   if (++tried_in_round_ >= endpoints_.size()) {
     tried_in_round_ = 0;
     ++failed_rounds_;
-    retry_at_ = now + ReconnectDelay();
+    retry_at_ = now + ReconnectDelay(now);
   }
 }
 
-Duration Session::ReconnectDelay() {
+Duration Session::ReconnectDelay(TimePoint now) {
   // Holders first: waiters have time, and a thousand of them may reconnect at once.
-  if (stop_time_) return 20ms;
+  if (Holds(now)) {
+    const Duration pause = std::min<Duration>(20ms * (1 << std::min(useless_in_a_row_, 4)), 250ms);
+    return std::min(pause, std::max<Duration>(20ms, (lease_end_ - now) / 8));
+  }
   const Duration base =
       std::min<Duration>(50ms * (1 << std::min(failed_rounds_, 8)), kLongestReconnectDelay);
   return std::uniform_int_distribution<Duration::rep>(base.count() / 2, base.count())(random_) *
@@ -323,6 +335,8 @@ void Session::OnReply(std::string_view operation, Error error, bool is_answer) {
   // first one that was lost.
   if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = operation;
   if (is_answer && operation == closers_.request) closers_ = {};
+  is_of_use_ = is_of_use_ || error == Error::kNone;
+  if (error == Error::kNone && operation == "Check") refuser_.clear();
   if (error == Error::kAuthRequired) auth_required_ = true;
 }
 
@@ -337,11 +351,15 @@ void Session::NoteCloser() {
 void Session::LoseConnection(const AttemptEnd& end) {
   SetEnd(connection_->Explained(end));
   if (end.how == How::kClosed && !first_lost_.empty()) NoteCloser();
+  refuser_ = end == kRefused ? connection_->endpoint().name : "";
   phase_ = Phase::kApart;
   connection_.reset();
   AnswerAllLost();
   const TimePoint now = clock_.Now();
-  retry_at_ = stop_time_ || closing_ ? now : now + ReconnectDelay();
+  const bool was_of_use = std::exchange(is_of_use_, false) && refusal_ == Error::kNone;
+  useless_in_a_row_ = was_of_use ? 0 : useless_in_a_row_ + 1;
+  const bool is_urgent = closing_ || (Holds(now) && useless_in_a_row_ == 0);
+  retry_at_ = is_urgent ? now : now + ReconnectDelay(now);
   ready_.emplace_back([this] {
     if (listener_ != nullptr) listener_->OnDisconnected();
   });
@@ -362,11 +380,10 @@ void Session::OnSessionGone() {
 }
 
 void Session::OnAccessRefused(Error why) {
-  if (stop_time_ && !closing_) {
+  if (Holds(clock_.Now()) && !closing_) {
     // Another server may accept the credentials, and there is time until the lease ends.
-    const AttemptEnd end = {How::kSystem, EACCES};
-    if (phase_ == Phase::kConnected) return LoseConnection(end);
-    return EndAttempt(end, clock_.Now());
+    if (phase_ == Phase::kConnected) return LoseConnection(kRefused);
+    return EndAttempt(kRefused, clock_.Now());
   }
   // The session exists and must be closed. Servers that refuse these credentials may accept a close
   // without any; others require some, but any will do: with the digest scheme no password is wrong.
@@ -384,7 +401,7 @@ void Session::OnAccessRefused(Error why) {
 
 void Session::OnHelperRefused(TimePoint now) {
   // Another server may accept them, and there is time until the lease ends.
-  const bool gives_up = !stop_time_ || closing_;
+  const bool gives_up = !Holds(now) || closing_;
   EndAttempt(connection_->failure(), now);
   if (!gives_up) return;
   AnswerAllLost();
@@ -407,15 +424,16 @@ std::string Session::HelperRefusal() const {
 void Session::Renew() {
   if (phase_ != Phase::kExpired) return;
   lease_ = protocol::Lease(timeout_);
-  stop_time_.reset();
+  lease_end_ = {};
   phase_ = Phase::kApart;
   retry_at_ = clock_.Now();
 }
 
-void Session::GiveUpServer() {
+void Session::GiveUpServer(Error refusal) {
   // This may be called from a callback of the connection that has to be closed.
   if (phase_ != Phase::kConnected) return;
   give_up_ = true;
+  refusal_ = refusal;
   ready_.emplace_back([] {});  // so that GetInterest() asks for OnReady()
 }
 

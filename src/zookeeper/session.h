@@ -89,8 +89,11 @@ class Session final : public SessionRequests, public EventSource {
            connection_->state() == Connection::State::kHandshaking;
   }
   [[nodiscard]] std::int64_t session_id() const override;
-  void SetHolding(TimePoint stop) override { stop_time_ = stop; }
-  void GiveUpServer() override;
+  void SetHolding(TimePoint stop, TimePoint end) override {
+    stop_time_ = stop;
+    lease_end_ = end;
+  }
+  void GiveUpServer(Error refusal = Error::kNone) override;
   void Renew() override;
 
   // EventSource
@@ -123,7 +126,7 @@ class Session final : public SessionRequests, public EventSource {
   void NoteCloser();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
-  [[nodiscard]] Duration ReconnectDelay();
+  [[nodiscard]] Duration ReconnectDelay(TimePoint now);
 
   void SendClose();
   void ReadCloseReply();
@@ -142,6 +145,9 @@ class Session final : public SessionRequests, public EventSource {
   std::vector<Endpoint> endpoints_;
   std::vector<std::optional<AttemptEnd>> ends_;  // by endpoint: how the last attempt failed
   std::size_t next_endpoint_ = 0;
+  /// Something is held, and its lease has not ended: after that there is no hurry.
+  [[nodiscard]] bool Holds(TimePoint now) const { return now < lease_end_; }
+
   std::size_t tried_in_round_ = 0;
   int failed_rounds_ = 0;
 
@@ -153,12 +159,18 @@ class Session final : public SessionRequests, public EventSource {
   Phase phase_ = Phase::kApart;
   bool closing_ = false;
   bool give_up_ = false;
+  Error refusal_ = Error::kNone;  // the reason to give this server up
+  bool is_of_use_ = false;        // a request over this connection has succeeded
+  // Connections that were refused, or lost before a request succeeded.
+  int useless_in_a_row_ = 0;
+  std::string refuser_;             // the server whose connection was given up last, if it refused
   bool auth_required_ = false;      // this server requires credentials, and closes the connection
   bool closes_as_anybody_ = false;  // the close uses made-up credentials
   std::optional<Credentials> credentials_;
   Duration granted_timeout_{};
   std::optional<Duration> timeout_before_;
-  std::optional<TimePoint> stop_time_;  // set while something is held
+  TimePoint stop_time_{};  // see SetHolding()
+  TimePoint lease_end_{};  // likewise; before the first call and after Renew() it has passed
 
   std::unique_ptr<Connection> connection_;
   std::size_t current_endpoint_ = 0;

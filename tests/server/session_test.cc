@@ -446,12 +446,39 @@ TEST_CASE("an address that drops packets does not cost the session of a holder")
   Proxy proxy(TestServers());
   ConnectedClient client({proxy.address()}, 6s);
   Create(client, lock + "/x");
-  client.session().SetHolding(BootClock::now() + 4s);
+  client.session().SetHolding(BootClock::now() + 4s, BootClock::now() + 4s);
   client.session().SetEndpoints(EndpointsOf({hole.address(), TestServers(), hole.address()}));
   proxy.Cut();
   client.RunUntil([&] { return client.session().connected_server() == TestServers(); });
   CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
   CHECK(client.events == Strings{"connected, fresh", "disconnected", "connected"});
+}
+
+TEST_CASE("once the lease has ended, servers are not tried as often as for a holder") {
+  const ClosedPort closed;
+  Client client({closed.address()}, 40s);
+  client.session().SetHolding(BootClock::now() + 100ms, BootClock::now() + 100ms);
+  client.RunFor(2s);
+  CHECK(client.session().failed_rounds() < 30);
+}
+
+TEST_CASE("a holder does not return at once to servers that refuse its requests") {
+  auto [tree, lock] = MadeLock("refuse");
+  const std::string znode = tree.Create(lock + "/x");
+  tree.SetAcl(znode, kWrite);
+  ConnectedClient client({TestServers()}, 40s);
+  client.session().SetHolding(BootClock::now() + 40s, BootClock::now() + 40s);
+  std::size_t given_up = 0;
+  const BootClock::time_point end = BootClock::now() + 2s;
+  while (BootClock::now() < end) {
+    CHECK(Check(client, {znode}).error == Error::kNoAuth);
+    client.session().GiveUpServer(Error::kNoAuth);
+    ++given_up;
+    client.RunUntil([&] { return client.events.size() == 2 * given_up; });
+    CHECK(client.session().Failures().front().end == AttemptEnd{How::kSystem, EACCES});
+    client.RunUntil([&] { return client.events.size() == 1 + 2 * given_up; });
+  }
+  CHECK(given_up < 30);
 }
 
 TEST_CASE("all addresses are tried, and each has a reason why it failed") {

@@ -199,8 +199,8 @@ class FakeStore final : public zookeeper::Store {
   void CheckCreate(const std::string& path, bool and_delete,
                    zookeeper::Done<zookeeper::Reply> done) override;
   void Stamp(const std::string& path, zookeeper::Done<zookeeper::SetReply> done) override;
-  void SetHolding(TimePoint stop) override { stop_time = stop; }
-  void GiveUpServer() override { given_up_ = true; }
+  void SetHolding(TimePoint stop, TimePoint /*end*/) override { stop_time = stop; }
+  void GiveUpServer(zookeeper::Error /*refusal*/) override { given_up_ = true; }
   void Renew() override;
 
   TimePoint stop_time{};

@@ -100,7 +100,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
       // lease ends.
       answer_deadline_ = kNever;
       Suspect();
-      store_.GiveUpServer();
+      store_.GiveUpServer(reply.error);
   }
 }
 
@@ -222,7 +222,7 @@ void Hold::TakeLease() {
   if (!end || *end == lease_end_) return;
   lease_end_ = *end;
   stop_time_ = protocol::StopTime(lease_end_, grace());
-  store_.SetHolding(stop_time_);
+  store_.SetHolding(stop_time_, lease_end_);
   observer_.OnLease(lease_end_, grace());
 }
 
