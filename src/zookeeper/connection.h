@@ -132,7 +132,7 @@ class Connection {
   /// Calls zookeeper_process() once, which reads at most one reply.
   void LetLibraryProcess(int events, bool connects);
   /// Whether to let the library read: false if the first bytes of the handshake are not
-  /// ZooKeeper's. Decided only once: the rest may arrive later, in any pieces.
+  /// ZooKeeper's. Decided only once: the rest may arrive later, in pieces of any size.
   bool GreetingIsSound(short revents);
   /// Starts the helper once the library's connection has arrived at the listener.
   void StartHelper();

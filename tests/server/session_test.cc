@@ -613,7 +613,8 @@ TEST_CASE("a close follows all earlier requests, sent or not") {
   auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
   ConnectedClient client({proxy.address()}, 40s);
-  // This is more than the kernel buffers if nobody reads; the close must not end up in the middle.
+  // This is more than the kernel buffers while nobody reads; the close must not be sent in the
+  // middle of a request.
   proxy.Freeze();
   const std::string data(1'000'000, 'x');
   for (const char* name : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}) {

@@ -32,10 +32,10 @@ inline constexpr char kEvenMembers[] =
     "{fewer} would";
 inline constexpr char kClockAhead[] =
     "the servers' clock is {most} ahead of this host's (±{uncertainty}): intervals and ages are "
-    "wrong by that";
+    "off by that much";
 inline constexpr char kClockBehind[] =
     "the servers' clock is {most} behind this host's (±{uncertainty}): intervals and ages are "
-    "wrong by that";
+    "off by that much";
 inline constexpr char kFewConnectionsLeft[] =
     "{servers} allows this host {count} connections, and {least_count} are open: raise "
     "maxClientCnxns, or use fewer";

@@ -36,7 +36,7 @@ inline constexpr char kRunsNoCommand[] = "{} runs no command: leave out '--' and
 
 // Endings of messages about an unknown word.
 inline constexpr char kDidYouMean[] = "; did you mean '{}'?";
-inline constexpr char kDoneAlready[] = "; {} does that without it";
+inline constexpr char kDoneAlready[] = "; {} does that by default";
 inline constexpr char kKnownSubcommands[] =
     "; expected exclusive, read, write, try, inspect or release";
 inline constexpr char kCommandsOptions[] = "; options of the command follow '--' and its name";

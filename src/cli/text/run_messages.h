@@ -86,7 +86,7 @@ inline constexpr char kReasonKept[] =
 inline constexpr char kMayBeReserved[] =
     "{} may be reserved for {} all the same: the answer was lost; see zklock inspect {}";
 inline constexpr char kExpiredWhileReserving[] =
-    "{} was not reserved: the session expired before the servers had done it; try again";
+    "{} was not reserved: the session expired before the servers processed the request; try again";
 inline constexpr char kOutlived[] =
     "{} is not reserved for {} any more: {} outlived the reservation, and the next holder may have "
     "run at the same time";

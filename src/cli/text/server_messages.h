@@ -29,7 +29,7 @@ inline constexpr char kConnectUnanswered[] = "does not answer connection attempt
 inline constexpr char kGrantsNoSession[] =
     "accepts the connection, but grants no session: is it hung?";
 inline constexpr char kClosesAtOnce[] =
-    "closes the connection at once: no quorum, a port for TLS, or maxClientCnxns reached?";
+    "closes the connection at once: no quorum, a TLS port, or maxClientCnxns reached?";
 inline constexpr char kNotZooKeeper[] = "answers, but not as a ZooKeeper server: wrong port?";
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
@@ -59,7 +59,7 @@ inline constexpr char kOtherSchemeRequired[] =
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
     "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL{}";
-/// For the scheme digest, the servers accept any password.
+/// With the digest scheme, the servers accept any password.
 inline constexpr char kOrWrongPassword[] = ", or is the password wrong?";
 inline constexpr char kNoIdentity[] = "a caller without credentials";
 inline constexpr char kByKerberos[] = "the Kerberos principal";

@@ -9,7 +9,7 @@
 
 namespace zklock::cli {
 
-/// One contender that cannot continue before another, possibly one in the queue of another LOCK.
+/// A contender that cannot proceed until another one does, which may be in another LOCK's queue.
 struct WaitEdge {
   enum class Reason {
     kQueue,   ///< `from` waits for its predecessor

@@ -24,7 +24,7 @@ struct Reserved {
   std::string host{};    ///< where it was made; may be empty
   std::string user{};    ///< who made it; may be empty
   std::string label{};
-  /// When it was made and when it ends, by the servers' clock, since 1970. Without `until`, it
+  /// When it was made and when it ends: time since 1970, by the servers' clock. Without `until`, it
   /// lasts until it is released.
   std::chrono::milliseconds since{};
   std::optional<std::chrono::milliseconds> until{};

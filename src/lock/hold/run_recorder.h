@@ -18,7 +18,7 @@
 
 namespace zklock::lock {
 
-/// What --history records about a run, besides what the tickets and the end show.
+/// What --history records about a run, in addition to its tickets and its outcome.
 struct HistoryRequest {
   std::size_t most_runs = 0;  ///< 0: no history is kept
   bool is_shared = false;  ///< others may hold, and write, at the same time: a semaphore's permit

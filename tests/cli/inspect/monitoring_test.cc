@@ -300,7 +300,7 @@ TEST_CASE("metrics that cannot be written whole leave the old file and no other"
   CHECK(FilesIn(directory.path()) == 1);
 }
 
-/// `zklock inspect`, whose server is lost after it has answered some of the requests.
+/// A `zklock inspect` that loses its server after some of its requests have been answered.
 class CutShort {
  public:
   /// Returns when those answers have arrived; the others never arrive.

@@ -1,4 +1,4 @@
-// Messages about a run: its command, its events, and errors of the system.
+// Messages about a run: its command, its events, and system errors.
 
 #include <fcntl.h>
 #include <signal.h>

@@ -242,7 +242,7 @@ TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
 
 TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on it") {
   // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
-  // It runs in its own session, because the end of the shell would otherwise continue it.
+  // It runs in its own session; otherwise the shell's exit would continue it.
   const std::string lock = NewLock("nested");
   Child script = Child::Start(Script(
       lock,

@@ -32,7 +32,7 @@ class ManagerSocket {
       throw std::runtime_error("bind");
     }
   }
-  /// The next message; empty if none has arrived within the patience.
+  /// The next message; empty if none arrives within the patience.
   std::string Receive(std::chrono::milliseconds patience = kPatience) const {
     pollfd polled{socket_.get(), POLLIN, 0};
     if (poll(&polled, 1, static_cast<int>(patience.count())) != 1) return "";

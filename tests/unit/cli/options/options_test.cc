@@ -260,7 +260,7 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"-n", "/l", "c"}, "unknown option '-n'; did you mean 'zklock try'?"},
       {{"-s", "/l", "c"}, "unknown option '-s'; did you mean 'zklock read'?"},
       {{"exclusive", "-s", "/l", "--", "c"}, "unknown option '-s'; did you mean 'zklock read'?"},
-      {{"exclusive", "-x", "/l", "--", "c"}, "unknown option '-x'; exclusive does that without it"},
+      {{"exclusive", "-x", "/l", "--", "c"}, "unknown option '-x'; exclusive does that by default"},
       {{"--frob"}, "unknown option '--frob'"},
       {{"--hepl"}, "unknown option '--hepl'; did you mean '--help'?"},
       {{"exclusive", "--", "c"}, "no LOCK"},

@@ -44,16 +44,16 @@ TEST_CASE("A single letter and a very long word suggest nothing") {
 TEST_CASE("Words of other programs suggest what does it here") {
   CHECK(KnownElsewhere("-s", "exclusive") == "; did you mean 'zklock read'?");
   CHECK(KnownElsewhere("-s", "") == "; did you mean 'zklock read'?");
-  CHECK(KnownElsewhere("-x", "exclusive") == "; exclusive does that without it");
+  CHECK(KnownElsewhere("-x", "exclusive") == "; exclusive does that by default");
   CHECK(KnownElsewhere("-u", "try") == "; did you mean 'zklock release'?");
-  CHECK(KnownElsewhere("-n", "try") == "; try does that without it");
+  CHECK(KnownElsewhere("-n", "try") == "; try does that by default");
   CHECK(KnownElsewhere("list", "") == "; did you mean 'inspect'?");
   CHECK(KnownElsewhere("lock", "") == "; did you mean 'exclusive'?");
   CHECK(KnownElsewhere("unlock", "") == "; did you mean 'release'?");
-  CHECK(KnownElsewhere("-u", "release") == "; release does that without it");
+  CHECK(KnownElsewhere("-u", "release") == "; release does that by default");
   CHECK(KnownElsewhere("-s", "release").empty());
   CHECK(KnownElsewhere("--ttl", "exclusive") == "; did you mean '--session-timeout'?");
-  CHECK(KnownElsewhere("--close", "try") == "; try does that without it");
+  CHECK(KnownElsewhere("--close", "try") == "; try does that by default");
   CHECK(KnownElsewhere("--close", "").empty());
   CHECK(KnownElsewhere("--close", "inspect").empty());
   CHECK(KnownElsewhere("-s", "inspect").empty());

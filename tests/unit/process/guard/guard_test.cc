@@ -403,7 +403,7 @@ TEST_CASE("when the guard hangs past the lease's stop time zklock ends the tree 
 }
 
 TEST_CASE("without a grace a guard that hangs is still detected", "[native]") {
-  // guard_watch_test.cc checks that this is in time: only 150 ms are left then.
+  // guard_watch_test.cc checks that the hang is noticed in time, with only 150 ms left.
   StubbornTree command({.lease_end = BootClock::now() + hours(2)});
   command.ShortenLease(BootClock::now() + milliseconds(2500), {});
   const test::Hang guard(command.guard());
