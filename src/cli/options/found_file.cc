@@ -37,19 +37,28 @@ bool IsPrivateGroup(gid_t number, uid_t user) {
   const Entries users(std::fopen("/etc/passwd", "re"));
   const Entries groups(std::fopen("/etc/group", "re"));
   if (users == nullptr || groups == nullptr) return false;
-  const passwd* account = nullptr;
-  do account = fgetpwent(users.get());
-  while (account != nullptr && account->pw_uid != user);
-  const group* found = nullptr;
-  do found = fgetgrent(groups.get());
-  while (found != nullptr && found->gr_gid != number);
-  if (account == nullptr || found == nullptr || account->pw_gid != number) return false;
-  const std::string name = account->pw_name;
-  bool is_private = found->gr_name == name;
-  for (char** member = found->gr_mem; *member != nullptr; ++member) {
-    is_private = is_private && *member == name;
+  std::string name;
+  bool is_users = false;
+  while (const passwd* account = fgetpwent(users.get())) {
+    const bool has_group = account->pw_gid == number;
+    if (account->pw_uid != user) {
+      if (has_group) return false;  // a primary group does not list its members
+    } else if (name.empty()) {
+      name = account->pw_name;
+      is_users = has_group;
+    }
   }
-  return is_private;
+  bool is_listed = false;
+  while (const group* entry = fgetgrent(groups.get())) {
+    if (entry->gr_gid != number) continue;  // several groups may have the same number
+    is_listed = true;
+    if (entry->gr_name != name) return false;
+    for (char** member = entry->gr_mem; *member != nullptr; ++member) {
+      if (*member != name) return false;
+    }
+  }
+  // If a file was not read to its end, other members may follow.
+  return is_users && is_listed && std::feof(users.get()) != 0 && std::feof(groups.get()) != 0;
 }
 
 bool MayBeChangedByOthers(const struct stat& status) {

@@ -9,6 +9,8 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/documents/documents.h"
 #include "cli/zklock.h"
@@ -51,6 +53,21 @@ Words WithoutOrigins(const std::string& printed) {
     line.erase(line.find_last_not_of(' ') + 1);
   }
   return lines;
+}
+
+/// Whether WithAccounts() works here.
+bool CanReplaceAccounts() {
+  return geteuid() == 0 && Run({.argv = {"/usr/bin/unshare", "--mount", "true"}}).exit == Exited(0);
+}
+
+/// Runs `options` in a mount namespace where /etc/passwd and /etc/group are the files `passwd` and
+/// `group` in `directory`.
+void WithAccounts(const TemporaryDirectory& directory, ChildOptions& options) {
+  options.argv.insert(options.argv.begin(), {"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
+                                             "mount --bind \"$0/group\" /etc/group && "
+                                             "mount --bind \"$0/passwd\" /etc/passwd && "
+                                             "exec \"$@\"",
+                                             directory.path()});
 }
 
 /// Makes `options` run zklock as a user who may not read the subdirectories of `directory`.
@@ -435,6 +452,44 @@ TEST_CASE("a user's file that others may change, or that is no plain file, is an
   ChildOptions options = Zklock({"exclusive", NewLock("config"), "--", "true"});
   options.also_environment = {"XDG_CONFIG_HOME=" + directory.Path("home"), "ZKLOCK_CONFIG="};
   CHECK(Run(options, Exited(78)).err == "zklock: " + expected + "\n");
+}
+
+TEST_CASE("a user's file that a group may write to is used only if the group is the user's own") {
+  if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "label = mine\n");
+  REQUIRE(chmod(file.c_str(), 0664) == 0);
+  const auto run = [&](const std::string& passwd, const std::string& group) {
+    (void)directory.Write("passwd", "root:x:0:0::/root:/bin/sh\n" + passwd);
+    (void)directory.Write("group", "users:x:100:\n" + group);
+    ChildOptions options = WithUserFile(directory, {"--print-config"});
+    WithAccounts(directory, options);
+    return Run(options);
+  };
+  using Accounts = std::vector<std::pair<std::string, std::string>>;
+  const std::string users = "daemon:x:1:1::/:/bin/false\n";
+  const std::string own = "root:x:0:\n";
+  for (const auto& [passwd, group] : Accounts{{users, own},
+                                              {users, "root:x:0:root\n"},
+                                              {users + "toor:x:0:0::/root:/bin/sh\n", own}}) {
+    CAPTURE(passwd, group);
+    const Finished finished = run(passwd, group);
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(0));
+    CHECK_THAT(finished.out, Catch::Contains("= mine"));
+  }
+  for (const auto& [passwd, group] :
+       Accounts{{users + "mallory:x:1000:0::/:/bin/sh\n", own},  // her primary group
+                {users, "root:x:0:mallory\n"},
+                {users, own + "wheel:x:0:mallory\n"},
+                {users, "wheel:x:0:\n"},
+                {users, ""}}) {
+    CAPTURE(passwd, group);
+    const Finished finished = run(passwd, group);
+    CHECK(finished.exit == Exited(78));
+    CHECK(finished.err == "zklock: " + file + ": not safe to use: others may write to " + file +
+                              "; see chmod(1), or name it with --config\n");
+  }
 }
 
 TEST_CASE("a user's file may be a link to their own file elsewhere") {
