@@ -27,6 +27,8 @@ namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
 constexpr int kMostLinks = 40;  // the kernel's limit
+// How often to judge a file that is replaced by another one before it is opened.
+constexpr int kAttempts = 10;
 
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
 
@@ -90,11 +92,21 @@ class Way {
   [[nodiscard]] const std::string& strangers() const { return strangers_; }
   [[nodiscard]] const std::string& open_to_others() const { return open_to_others_; }
 
-  /// Opens the file at the end of the path for reading; -1 with errno set on failure.
+  /// Opens the file at the end of the path for reading; -1 with errno set on failure: EAGAIN if
+  /// another file has taken its place since Follow().
   [[nodiscard]] UniqueFd Open() const {
     // Non-blocking, because the file may be a FIFO.
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
-    return UniqueFd(openat(directory_.get(), last_.empty() ? "." : last_.c_str(), kFlags));
+    UniqueFd file(openat(directory_.get(), last_.empty() ? "." : last_.c_str(), kFlags));
+    if (!file) return file;
+    // This opened a name, so it may be another file than the one that was judged.
+    struct stat opened {};
+    struct stat judged {};
+    if (fstat(file.get(), &opened) != 0) return {};
+    if (fstat((last_.empty() ? directory_ : at_end_).get(), &judged) != 0) return {};
+    if (opened.st_dev == judged.st_dev && opened.st_ino == judged.st_ino) return file;
+    errno = EAGAIN;
+    return {};
   }
 
  private:
@@ -192,9 +204,11 @@ void ThrowUnread(const std::string& file, int error) {
 }
 
 FoundFile ReadFoundFile(const std::string& path) {
-  Way way(path);
-  int error = way.Follow();
-  if (error == 0) {
+  int error = EAGAIN;
+  for (int attempt = 0; attempt < kAttempts && error == EAGAIN; ++attempt) {
+    Way way(path);
+    error = way.Follow();
+    if (error != 0) break;
     if (!way.strangers().empty()) {
       return {.unused = fmt::format(message::kOtherUsersFile, way.strangers())};
     }
@@ -202,8 +216,8 @@ FoundFile ReadFoundFile(const std::string& path) {
       throw ConfigError(fmt::format(message::kFileOpenToOthers, path, way.open_to_others()));
     }
     const UniqueFd file = way.Open();
-    if (file) return {.text = ReadText(path, file)};
     error = errno;
+    if (file) return {.text = ReadText(path, file)};
   }
   if (IsAbsent(error)) return {};
   if (error != EACCES && error != EPERM && error != ELOOP) ThrowUnread(path, error);

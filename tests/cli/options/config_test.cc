@@ -1,10 +1,13 @@
 // Sources of options: arguments, the environment, the user's file, the system's file.
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <regex>
 #include <set>
@@ -12,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "cli/documents/documents.h"
 #include "cli/zklock.h"
 #include "support/skip.h"
@@ -490,6 +494,38 @@ TEST_CASE("a user's file that a group may write to is used only if the group is 
     CHECK(finished.err == "zklock: " + file + ": not safe to use: others may write to " + file +
                               "; see chmod(1), or name it with --config\n");
   }
+}
+
+TEST_CASE("a file that replaces the user's file after it was judged is judged as well") {
+  if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "label = mine\n");
+  // A group may write to it, so zklock opens the accounts, which waits for our lease to be
+  // released.
+  REQUIRE(chmod(file.c_str(), 0664) == 0);
+  REQUIRE(!directory.Write("group", "root:x:0:\n").empty());
+  const std::string passwd = directory.Write("passwd", "root:x:0:0::/root:/bin/sh\n");
+  const std::string other = directory.Write("other.conf", "label = hers\n");
+  REQUIRE(chown(other.c_str(), 65534, 65534) == 0);
+
+  sigset_t lease_signal;
+  sigemptyset(&lease_signal);
+  sigaddset(&lease_signal, SIGIO);
+  REQUIRE(sigprocmask(SIG_BLOCK, &lease_signal, nullptr) == 0);
+  const UniqueFd lease(open(passwd.c_str(), O_RDWR | O_CLOEXEC));
+  if (fcntl(lease.get(), F_SETLEASE, F_WRLCK) != 0) return Skip("a file system with leases");
+  ChildOptions options = WithUserFile(directory, {"--print-config"});
+  WithAccounts(directory, options);
+  Child child = Child::Start(options);
+  const timespec patience{kPatience.count(), 0};
+  REQUIRE(sigtimedwait(&lease_signal, nullptr, &patience) == SIGIO);
+  REQUIRE(rename(other.c_str(), file.c_str()) == 0);
+  REQUIRE(fcntl(lease.get(), F_SETLEASE, F_UNLCK) == 0);
+
+  CHECK(child.Wait() == Exited(0));
+  CHECK_THAT(child.out(), !Catch::Contains("hers"));
+  CHECK_THAT(child.out(),
+             Catch::Contains(file + ": not used: " + file + " belongs to another user"));
 }
 
 TEST_CASE("a user's file may be a link to their own file elsewhere") {
