@@ -129,6 +129,7 @@ void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
 }
 
 void RunningCommand::PassSignals(const std::function<void()>& before_suspension) {
+  supervisor_.ReadsSignals();
   while (const auto signal = context_.signals.Next()) {
     // The terminal sends its signals to the whole process group, including the command.
     if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;

@@ -296,7 +296,8 @@ void Guard::Reap() {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED | WCONTINUED);
     if (pid > 0) {
-      if (pid == command_) CommandChanged(status);
+      // Once the command has been reaped, a descendant may get its pid.
+      if (pid == command_ && !command_status_) CommandChanged(status);
       continue;
     }
     has_children_ = !(pid < 0 && errno == ECHILD);
@@ -313,7 +314,9 @@ void Guard::CommandChanged(int wait_status) {
       duty_.page.suspended_by.exchange(suspended_by_) == 0) {
     Send(socket_.get(), {.kind = Message::Kind::kWake});
   }
-  if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
+  if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) return;
+  command_status_ = wait_status;
+  duty_.page.command_is_reaped = true;
 }
 
 // Returns true if zklock suspended itself with the command and the command is no longer suspended,
@@ -425,7 +428,10 @@ void Guard::CommandEnded(TimePoint now) {
 
 /// Nothing else would explain why the lock is still held.
 void Guard::ReportAwaited(TimePoint now) {
-  if (!report_awaited_at_) report_awaited_at_ = now + kQuietWait;
+  if (!report_awaited_at_) {
+    report_awaited_at_ = now + kQuietWait;
+    Send(socket_.get(), {.kind = Message::Kind::kWake});  // see Supervisor::ReadsSignals()
+  }
   if (now < *report_awaited_at_) return;
   report_awaited_at_ = kNever;
   const std::vector<Survivor> processes = tree_.Living();

@@ -43,6 +43,8 @@ struct GuardPage {
   /// ended, the guard sends CONT to zklock repeatedly until this is false.
   std::atomic<bool> zklock_is_suspended{false};
   std::atomic<pid_t> command{0};  ///< its pid, written when it is forked
+  /// Written by the guard: from then on, another process may have the command's pid.
+  std::atomic<bool> command_is_reaped{false};
   /// Written by the command just before its execve: from then on, the command has begun, unless the
   /// guard reports that the execve failed.
   std::atomic<bool> executes{false};

@@ -60,7 +60,9 @@ struct Supervisor::State {
   /// zklock ends the tree itself. -> Ended
   struct TakenOver {
     TakenOver(const GuardProcess& guard, Outsiders outsiders, Cgroup* cgroup, bool was_slow)
-        : takeover(guard.pid(), guard.page().command, std::move(outsiders), cgroup),
+        // If the guard has reaped the command, another child may have its pid.
+        : takeover(guard.pid(), guard.page().command_is_reaped ? 0 : guard.page().command.load(),
+                   std::move(outsiders), cgroup),
           guard_was_slow(was_slow) {}
     TakeOver takeover;
     const bool guard_was_slow;
@@ -79,6 +81,8 @@ struct Supervisor::State {
   Progress progress = Progress::kForking;
   bool has_lease = false;                 // set by Await()
   bool leaves_guard = false;              // set by LeaveGuard()
+  bool command_was_reaped = false;        // when signals were read last
+  bool command_may_send = true;           // the signals that are being read
   std::optional<Awaited> awaited;         // until TakeAwaited()
   std::optional<TimePoint> ordered_at;    // when End() was called
   std::optional<TimePoint> shortened_at;  // reset once the guard has seen the shorter lease
@@ -384,9 +388,17 @@ void Supervisor::AddNestedRun(int connection) {
 
 void Supervisor::LeaveGuard() { state_->leaves_guard = true; }
 
+// A signal that the command has sent may be read only after the command was reaped. What is read
+// after that comes from another process with its pid.
+void Supervisor::ReadsSignals() {
+  state_->command_may_send = !state_->command_was_reaped;
+  state_->command_was_reaped = state_->guard.page().command_is_reaped;
+}
+
 bool Supervisor::IsFromCommand(pid_t sender) const {
   const GuardProcess& guard = state_->guard;
-  return sender != 0 && (sender == guard.pid() || sender == guard.page().command);
+  if (sender == 0) return false;
+  return sender == guard.pid() || (state_->command_may_send && sender == guard.page().command);
 }
 
 std::optional<int> Supervisor::TakeSuspension() {

@@ -75,6 +75,8 @@ class Supervisor final : public EventSource {
   /// Sends a signal to the command itself; once that has ended, to all processes that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
+  /// Call before the signals that have arrived are read, all of them.
+  void ReadsSignals();
   /// Whether a signal's `sender` is the command itself, or its guard, which continues zklock after
   /// SuspendWithCommand(). Signals from them must not be forwarded to the command.
   [[nodiscard]] bool IsFromCommand(pid_t sender) const;

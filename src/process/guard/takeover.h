@@ -29,7 +29,8 @@ struct Outsiders {
 /// guard and the command are reaped, since other code may be waiting for other children.
 class TakeOver {
  public:
-  /// Kills the guard. `cgroup`: the command's; may be null.
+  /// Kills the guard. `command`: 0 if the guard has reaped it. `cgroup`: the command's; may be
+  /// null.
   TakeOver(pid_t guard, pid_t command, Outsiders outsiders, Cgroup* cgroup);
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;

@@ -8,6 +8,7 @@
 
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/skip.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -48,6 +49,35 @@ struct NamedSignal {
   int number;
   std::string name;
 };
+
+/// Starts a run with --descendants wait whose command exits with 3. A process that it leaves behind
+/// then gets its pid, reports so in a line of output, and performs `action`, a shell text. The pid
+/// of zklock is in $z; descriptor 3 is its standard input.
+Child StartReuser(const std::string& action) {
+  ChildOptions options =
+      Zklock({"exclusive", "--descendants", "wait", NewLock("command"), "--", "sh", "-c",
+              "exec 3<&0; c=$$ g=$PPID; read -r p n s z r </proc/$g/stat; export c g z;"
+              "(while test -e /proc/$c; do sleep 0.01; done;"
+              " echo $((c - 1)) >/proc/sys/kernel/ns_last_pid;"
+              // As a child of the guard, which is a subreaper.
+              " sh -c 'until test $p = $g; do read -r i n s p r </proc/$$/stat; done 2>/dev/null;"
+              " echo $$ is $c; " +
+                  action + "' &) & exit 3"});
+  options.keep_stdin = true;
+  options.argv.insert(options.argv.begin(), {"unshare", "--pid", "--fork", "--mount-proc",
+                                             "--kill-child", "sh", "-c", "\"$@\"; exit $?", "sh"});
+  Child child = Child::Start(options);
+  const std::string line = child.ReadLine();
+  const std::string pid = line.substr(0, line.find(' '));
+  REQUIRE(line == pid + " is " + pid);
+  return child;
+}
+
+bool CanReusePids() {
+  return geteuid() == 0 && Run({.argv = {"unshare", "--pid", "--fork", "--mount-proc", "test", "-w",
+                                         "/proc/sys/kernel/ns_last_pid"}})
+                                   .exit == Exited(0);
+}
 
 }  // namespace
 
@@ -236,6 +266,22 @@ TEST_CASE("a signal ignored since zklock started is not forwarded") {
   child.Signal(SIGTERM);
   CHECK(child.ReadLine() == "TERM");
   CHECK(Finish(child) == Exited(0));
+}
+
+TEST_CASE("a descendant that gets the command's pid does not change the status") {
+  if (!CanReusePids()) return Skip("root and PID namespaces");
+  CHECK(StartReuser("exit 0").Wait() == Exited(3));
+}
+
+TEST_CASE("a signal from a process that has got the command's pid is passed on") {
+  if (!CanReusePids()) return Skip("root and PID namespaces");
+  Child child = StartReuser(
+      "trap \"echo passed; exit 0\" TERM; read -r x <&3; kill -TERM $z;"
+      "while :; do sleep 0.01; done");
+  child.ReadErrUntil("which it left behind");  // zklock has seen that the command has ended
+  child.Write("\n");
+  CHECK(child.ReadLine() == "passed");
+  CHECK(child.Wait() == Exited(3));
 }
 
 }  // namespace zklock::test
