@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "base/read_file.h"
 #include "cli/hold/hold_script.h"
@@ -178,6 +179,40 @@ TEST_CASE("a limit in a configuration file does not apply with --on-lost warn") 
   CHECK(refused.exit == Exited(64));
   CHECK(Lines(refused.err).front() ==
         "zklock: --max-run and --on-lost warn cannot be used together");
+}
+
+TEST_CASE(
+    "a file's --on-lost warn, which a hold and a reservation ignore, does not lift the limit") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("max-run");
+  REQUIRE(!directory.Write("warn.conf", "on-lost = warn\n").empty());
+  REQUIRE(!directory.Write("both.conf", "on-lost = warn\nmax-run = 500ms\n").empty());
+  SECTION("of a hold") {
+    const std::string options = GENERATE("--config warn.conf --max-run 500ms", "--config both.conf",
+                                         "--verbose --config both.conf");
+    CAPTURE(options);
+    ChildOptions shell =
+        Script(lock, "trap 'echo told; exit 9' USR1; $Z exclusive --hold " + options +
+                         " --on-lost-signal USR1 $L || exit;"
+                         "echo held; while :; do read -t 1000 x; done");
+    shell.directory = directory.path();
+    Child script = Child::Start(std::move(shell));
+    REQUIRE(script.TryReadLine() == "held");
+    CHECK(script.ReadLine() == "told");
+    CHECK(script.Wait() == Exited(9));
+    CHECK_THAT(script.err(), !Catch::Contains("does not count"));
+  }
+  SECTION("of a run under a reservation") {
+    const auto run = [&](const Words& options) {
+      ChildOptions zklock =
+          Zklock(Words{"exclusive"} + options + Words{lock, "--", "sh", "-c", Endless()});
+      zklock.directory = directory.path();
+      return Run(std::move(zklock)).exit;
+    };
+    CHECK(run({"--config", "warn.conf", "--max-run", "500ms", "--reserve", "job"}) == Exited(124));
+    CHECK(run({"--config", "both.conf", "--resume", "job"}) == Exited(124));
+    CHECK(RunZklock({"release", "--reserve", "job", lock}).exit == Exited(0));
+  }
 }
 
 }  // namespace zklock::test
