@@ -29,6 +29,8 @@ constexpr char kTooRecent[] =
     "{} last {} on {} {} ago, which is within {} {}; the command was not run";
 constexpr char kNotResumed[] = "{} is not reserved for {} (any more){}; the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
+constexpr char kInterruptedBeforeRun[] =
+    "{} before the command could begin under {}; the command was not run";
 constexpr char kStillLooking[] =
     "{} while looking for a server: {}; {} was not queued for, and the command was not run";
 constexpr char kMayRemain[] =
@@ -241,6 +243,11 @@ RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                               FormatDuration(*unconfirmed));
   }
   return end;
+}
+
+RunEnd InterruptedBeforeRun(const std::string& locks, int signal_number) {
+  return {kInterrupted, kExitSignalBase + signal_number,
+          fmt::format(message::kInterruptedBeforeRun, SignalName(signal_number), locks)};
 }
 
 RunEnd InterruptedLooking(const std::string& locks, int signal_number, const std::string& tried) {

@@ -110,9 +110,12 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// The end after a signal that came before the command was run. `unconfirmed`: see SessionDriver.
+/// The end after a signal that came before the command was run, under locks that are queued for or
+/// held. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
+/// Likewise, under locks that only ancestors hold: nothing was queued.
+[[nodiscard]] RunEnd InterruptedBeforeRun(const std::string& locks, int signal_number);
 /// Likewise, before any server granted a session. `tried`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedLooking(const std::string& locks, int signal_number,
                                         const std::string& tried);

@@ -50,10 +50,11 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   }
   process::LeaveWorkingDirectory();
   if (const auto signal = TakeEndingSignal(context.signals)) {
-    if (!reserved.empty()) {
-      context.report.Error(cli::message::kStaysReservedAfterSignal, cli::SignalName(*signal), locks,
-                           context.options.reserve);
+    if (reserved.empty()) {
+      return context.End(locks, cli::InterruptedBeforeRun(locks, *signal), std::nullopt);
     }
+    context.report.Error(cli::message::kStaysReservedAfterSignal, cli::SignalName(*signal), locks,
+                         context.options.reserve);
     return kExitSignalBase + *signal;
   }
   process::Supervisor& supervisor = command.supervisor();

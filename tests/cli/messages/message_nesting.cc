@@ -3,9 +3,12 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "cli/command/forks.h"
 #include "cli/hold/hold_script.h"
 #include "cli/messages/provocation.h"
 #include "lock/data/contender_data.h"
+#include "support/process.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -22,6 +25,28 @@ std::string Outlived() {
   outer.Signal(SIGTERM);
   CHECK(outer.Wait() == Exited(0));
   outer.ReadToEnd();
+  return outer.err();
+}
+
+/// A signal ends a nested run while its command is forked.
+std::string InterruptedBeforeRun() {
+  const TemporaryDirectory directory;
+  const std::string events = directory.Path("events");
+  const Forks forks;
+  Child outer = Child::Start(forks.Use(Script(
+      NewLock("said"), "exec $Z exclusive $L -- sh -c 'echo held; read x; $Z exclusive --events " +
+                           events + " $L -- echo began & echo $!; wait $!; echo status $?'")));
+  CHECK(outer.ReadLine() == "held");
+  forks.HoldGuards();
+  outer.Write("\n");
+  const pid_t nested = std::stoi(outer.ReadLine());
+  (void)WaitForChild(nested);
+  kill(nested, SIGTERM);
+  forks.LetGuardsGo();
+  CHECK(outer.ReadLine() == "status 143");
+  CHECK(outer.Wait() == Exited(0));
+  CHECK_THAT(directory.Read("events"),
+             Catch::Contains(R"("status":143)") && Catch::Contains(R"("reason":"interrupted")"));
   return outer.err();
 }
 
@@ -101,6 +126,7 @@ Provocations NestingProvocations() {
   return {
       {{"kKeptForNested", Part("kOuterReleased")}, Outlived},
       {{"kReleaseBelow", "kReleaseWaits"}, Released},
+      {{"kInterruptedBeforeRun"}, InterruptedBeforeRun},
       {{"kWaitsBehindWriter"}, BehindWriter},
       {{"kWaitsByNoNest"}, [] { return Below("exclusive --no-nest $L -- true"); }},
       {{"kWaitsByReserve"}, [] { return Below("exclusive --reserve ci $L"); }},
