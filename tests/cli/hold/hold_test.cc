@@ -625,6 +625,20 @@ TEST_CASE("An impossible --hold is refused before any request to the servers") {
   CHECK(Tree().Children(lock).empty());
 }
 
+TEST_CASE("A thread other than a process's first one cannot be an owner, like no process") {
+  const std::string lock = NewLock("hold");
+  Child threads = Child::Start({.argv = {"python3", "-c",
+                                         "import sys, threading\n"
+                                         "def run():\n"
+                                         "  print(threading.get_native_id(), flush=True)\n"
+                                         "  sys.stdin.read()\n"
+                                         "threading.Thread(target=run).start()\n"},
+                                .keep_stdin = true});
+  const std::string thread = threads.ReadLine();
+  CHECK_THAT(RunZklock({"exclusive", "--hold", "--owner-pid", thread, lock}, Exited(64)).err,
+             Catch::Contains("there is no process " + thread));
+}
+
 TEST_CASE("With --hold, a conflict and unreachable servers have the same exit status as in a run") {
   auto [lock, holder] = HoldNewLock("hold");
   const Finished finished =
