@@ -15,13 +15,13 @@
 #include "cli/options/credentials.h"
 #include "cli/reports/report.h"
 #include "cli/text/printable.h"
-#include "cli/text/queue_messages.h"
 #include "commands/complete.h"
 #include "commands/inspect/inspect.h"
 #include "commands/inspect/monitoring.h"
 #include "commands/release.h"
 #include "commands/run/run.h"
 #include "commands/session/exit.h"
+#include "commands/session/output.h"
 #include "process/loop/message_sink.h"
 #include "process/loop/signals.h"
 
@@ -47,9 +47,8 @@ int Dispatch(const cli::ParsedCommandLine& line, process::Signals& signals,
   const std::string& text = std::get<cli::Text>(line).text;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return kExitOk;
-  cli::Report(sink, cli::Verbosity::kNormal)
-      .Error(cli::message::kCannotPrint, std::generic_category().message(errno));
-  return kExitSystem;
+  cli::Report report(sink, cli::Verbosity::kNormal);
+  return commands::CannotPrint(errno, report);
 }
 
 int DispatchWords(int argc, char** argv, process::Signals& signals, process::MessageSink& sink) {

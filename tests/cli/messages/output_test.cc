@@ -113,8 +113,10 @@ TEST_CASE("zklock's own --help and --version are on standard output") {
                               Catch::Contains("\ntransports: proxy command, TLS, SASL"));
 }
 
-TEST_CASE("help that cannot be written is a failure") {
-  ChildOptions options = Zklock({"--help"});
+TEST_CASE("text that cannot be written is a failure, without a message if it has no reader") {
+  const Words words = GENERATE(Words{"exclusive", "--help"}, Words{"--print-config"});
+  ChildOptions options = Zklock(words);
+  Exit expected = Exited(128 + SIGPIPE);
   SECTION("because nobody reads it") {
     options.prepare = [] {
       ResetSignals();
@@ -134,8 +136,11 @@ TEST_CASE("help that cannot be written is a failure") {
       ResetSignals();
       dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
     };
+    expected = Exited(71);
   }
-  Run(options, Exited(71));
+  const Finished finished = Run(options);
+  CHECK(finished.exit == expected);
+  CHECK(finished.err.empty() == (expected != Exited(71)));
 }
 
 TEST_CASE("a LOCK without a slash is below the root") {
