@@ -69,8 +69,10 @@ std::string ReadNamedFile(const std::string& file) {
   std::string text;
   std::array<char, 4096> piece{};
   std::size_t size = 0;
+  // It may be a FIFO or a device, so the size shows only while it is read.
   while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
     text.append(piece.data(), size);
+    if (text.size() > kLargestFile) throw ConfigError(fmt::format(message::kFileTooLarge, file));
   }
   if (std::ferror(stream.get()) != 0) ThrowUnread(file, errno);
   return text;

@@ -25,7 +25,6 @@
 namespace zklock::cli {
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
 constexpr int kMostLinks = 40;  // the kernel's limit
 // How often to judge a file that is replaced by another one before it is opened.
 constexpr int kAttempts = 10;

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
 namespace zklock::cli {
+
+/// The size of a configuration file at most.
+inline constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
 
 /// A configuration that cannot be used. `what()` begins with the file, and with the line if there
 /// is one: "/etc/zklock.conf:3: ...".

@@ -134,6 +134,20 @@ TEST_CASE(
   CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
 }
 
+TEST_CASE("a file named by --config may be a pipe, and is read up to 64 KiB only") {
+  CHECK(RunZklock({"--print-config", "--config", "/dev/zero"}, Exited(78)).err ==
+        "zklock: /dev/zero: larger than 64 KiB; see --config\n");
+  const TemporaryDirectory directory;
+  const std::string most = "label = x\n#" + std::string(64 * 1024 - 11, '.');
+  CHECK_THAT(
+      RunZklock({"--print-config", "--config", directory.Write("most", most)}, Exited(0)).out,
+      Catch::Contains("label = x"));
+  RunZklock({"--print-config", "--config", directory.Write("more", most + ".")}, Exited(78));
+  ChildOptions options = Zklock({"--print-config", "--config", "/dev/stdin"});
+  options.stdin_text = most;
+  CHECK_THAT(Run(options, Exited(0)).out, Catch::Contains("label = x"));
+}
+
 TEST_CASE("without $XDG_CONFIG_HOME the user's file is below ~/.config") {
   const TemporaryDirectory home;
   REQUIRE(mkdir(home.Path(".config").c_str(), 0700) == 0);
