@@ -81,7 +81,7 @@ class ProgramTransport final : public zookeeper::Transport {
 [[nodiscard]] std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec);
 
 /// Whether a process connects a zklock, perhaps another one, to its servers. Such a process ends by
-/// itself when that zklock does. A program from another build is not recognised.
+/// itself when that zklock does.
 [[nodiscard]] bool IsTransportHelper(const ProcessStat& process);
 
 /// Whether `pid` is a child of this process that belongs to its connection to the servers.

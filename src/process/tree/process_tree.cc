@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -110,12 +111,36 @@ unsigned long long ReadRunTime(pid_t pid) {
   return time;
 }
 
+namespace {
+
+/// Returns the name of the file that a link of /proc leads to, even if it has been deleted or
+/// replaced. None, with errno set, on failure.
+std::optional<std::string> NameBehind(const std::string& link) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t size = readlink(link.c_str(), target.data(), target.size());
+  if (size < 0) return std::nullopt;
+  std::string_view name(target.data(), static_cast<size_t>(size));
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (name.ends_with(kDeleted)) name.remove_suffix(kDeleted.size());
+  return std::string(name.substr(name.rfind('/') + 1));
+}
+
+}  // namespace
+
 bool Executes(pid_t pid, const std::string& file) {
+  const std::string link = ProcPath(pid) + "/exe";
   struct stat executed {};
   struct stat wanted {};
-  return stat((ProcPath(pid) + "/exe").c_str(), &executed) == 0 &&
-         stat(file.c_str(), &wanted) == 0 && executed.st_dev == wanted.st_dev &&
-         executed.st_ino == wanted.st_ino;
+  if (stat(link.c_str(), &executed) == 0 && stat(file.c_str(), &wanted) == 0 &&
+      executed.st_dev == wanted.st_dev && executed.st_ino == wanted.st_ino) {
+    return true;
+  }
+  if (EffectiveUserOf(pid) != std::optional(geteuid())) return false;
+  // An upgrade replaces the file, so the processes before and after it execute different ones.
+  const std::optional<std::string> name = NameBehind(link);
+  // The link of a process is hidden if its user may execute the file, but not read it.
+  if (!name) return errno == EACCES;
+  return name == NameBehind(file).value_or(file.substr(file.rfind('/') + 1));
 }
 
 void RequireProcessTree() {

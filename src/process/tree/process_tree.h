@@ -40,7 +40,8 @@ struct ProcessStat {
 /// Nanoseconds of processor time that a process's main thread has used; 0 if that cannot be read.
 [[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
 
-/// Whether a process executes `file`.
+/// Whether a process executes `file` or, with this process's effective user, another version of it:
+/// a file of the same name, or one that this user may not read.
 [[nodiscard]] bool Executes(pid_t pid, const std::string& file);
 
 /// /proc is not mounted or does not show the necessary data.

@@ -2,15 +2,20 @@
 // others would have to wait for. When a nested zklock and its guard are killed, nothing is released
 // too soon.
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 
 #include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
 #include "support/process.h"
 #include "support/server.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -20,20 +25,24 @@ using namespace std::chrono_literals;
 struct Nested {
   std::string outer = NewLock("outer");
   std::string inner = NewLock("inner");
+  std::string zklock = Binary();
+  Words through = {};  ///< words before the command line of the outer run
 
   /// `zklock LOCK -- COMMAND`. COMMAND contains a nested run of another lock and writes "held PID".
   [[nodiscard]] Child Start(const Words& command, const Words& with = {}) const {
     Words words =
         Words{"exclusive", "--session-timeout", "30s"} + with + Words{outer, "--"} + command;
     ChildOptions options = Zklock(words);
-    options.also_environment = {"Z=" + Binary(), "INNER=" + inner};
+    options.argv.front() = zklock;
+    options.argv.insert(options.argv.begin(), through.begin(), through.end());
+    options.also_environment = {"Z=" + zklock, "INNER=" + inner};
     options.keep_stdin = true;
     return Child::Start(options);
   }
   [[nodiscard]] Child StartHeld(const Words& command, const Words& with = {}) const {
-    Child zklock = Start(command, with);
-    REQUIRE(zklock.ReadLine().starts_with("held"));
-    return zklock;
+    Child child = Start(command, with);
+    REQUIRE(child.ReadLine().starts_with("held"));
+    return child;
   }
   void DeleteOuterLock() const {
     Tree tree;
@@ -67,6 +76,28 @@ TEST_CASE("when an outer zklock is killed, the guards of nested runs close their
   zklock.Signal(SIGKILL);
   nested.CheckThatNothingIsLeft();
   zklock.ReadToEnd();
+}
+
+TEST_CASE("a nested run's guard closes its session even if its program is another file") {
+  const TemporaryDirectory directory;
+  std::filesystem::copy_file(Binary(), directory.Path("zklock"));
+  Nested nested{.zklock = directory.Path("zklock")};
+  Words command = kNestedRun;
+  SECTION("because zklock has been upgraded since the outer run began") {
+    command.back().insert(0, "cp $Z $Z.new && mv $Z.new $Z && ");
+  }
+  SECTION("because zklock may be executed, but not read") {
+    REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+    REQUIRE(chmod(nested.zklock.c_str(), 0111) == 0);
+    const std::string user = std::to_string(50'000 + getpid() % 10'000);
+    if (geteuid() == 0) {
+      nested.through = {"/usr/bin/setpriv", "--reuid=" + user, "--regid=" + user, "--clear-groups"};
+    }
+  }
+  Child outer = nested.StartHeld(command);
+  outer.Signal(SIGKILL);
+  nested.CheckThatNothingIsLeft();
+  outer.ReadToEnd();
 }
 
 TEST_CASE("when an outer guard is killed, the guards of nested runs close their sessions") {
