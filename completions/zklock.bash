@@ -21,7 +21,10 @@ _zklock() {
   case ${found[0]-} in
     :files) compopt -o default ;;
     :command\ *)
-      local first=${starts[${found[0]#:command } + 1]}
+      # An index is evaluated, which may execute commands: accept only a number.
+      [[ ${found[0]} =~ ^:command\ ([0-9]{1,6})$ ]] || return
+      local first=${starts[10#${BASH_REMATCH[1]} + 1]-}
+      [[ $first ]] || return
       if declare -F _command_offset >/dev/null; then
         _command_offset "$first"
       else

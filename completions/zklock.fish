@@ -8,8 +8,9 @@ function __zklock_complete
         case ':files'
             __fish_complete_path "$current"
         case ':command *'
-            # The command's own completion, as if it were typed alone.
             set -l first (string replace ':command ' '' -- $found[1])
+            string match -qr '^[0-9]{1,6}$' -- $first; or return
+            # The command's own completion, as if it were typed alone.
             set -l command $words $current
             set -e command[1..(math $first + 1)]
             complete -C "$command"

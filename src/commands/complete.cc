@@ -67,6 +67,10 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
 }
 
+/// Whether a name from the servers, which others may have chosen, may begin a line: ':' would make
+/// it an instruction to the shell's script, and '-' an option.
+bool MayBegin(const std::string& word) { return !word.starts_with(':') && !word.starts_with('-'); }
+
 /// Returns the LOCKs that begin with the typed text, and how each is used. The paths are absolute
 /// or relative to the root, like the typed text.
 std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
@@ -93,7 +97,8 @@ std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::
       continue;
     }
     if (wanted.only_used && one.held + one.waiting == 0) continue;
-    locks.push_back({absolute ? lock : lock.substr(below.size()), cli::LockUse(one)});
+    const std::string word = absolute ? lock : lock.substr(below.size());
+    if (MayBegin(word)) locks.push_back({word, cli::LockUse(one)});
   }
   std::sort(locks.begin(), locks.end(),
             [](const auto& a, const auto& b) { return a.word < b.word; });
@@ -142,7 +147,8 @@ std::vector<std::string> FindInQueue(const cli::CompleteFromQueue& wanted,
   for (const std::string& word : sink.words()) {
     // Words with unprintable characters would be misleading on the command line.
     const bool is_plain = cli::Printable(word) == word;
-    if (is_plain && word.starts_with(wanted.typed)) words.push_back(wanted.before + word);
+    const bool may_be = !wanted.before.empty() || MayBegin(word);
+    if (is_plain && may_be && word.starts_with(wanted.typed)) words.push_back(wanted.before + word);
   }
   return words;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ class LineEditor {
       : shell_(Start(shell, servers)) {
     shell_.Write(setup + "\n");
     shell_.Write("PS1='rea''dy> '\n");
+    shell_.ReadUntil("ready> ");
+  }
+  void ChangeDirectory(const std::string& directory) {
+    shell_.Write("cd " + directory + "\n");
     shell_.ReadUntil("ready> ");
   }
   /// The words of the line after typing `typed` and the tab key, each in brackets.
@@ -138,6 +143,21 @@ void CheckOurs(LineEditor shell) {
   CHECK(shell.AfterTab("zklock try /l -- basena") == "[zklock][try][/l][--][basename]");
   CHECK(shell.AfterTab("zklock try /l -- ls /etc/pass") ==
         "[zklock][try][/l][--][ls][/etc/passwd]");
+}
+
+/// Checks that `zklock try` and the tab key run nothing, with a `zklock` that prints `instruction`.
+void CheckRunsNothing(const std::string& instruction) {
+  CAPTURE(instruction);
+  const TemporaryDirectory programs;
+  const std::string program =
+      programs.WriteProgram("zklock", "#!/bin/sh\ncat <<'END'\n" + instruction + "\nEND\n");
+  const TemporaryDirectory empty;
+  for (auto* const start : {Bash, Zsh}) {
+    LineEditor shell = start(TestServers());
+    shell.ChangeDirectory(empty.path());
+    CHECK(shell.AfterTab(program + " try ") == "[" + program + "][try]");
+    CHECK(std::filesystem::is_empty(empty.path()));
+  }
 }
 
 }  // namespace
@@ -275,6 +295,47 @@ TEST_CASE("LOCKs with characters that reorder or hide the line are not offered")
   const std::string only = above + "/good\tin use\n";
   const ChildOptions options = Zklock({"--complete", "inspect", above + "/"});
   CHECK(Offered(only, [&] { return Run(options).out; }) == only);
+}
+
+TEST_CASE("a LOCK or contender that looks like an instruction to the shell is not offered") {
+  Tree tree;
+  const std::string above = Made(tree);
+  const std::string for_bash = ":command a[$(touch pwned)]";
+  const std::string for_zsh = ":command path[$(touch pwned)]?1:";
+  tree.Create(above + "/" + for_bash);
+  tree.Create(above + "/" + for_zsh);
+  tree.Create(above + "/:files");
+  tree.Create(above + "/--proxy-command=x");
+  tree.Create(above + "/job/:command path[$(touch pwned)]+0000000001");
+  tree.Create(above + "/job/x-lock-0000000002");
+  const std::string locks = "job\tin use, 1 waiting\n";
+  const Words of_root = {"--complete", "try", "--root", above};
+  CHECK(Offered(locks, [&] { return Run(Zklock(of_root + Words{""})).out; }) == locks);
+  CHECK(Run(Zklock(of_root + Words{":"})).out.empty());
+  const std::string names = "x-lock-0000000002\n";
+  const Words of_job = {"--complete", "release", above + "/job", "--contender", ""};
+  CHECK(Offered(names, [&] { return Run(Zklock(of_job)).out; }) == names);
+  // After a slash, or as the value in one word, the names are harmless.
+  const std::string in_one_word = "--contender=:command path[$(touch pwned)]+0000000001\n";
+  const Words one_word = {"--complete", "release", above + "/job", "--contender=:"};
+  CHECK(Offered(in_one_word, [&] { return Run(Zklock(one_word)).out; }) == in_one_word);
+
+  const TemporaryDirectory empty;
+  for (auto* const start : {Bash, Zsh}) {
+    LineEditor shell = start(TestServers());
+    shell.ChangeDirectory(empty.path());
+    (void)shell.AfterTab("zklock try --root " + above + " ");
+    (void)shell.AfterTab("zklock try --root " + above + " :");
+    (void)shell.AfterTab("zklock release " + above + "/job --contender ");
+    CHECK(std::filesystem::is_empty(empty.path()));
+  }
+}
+
+TEST_CASE("the shells take only a number as the position of the command") {
+  CheckRunsNothing(":command a[$(touch pwned)]");
+  CheckRunsNothing(":command path[$(touch pwned)]?1:");
+  CheckRunsNothing(":command 1+path[$(touch pwned)]");
+  CheckRunsNothing(":command ");
 }
 
 }  // namespace zklock::test
