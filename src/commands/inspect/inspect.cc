@@ -277,7 +277,12 @@ class Inspection {
     lock::Survey survey(session_.store(), session_.clock(), Request(1), &view);
     session_.Run(survey);
     session_.Close();
-    return view.is_held() ? kExitConflict : kExitOk;
+    if (view.is_held()) return kExitConflict;
+    const auto& unlistable = survey.result().unlistable;
+    if (unlistable.empty()) return kExitOk;
+    // Something may be held there.
+    report_.Error(cli::Unlistable(unlistable));
+    return kExitRefused;
   }
 
   /// Prints the deadlocks, after the queue. Returns the exit status if a signal arrived.

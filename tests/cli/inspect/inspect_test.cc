@@ -111,6 +111,23 @@ TEST_CASE("a path is shown with one line for each lock in use below it") {
   CHECK(RunZklock({"inspect", "-q", root}).exit == Exited(75));
 }
 
+TEST_CASE("inspect -q does not say free of what the caller may not list") {
+  const std::string root = NewLock("hidden");
+  Tree tree;
+  const Child holder = StartHolder(root + "/tree/x");
+  tree.SetAcl(root + "/tree/x", kAdmin);
+  const Child permit = StartHolder({"exclusive", "--permits", "2"}, root + "/semaphore");
+  tree.SetAcl(root + "/semaphore/leases", kAdmin);
+  for (const std::string path : {"/tree", "/semaphore"}) {
+    const Finished quiet = RunZklock({"inspect", "-q", root + path});
+    CHECK(quiet.exit == Exited(77));
+    CHECK_THAT(quiet.err, Catch::StartsWith("zklock: not authorised to list " + root + path + "/"));
+    CHECK(quiet.out.empty());
+  }
+  const Child readable = StartHolder(root + "/tree/readable");
+  CHECK(RunZklock({"inspect", "-q", root + "/tree"}).exit == Exited(75));
+}
+
 TEST_CASE("nothing that others write into a lock reaches the terminal or breaks the JSON") {
   const std::string lock = NewLock("hostile");
   Tree tree;
