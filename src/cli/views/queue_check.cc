@@ -201,14 +201,18 @@ void QueueCheck::EndPath(const std::string& path, const std::vector<std::string>
   if (!unlistable.empty()) {
     const std::size_t more = unlistable.size() - 1;
     const std::string others = more == 0 ? "" : fmt::format(" and {} more", more);
-    AddUnknown(fmt::format("not authorised to list {}{}", OneLine(unlistable.front(), kWidestPath),
-                           others));
+    AddUnknown(fmt::format("not authorised to list {}{}",
+                           Printable(unlistable.front(), kWidestPath), others));
   } else if (locks_ == locks_before_) {
     const lock::LockSurvey free{.path = path};
     OnLock(free);
     OnLockEnd(free);
   }
   locks_before_ = locks_;
+}
+
+void QueueCheck::AddUnknown(std::string_view why) {
+  Add(CheckState::kUnknown, OneLine(why, kWidestText));
 }
 
 std::string QueueCheck::Summary() const {

@@ -39,8 +39,8 @@ class QueueCheck final : public lock::SurveySink {
   /// The survey of `path` has ended. If it has reported no LOCK, `path` counts as a free LOCK.
   /// `unlistable`: znodes below which LOCKs may have been missed.
   void EndPath(const std::string& path, const std::vector<std::string>& unlistable);
-  /// Reports that something could not be checked.
-  void AddUnknown(const std::string& why) { Add(CheckState::kUnknown, why); }
+  /// Reports that something could not be checked. `why`: any text.
+  void AddUnknown(std::string_view why);
 
   /// The worst state, and the problems, the worst first.
   [[nodiscard]] CheckResult Result() const;

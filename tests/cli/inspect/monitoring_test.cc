@@ -205,6 +205,23 @@ TEST_CASE("what may not be read is an unknown state of a check") {
   CHECK_THAT(Check({"--max-age", "1h", root + "/open"}, 3), Catch::StartsWith("UNKNOWN - "));
 }
 
+TEST_CASE("a | in the path of a check does not begin the performance data") {
+  const std::string root = NewLock("check");
+  Tree tree;
+  tree.Create(root + "/open", ZnodeKind::kPersistent, "zklock/1");
+  tree.SetAcl(tree.Create(root + "/a|b"), kAdmin);
+  for (const std::string& refused : {root + "/a|b", root}) {
+    const std::string line = Check({refused, root + "/open"}, 3);
+    const std::string text = line.substr(0, line.find('|'));
+    CHECK_THAT(text, Catch::Contains(root + "/a\\x7cb") && !Catch::Contains("\\\\"));
+    CHECK_THAT(line.substr(text.size()), Catch::StartsWith("| 'held'="));
+  }
+  const Finished no_chroot =
+      RunZklock({"inspect", "--check", "-z", TestServers() + "/no|chroot", "/jobs"});
+  CHECK(no_chroot.exit == Exited(3));
+  CHECK_THAT(no_chroot.out, Catch::Contains("/no\\x7cchroot does not exist"));
+}
+
 TEST_CASE("promtool accepts the metrics, whatever locks and contenders are called") {
   const std::string root = NewLock("metrics");
   const Words names = {"a\"b", "back\\slash", "pipe|}", "umlaut-\u00e4", "{lock=\"x\"} 1 #"};
