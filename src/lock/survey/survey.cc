@@ -315,7 +315,9 @@ bool Survey::Report() {
 void Survey::Finish(Frontier::iterator node) {
   SurveyQueue& queue = *node->queue;
   std::vector<std::string> to_walk = queue.Strays();
-  if (request_.scope == Scope::kGuess && !queue.is_announced() && queue.HasOthers()) {
+  // What is below the others was queued when they were listed.
+  const bool is_guess = request_.scope == Scope::kGuess && !walks_;
+  if (is_guess && !queue.is_announced() && queue.HasOthers()) {
     const auto& ignored = queue.lock().ignored_children;
     to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
     std::sort(to_walk.begin(), to_walk.end());

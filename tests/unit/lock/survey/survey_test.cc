@@ -449,6 +449,10 @@ TEST_CASE("The free LOCKs of a tree are reported on request") {
   CHECK(look("/j/folder", Scope::kGuess, true) == Strings{"/j/folder"});
   CHECK(look("/j/started", Scope::kGuess, false) == Strings{"/j/started"});
   CHECK(look("/j/free", Scope::kGuess, false).empty());
+  bench.servers.Put("/j/foreign/child/deep", 0, false, "zklock/1");
+  CHECK(look("/j", Scope::kGuess, true) == Strings{"/j/foreign/child/deep", "/j/free",
+                                                   "/j/free/below", "/j/kept", "/j/permits",
+                                                   "/j/started", "/j/used"});
 }
 
 TEST_CASE("Results are reported in order, as they arrive") {
