@@ -43,6 +43,7 @@ lock::SurveyRequest RequestFor(const cli::InspectOptions& options, const std::st
           .most_data = lock::kMostContenderData,
           .with_last_run = true,
           .with_free = true,
+          .below_contenders = true,
           .connect_timeout = options.server.connect_timeout};
 }
 

@@ -311,13 +311,14 @@ bool Survey::Report() {
   return changed;
 }
 
-/// Reports the end of a LOCK, or walks below a node that turns out not to be one.
+/// Reports the end of a LOCK, and walks below it if requested or if it turns out not to be one.
 void Survey::Finish(Frontier::iterator node) {
   SurveyQueue& queue = *node->queue;
   std::vector<std::string> to_walk = queue.Strays();
   // What is below the others was queued when they were listed.
   const bool is_guess = request_.scope == Scope::kGuess && !walks_;
-  if (is_guess && !queue.is_announced() && queue.HasOthers()) {
+  const bool may_walk = !queue.is_announced() || request_.below_contenders;
+  if (is_guess && may_walk && queue.HasOthers()) {
     const auto& ignored = queue.lock().ignored_children;
     to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
     std::sort(to_walk.begin(), to_walk.end());

@@ -34,6 +34,8 @@ struct SurveyRequest {
   /// of a semaphore, or whose data zklock has written. This reads the data of every znode in the
   /// tree.
   bool with_free = false;
+  /// With kGuess: if the LOCK has contenders, also report the LOCKs below it.
+  bool below_contenders = false;
   bool watch = false;  ///< never stop: survey again after every change
   Duration connect_timeout = std::chrono::seconds(15);
 };

@@ -187,6 +187,17 @@ TEST_CASE("a check of several locks names those that do not exist") {
              Catch::Contains("-3 and 1 more do not exist | "));
 }
 
+TEST_CASE("a check of a path includes the locks below it even while somebody holds the path") {
+  const std::string root = NewLock("check");
+  const Child holder = StartHolder(root + "/a");
+  std::this_thread::sleep_for(20ms);
+  const Words limit = {"--max-held", "1ms", root};
+  CHECK_THAT(Check(limit, 2), Catch::StartsWith("CRITICAL - " + root + "/a: held for "));
+  Tree tree;
+  tree.Create(root + "/_c_x-lock-", ZnodeKind::kEphemeralSequential);
+  CHECK_THAT(Check(limit, 2), Catch::Contains(root + "/a: held for "));
+}
+
 TEST_CASE("what may not be read is an unknown state of a check") {
   const std::string root = NewLock("check");
   Tree tree;

@@ -562,6 +562,18 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
     CHECK_FALSE(result.locks.at(0).in_tree);
     CHECK(result.locks.at(0).ignored_children == Strings{"a"});
   }
+  SECTION("a lock that has locks below, which are requested too") {
+    bench.Join("/j");
+    bench.servers.Put("/j/free", 0, false, "zklock/1");
+    const SurveyResult result = bench.Find(
+        {.place = {"/j", ""}, .scope = Scope::kGuess, .with_free = true, .below_contenders = true});
+    CHECK(Paths(result) == Strings{"/j", "/j/a", "/j/build-2024010203", "/j/free"});
+    CHECK(result.locks.at(0).held == 1);
+    bench.servers.Put("/j/a/last-run", 0);
+    const SurveyResult alone =
+        bench.Find({.place = {"/j/a", ""}, .scope = Scope::kGuess, .below_contenders = true});
+    CHECK(Paths(alone) == Strings{"/j/a"});
+  }
   SECTION("a free lock that zklock has used") {
     bench.servers.Put("/j/free", 0);
     bench.servers.Put("/j/free/last-run", 0);
