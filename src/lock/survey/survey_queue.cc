@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "lock/data/run_history.h"
 #include "protocol/lock_path.h"
@@ -28,9 +29,7 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 }  // namespace
 
 SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, const QueueReads& reads)
-    : lock_(std::move(lock)),
-      path_length_(protocol::ChildPath(children.lock(), "").size()),
-      reads_(reads) {
+    : lock_(std::move(lock)), path_(children.lock()), reads_(reads) {
   if (reads.with_lock && lock_.exists) {
     records_.push_back({children.lock(), reads.most_data, "read", &SurveyQueue::TakeLock});
   }
@@ -194,6 +193,7 @@ void SurveyQueue::Forget() {
     if (state == State::kAsked) state = State::kUnasked;
   };
   for (Record& record : records_) forget(record.state);
+  for (auto& [contender, state] : unlisted_) forget(state);
   for (State& state : states_) forget(state);
 }
 
@@ -205,6 +205,21 @@ std::optional<SurveyQueue::Read> SurveyQueue::NextRead() {
                 [this, &record](const zookeeper::GetReply& reply) {
                   record.state = State::kRead;
                   return (this->*record.take)(reply);
+                }};
+  }
+  for (auto& [contender, state] : unlisted_) {
+    if (state != State::kUnasked) continue;
+    state = State::kAsked;
+    const auto view = protocol::ViewContenderName(contender);
+    const bool is_permit = view && view->mark == protocol::Mark::kPermit;
+    const std::string parent = is_permit ? protocol::PermitsPath(path_) : path_;
+    return Read{protocol::ChildPath(parent, contender), 0, "read a contender in",
+                [this, &contender = contender, &state = state](const zookeeper::GetReply& reply) {
+                  const bool is_gone = reply.error == Error::kNoNode;
+                  state = is_gone ? State::kGone : State::kRead;
+                  if (is_gone) OnGone(contender);
+                  return is_gone || reply.error == Error::kNone ||
+                         zookeeper::IsRefusal(reply.error);
                 }};
   }
   const auto index = NextEntry();
@@ -224,10 +239,12 @@ bool SurveyQueue::TakeLock(const zookeeper::GetReply& reply) {
 }
 
 bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
+  lock_.last_run.reset();
   switch (reply.error) {
     case Error::kNone:
       lock_.last_run = reply.data.substr(0, kMostLastRun);
       lock_.last_run_stat = reply.stat;
+      SeekUnlisted();
       return true;
     case Error::kNoNode:
       return true;
@@ -238,6 +255,37 @@ bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
       return true;
     default:
       return false;
+  }
+}
+
+/// The children were listed before the record was read: looks for runs that may have joined since.
+void SurveyQueue::SeekUnlisted() {
+  const auto history = RunHistory::Parse(*lock_.last_run);
+  if (!history) return;
+  for (const auto& [run, line] : history->entries()) {
+    const std::string& contender = run.contender;
+    if (run.end != RunRecord::End::kNone || unlisted_.size() == kMostRuns) continue;
+    const bool is_listed =
+        std::any_of(entries_.begin(), entries_.end(),
+                    [&contender](const QueueEntry& entry) { return entry.name.full == contender; });
+    if (is_listed) continue;
+    // Anyone may have written the record.
+    const bool is_name =
+        contender == protocol::kSimpleName || protocol::ViewContenderName(contender).has_value();
+    const auto path = protocol::CheckAbsolutePath("/" + contender);
+    const bool is_child =
+        contender.find('/') == std::string::npos && std::holds_alternative<std::string>(path);
+    if (is_name && is_child) unlisted_.try_emplace(contender, State::kUnasked);
+  }
+}
+
+/// If a run's contender is gone, the run was lost only if its end is still not recorded: the end is
+/// recorded before, or together with, the contender's deletion. So reads the record again.
+void SurveyQueue::OnGone(const std::string& contender) {
+  if (!lock_.last_run || lock_.last_run->find(contender) == std::string::npos) return;
+  for (Record& record : records_) {
+    const bool is_read = record.state == State::kRead;
+    if (is_read && record.take == &SurveyQueue::TakeLastRun) record.state = State::kUnasked;
   }
 }
 
@@ -285,6 +333,7 @@ bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply)
       break;
     case Error::kNoNode:
       state = State::kGone;
+      OnGone(entry.name.full);
       break;
     case Error::kNoAuth:
     case Error::kAuthFailed:
@@ -306,7 +355,10 @@ bool SurveyQueue::ReportContenders(SurveySink& sink) {
   const bool are_read = std::all_of(records_.begin(), records_.end(), [](const Record& record) {
     return record.state == State::kRead;
   });
-  if (!are_read || !settled_) return false;
+  const bool are_sought = std::all_of(unlisted_.begin(), unlisted_.end(), [](const auto& one) {
+    return one.second == State::kRead || one.second == State::kGone;
+  });
+  if (!are_read || !are_sought || !settled_) return false;
   for (; reporting_ < entries_.size(); ++reporting_) {
     if (passing_ == reporting_) continue;
     const bool enough = reported_.size() >= reads_.most_contenders;
@@ -357,8 +409,9 @@ void SurveyQueue::ReportLock(SurveySink& sink) {
 
 std::vector<std::string> SurveyQueue::Strays() const {
   std::vector<std::string> names;
+  const std::size_t length = protocol::ChildPath(path_, "").size();
   for (const std::size_t index : others_) {
-    names.push_back(entries_[index].path.substr(path_length_));
+    names.push_back(entries_[index].path.substr(length));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -399,6 +452,10 @@ void SurveyQueue::FindRunning() {
   if (!history) return;
   for (const auto& entry : history->entries()) {
     if (entry.run.end != RunRecord::End::kNone) continue;
+    const auto unlisted = unlisted_.find(entry.run.contender);
+    if (unlisted != unlisted_.end() && unlisted->second == State::kRead) {
+      lock_.running.push_back(entry.run.contender);
+    }
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (IsOut(i) || entries_[i].name.full != entry.run.contender) continue;
       lock_.running.push_back(entry.run.contender);

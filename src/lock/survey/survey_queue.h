@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,6 +93,8 @@ class SurveyQueue {
   bool TakeLastRun(const zookeeper::GetReply& reply);
   bool TakeLastStart(const zookeeper::GetReply& reply);
   bool TakeEntry(std::size_t index, const zookeeper::GetReply& reply);
+  void SeekUnlisted();
+  void OnGone(const std::string& contender);
 
   // For a semaphore:
   [[nodiscard]] std::optional<std::size_t> LastPermit() const;
@@ -110,9 +113,12 @@ class SurveyQueue {
   [[nodiscard]] std::optional<Predecessor> WaitsFor(std::size_t index);
 
   LockSurvey lock_;
-  const std::size_t path_length_;  ///< of the LOCK's path and a slash
+  const std::string path_;  ///< on the servers
   const QueueReads reads_;
   std::vector<Record> records_;
+  /// The contenders of runs without an end that were not listed, and whether they exist. They may
+  /// have joined since.
+  std::map<std::string, State> unlisted_;
   std::vector<QueueEntry> entries_;
   std::vector<State> states_;
   std::size_t next_ = 0;        ///< the next entry to read in turn

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "lock/data/run_history.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -355,6 +356,90 @@ TEST_CASE("A last-run that vanishes or may not be read does not end the survey")
   REQUIRE_FALSE(survey.failure());
   CHECK_FALSE(survey.result().locks.at(0).last_run);
   CHECK(survey.result().locks.at(0).last_run_refused == refused);
+}
+
+TEST_CASE("A run that begins or ends while it is read is not reported as lost") {
+  Bench bench{"/l", "/l/last-run"};
+  const auto record = [&bench](const std::string& path, bool has_ended) {
+    RunHistory history;
+    history.Enter({.end = has_ended ? RunRecord::End::kEnded : RunRecord::End::kNone,
+                   .duration = has_ended ? std::optional(1000ms) : std::nullopt,
+                   .token = bench.servers.nodes.at(path).czxid,
+                   .contender = path.substr(path.rfind('/') + 1)});
+    bench.servers.Write("/l/last-run", history.Format(5));
+  };
+  /// The runs without an end: "running" or "lost".
+  const auto find = [&bench] {
+    const LockSurvey lock = bench.Read("/l", true);
+    const auto history = RunHistory::Parse(lock.last_run.value_or(""));
+    Strings runs;
+    for (const auto& [run, line] : history->entries()) {
+      if (run.end != RunRecord::End::kNone) continue;
+      const bool runs_on = std::count(lock.running.begin(), lock.running.end(), run.contender) == 1;
+      runs.emplace_back(runs_on ? "running" : "lost");
+    }
+    return runs;
+  };
+
+  SECTION("it begins after the list of contenders") {
+    std::string path;
+    bench.store.Before("get /l/last-run", [&] {
+      path = bench.Join();
+      record(path, false);
+    });
+    CHECK(find() == Strings{"running"});
+  }
+  SECTION("it begins after the list of a semaphore's permits") {
+    bench.servers.Put("/l/leases", 0, false, "2");
+    bench.servers.Put("/l/locks", 0);
+    std::string path;
+    bench.store.Before("get /l/last-run", [&] {
+      path = bench.servers.Put("/l/leases/" + kUuid + "-lease-", kSession, true);
+      record(path, false);
+    });
+    CHECK(find() == Strings{"running"});
+  }
+  SECTION("it begins after the list of contenders, and ends before it is looked for") {
+    std::string path;
+    bench.store.Before("get /l/last-run", [&] {
+      path = bench.Join();
+      record(path, false);
+      bench.store.Before("get " + path, [&] {
+        record(path, true);
+        bench.servers.Remove(path);
+      });
+    });
+    CHECK(find() == Strings{});
+  }
+  SECTION("it ends before its contender is read") {
+    const std::string path = bench.Join();
+    record(path, false);
+    bench.store.Before("get " + path, [&] {
+      record(path, true);
+      bench.servers.Remove(path);
+    });
+    CHECK(find() == Strings{});
+  }
+  SECTION("it was lost") {
+    const std::string path = bench.Join();
+    record(path, false);
+    bench.servers.Remove(path);
+    CHECK(find() == Strings{"lost"});
+    CHECK(bench.store.CountSent("get /l/last-run") == 2);
+  }
+  SECTION("it is lost before its contender is read") {
+    const std::string path = bench.Join();
+    record(path, false);
+    bench.store.Before("get " + path, [&] { bench.servers.Remove(path); });
+    CHECK(find() == Strings{"lost"});
+  }
+  SECTION("the record names no contender") {
+    RunHistory history;
+    history.Enter({.token = 5, .contender = "../x\n-lock-0000000001"});
+    bench.servers.Write("/l/last-run", history.Format(5));
+    CHECK(find() == Strings{"lost"});
+    CHECK(bench.store.CountSent("get /l/") == 1);
+  }
 }
 
 TEST_CASE("The child last-start is read if that is requested") {
