@@ -181,8 +181,8 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
     case protocol::Program::kZklock:
       return [request](const std::string& old) { return lock::AddReleaseRequest(old, request); };
     case protocol::Program::kCurator:
-      // Curator's semaphores do not read this message.
-      if (contender.for_permit) return std::nullopt;
+      // Neither Curator's semaphores nor go-zookeeper read this message.
+      if (contender.for_permit || cli::IsGoZooKeeper(contender.name)) return std::nullopt;
       return [](const std::string& /*old*/) { return std::string(lock::kCuratorRevoke); };
     default:
       return std::nullopt;

@@ -19,14 +19,6 @@ using protocol::Program;
 constexpr std::string_view kCuratorPrefix = "_c_";
 constexpr std::size_t kMostForeignText = 256;
 
-/// go-zookeeper uses Curator's prefix, but writes the UUID without dashes.
-bool IsGoZooKeeper(std::string_view name) {
-  constexpr std::size_t kDigits = 32;
-  const std::string_view id = name.substr(std::min(kCuratorPrefix.size(), name.size()));
-  return id.size() > kDigits && id[kDigits] == '-' &&
-         id.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 /// By default, Curator's recipes write the address of their host.
 bool LooksLikeAddress(std::string_view text) {
   constexpr std::size_t kLongest = 45;
@@ -150,6 +142,13 @@ std::string PermitsInUse(const lock::LockSurvey& lock) {
   const std::string of = lock.permit_limit ? fmt::format(" of {}", *lock.permit_limit) : "";
   const bool is_one = lock.permit_limit.value_or(lock.used) == 1;
   return fmt::format("{}{} permit{} used", lock.used, of, is_one ? "" : "s");
+}
+
+bool IsGoZooKeeper(std::string_view name) {
+  constexpr std::size_t kDigits = 32;
+  const std::string_view id = name.substr(std::min(kCuratorPrefix.size(), name.size()));
+  return id.size() > kDigits && id[kDigits] == '-' &&
+         id.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string_view ProgramName(const ContenderView& contender) {

@@ -82,6 +82,9 @@ class QueueDescriber {
 /// "2 of 3 permits used", for a semaphore; "2 permits used" if its limit is unknown.
 [[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 
+/// Whether a contender with Curator's prefix is go-zookeeper's, which writes the UUID without
+/// dashes.
+[[nodiscard]] bool IsGoZooKeeper(std::string_view name);
 /// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
 /// "build7:4242"; unknown parts are left out.

@@ -244,4 +244,16 @@ TEST_CASE("Contradictory or missing targets are refused") {
 }
 
 }  // namespace
+TEST_CASE("a contender of go-zookeeper cannot be asked to release") {
+  auto [tree, lock] = MadeLock("release-go");
+  const std::string contender = tree.Create(lock + "/_c_0123456789abcdef0123456789abcdef-lock-",
+                                            ZnodeKind::kEphemeralSequential, "its own data");
+  for (const Words& words : {Words{"--yes"}, Words{"--dry-run"}}) {
+    const Finished finished = RunZklock(Words{"release", "--holders", lock} + words);
+    CHECK(finished.exit == Exited(75));
+    CHECK_THAT(finished.err, Catch::Contains("cannot be asked to release"));
+    CHECK(tree.Get(contender)->data == "its own data");
+  }
+}
+
 }  // namespace zklock::test
