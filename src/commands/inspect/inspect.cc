@@ -396,16 +396,17 @@ class Inspection {
     if (!is_due) return;
     alarm.Set(kNever);
     outage_->is_shown = true;
-    Draw(cli::Paint(cli::Tone::kBad, outage_->text, OutputHasColours()) + "\n" + picture_, size);
+    const std::string text = FitToScreen(outage_->text, size);
+    Draw(cli::Paint(cli::Tone::kBad, text, OutputHasColours()) + "\n" + picture_, size);
   }
 
   void Draw(std::string text, const TerminalSize& size) {
     const lock::SurveyResult& result = survey_->result();
     const auto& unlistable = result.unlistable;
     if (!result.exists && !no_chroot_.empty()) {
-      text += cli::Printable(no_chroot_, ScreenStyle(size).width) + "\n";
+      text += FitToScreen(no_chroot_, size) + "\n";
     }
-    if (!unlistable.empty()) text += cli::Unlistable(unlistable) + "\n";
+    if (!unlistable.empty()) text += FitToScreen(cli::Unlistable(unlistable), size) + "\n";
     output_.Append(cli::Frame(text, size.rows));
   }
 
@@ -418,6 +419,12 @@ class Inspection {
     const bool has_line_below = survey_ && !survey_->result().unlistable.empty();
     style.rows = size.rows - std::min<std::size_t>(size.rows, has_line_below ? 1 : 0);
     return style;
+  }
+
+  /// Cuts a line: the terminal would wrap it, and the frame would not fit.
+  [[nodiscard]] std::string FitToScreen(const std::string& line, const TerminalSize& size) const {
+    const std::size_t width = ScreenStyle(size).width;
+    return width == 0 ? line : cli::Printable(line, width);  // 0: unknown
   }
 
   /// The largest number of contenders that fits on the screen.

@@ -66,6 +66,31 @@ Words FrameWith(Child& child, const std::string& first_line) {
   return frame;
 }
 
+TEST_CASE("--watch cuts the lines about an outage and about what may not be listed") {
+  Proxy proxy(TestServers());
+  Tree tree;
+  const std::string root = NewLock("narrow");
+  tree.SetAcl(tree.Create(root + "/closed"), kAdmin);
+  const Words words = {"--watch", "-z", proxy.address(), root};
+  Child watcher = InspectOnTerminal(words, 24, 40);
+  Words frame = NextFrame(watcher);
+  const auto check = [&frame](const std::string& beginning) {
+    const auto found = std::find_if(frame.begin(), frame.end(), [&](const std::string& line) {
+      return line.starts_with(beginning);
+    });
+    REQUIRE(found != frame.end());
+    CHECK_THAT(*found, Catch::EndsWith("…"));
+    // The character at the end has three bytes, for one column.
+    CHECK(found->size() <= 40 + 2);
+  };
+  check("not authorised to list ");
+  proxy.Freeze();
+  proxy.Cut();
+  while (!frame.front().starts_with("no server answers")) frame = NextFrame(watcher);
+  check("no server answers: ");
+  check("not authorised to list ");
+}
+
 TEST_CASE("--watch says that the chroot does not exist, until the lock does") {
   const std::string chroot = "/" + NewLock("chroot").substr(3);
   const std::string servers = TestServers() + chroot;
