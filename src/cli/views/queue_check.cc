@@ -88,11 +88,13 @@ void QueueCheck::OnLock(const lock::LockSurvey& lock) {
   times_.emplace(lock);
   deadlocks_.BeginLock(lock.path);
   path_ = OneLine(lock.path, kWidestPath);
+  has_unread_ = false;
 }
 
 void QueueCheck::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = times_->Add(entry);
   deadlocks_.Add(view);
+  has_unread_ = has_unread_ || !view.readable;
   if (!view.overdue || !view.Holds()) return;
   const std::string why =
       view.reserved->is_incomplete
@@ -122,6 +124,8 @@ void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
           fmt::format("{}: {} waiting (more than {})", path_, waiting, exceeded->limit));
     }
   }
+  // Its data may show a deadlock.
+  if (has_unread_) Add(CheckState::kUnknown, path_ + ": a contender cannot be read");
   JudgeAge(lock);
   if (limits_.last_run) JudgeLastRun(lock);
 }
@@ -133,6 +137,7 @@ void QueueCheck::JudgeTime(TimeText text, const std::optional<CheckLimit>& limit
     if (limit) {
       Add(CheckState::kUnknown,
           fmt::format("{}: {}: a contender cannot be read", path_, text({}, "an unknown time")));
+      has_unread_ = false;
     }
   }
   const std::int64_t span = oldest.since_ms ? MillisecondsSince(*oldest.since_ms, now_ms_) : 0;

@@ -216,6 +216,18 @@ TEST_CASE("what may not be read is an unknown state of a check") {
   CHECK_THAT(Check({"--max-age", "1h", root + "/open"}, 3), Catch::StartsWith("UNKNOWN - "));
 }
 
+TEST_CASE("a contender that may not be read is an unknown state of a check, without limits too") {
+  auto [lock, holder] = HoldNewLock("check");
+  Tree tree;
+  tree.SetAcl(lock + "/" + tree.Children(lock).at(0), kAdmin);
+  const std::string unknown = "UNKNOWN - " + lock + ": a contender cannot be read | ";
+  CHECK_THAT(Check({lock}, 3), Catch::StartsWith(unknown));
+  CHECK_THAT(Check({"--max-waiting", "5", lock}, 3), Catch::StartsWith(unknown));
+  CHECK_THAT(Check({"--max-held", "1h", lock}, 3),
+             Catch::StartsWith("UNKNOWN - " + lock +
+                               ": held for an unknown time: a contender cannot be read | "));
+}
+
 TEST_CASE("a | in the path of a check does not begin the performance data") {
   const std::string root = NewLock("check");
   Tree tree;
