@@ -36,7 +36,7 @@ constexpr int kMostPieces = 64;
 
 using How = AttemptEnd::How;
 
-// The server refuses the credentials, or what it must not refuse.
+// The server refuses the credentials, or a heartbeat.
 const AttemptEnd kRefused = {How::kSystem, EACCES};
 
 std::mt19937::result_type RandomSeed() {

@@ -127,6 +127,8 @@ class Session final : public SessionRequests, public EventSource {
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
   [[nodiscard]] Duration ReconnectDelay(TimePoint now);
+  /// Something is held, and its lease has not ended: after that there is no hurry.
+  [[nodiscard]] bool Holds(TimePoint now) const { return now < lease_end_; }
 
   void SendClose();
   void ReadCloseReply();
@@ -145,9 +147,6 @@ class Session final : public SessionRequests, public EventSource {
   std::vector<Endpoint> endpoints_;
   std::vector<std::optional<AttemptEnd>> ends_;  // by endpoint: how the last attempt failed
   std::size_t next_endpoint_ = 0;
-  /// Something is held, and its lease has not ended: after that there is no hurry.
-  [[nodiscard]] bool Holds(TimePoint now) const { return now < lease_end_; }
-
   std::size_t tried_in_round_ = 0;
   int failed_rounds_ = 0;
 

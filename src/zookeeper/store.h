@@ -237,8 +237,8 @@ class Store {
   /// While a lock is held: `stop` is when the command gets its stop signal unless the lease is
   /// extended, `end` the end of the lease. Connection attempts get less time accordingly.
   virtual void SetHolding(TimePoint stop, TimePoint end) = 0;
-  /// Leaves a server that does not answer, or has refused what it must not refuse with `refusal`;
-  /// keeps the session, and tries the next server.
+  /// Leaves a server that does not answer or, with `refusal`, has refused a heartbeat. Keeps the
+  /// session, and tries the next server.
   virtual void GiveUpServer(Error refusal = Error::kNone) = 0;
   /// Begins a new session after OnExpired().
   virtual void Renew() = 0;

@@ -107,7 +107,7 @@ TEST_CASE("A proxy command that is being typed is not run to find LOCKs") {
 TEST_CASE("An option is offered under its own name, with its help and default") {
   const Completion completion = CompleteHere({"exclusive", "--stop-s"});
   CHECK(std::get<CompleteWords>(completion).candidates ==
-        std::vector<Candidate>{{"--stop-signal", "signal that is first sent to end it (TERM)"}});
+        std::vector<Candidate>{{"--stop-signal", "the first signal sent to end it (TERM)"}});
   CHECK(Fitting({"exclusive", "--time"}).empty());
   CHECK(Fitting({"exclusive", "-c", ""}).empty());
 }
