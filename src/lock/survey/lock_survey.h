@@ -40,9 +40,11 @@ struct QueueEntry {
   /// For a permit whose contender is still in the turnstile: that znode's name.
   std::string turnstile_name{};
 
-  /// False for a LOCK below this one, or another program's znode, which no session owns.
+  /// False for a LOCK below this one, or another program's znode, which no session owns. A numbered
+  /// name counts even if the znode is unreadable; a child named `lock` may itself be a LOCK.
   [[nodiscard]] bool IsContender() const {
-    return !readable || stat.ephemeral_owner != 0 || reserved;
+    if (!readable) return name.full != protocol::kSimpleName;
+    return stat.ephemeral_owner != 0 || reserved;
   }
   /// Valid only for a contender that was reported.
   [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }

@@ -338,8 +338,6 @@ bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply)
     case Error::kNoAuth:
     case Error::kAuthFailed:
     case Error::kAuthRequired:
-      // Without a number, it is not necessarily a contender.
-      if (entry.name.full == protocol::kSimpleName) state = State::kGone;
       break;
     default:
       return false;

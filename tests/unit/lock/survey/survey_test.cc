@@ -695,6 +695,12 @@ TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
     CHECK(alone.result().locks.at(0).ignored_children == Strings{"lock"});
     CHECK_FALSE(alone.result().locks.at(0).kind);
   }
+  SECTION("one that we may not read, which may be a LOCK") {
+    bench.servers.Put("/l/lock", 0);
+    bench.servers.nodes.at("/l/lock").readable = false;
+    CHECK(bench.Find("/l", Scope::kTree).unlistable == Strings{"/l/lock"});
+    CHECK(bench.Find("/l", Scope::kLock).locks.at(0).ignored_children == Strings{"lock"});
+  }
 }
 
 TEST_CASE("The kind of a lock follows from its contenders") {
