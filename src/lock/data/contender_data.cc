@@ -109,13 +109,15 @@ std::vector<std::string> Words(const json& object, const char* name) {
 }
 
 std::optional<OwnerData> ReadOwner(const json& object) {
+  // No socket has a longer name: see unix(7).
+  constexpr std::size_t kLongestSocket = 107;
   const auto found = object.find("owner");
   if (found == object.end() || !found->is_object()) return std::nullopt;
   const auto pid = NumberField(*found, "pid", 1, kLargestPid);
   const auto start = NumberField(*found, "startTime", 0, std::numeric_limits<std::int64_t>::max());
-  if (!pid || !start) return std::nullopt;
-  return OwnerData{*pid, static_cast<std::uint64_t>(*start),
-                   TextField(*found, "socket").value_or("")};
+  std::string socket = TextField(*found, "socket").value_or("");
+  if (!pid || !start || socket.size() > kLongestSocket) return std::nullopt;
+  return OwnerData{*pid, static_cast<std::uint64_t>(*start), std::move(socket)};
 }
 
 std::string ReadReservationId(const json& object, const char* name) {
@@ -158,8 +160,9 @@ std::string FormatContenderData(const ContenderData& data) {
   // A truncated list would look complete.
   bool with_any = !data.any.empty() && data.any.size() <= kMostAny;
   std::string text = Format(data, most_text, with_any);
-  // Escapes can make a text six times as long: cut until it fits.
-  while (text.size() > kMostContenderData) {
+  // Escapes can make a text six times as long: cut until it fits. The fields that are not cut are
+  // short enough.
+  while (text.size() > kMostContenderData && most_text > 0) {
     most_text /= 2;
     if (with_any && most_text < kLeastText) {
       with_any = false;

@@ -243,6 +243,41 @@ TEST_CASE("A release request is added to the existing data") {
   CHECK(FindReleaseRequest(AddReleaseRequest("no JSON", request)) == request);
 }
 
+TEST_CASE("A release request fits into data with a text of any length in any field") {
+  const std::string data = FormatContenderData(
+      {.host = "h",
+       .user = "u",
+       .boot_id = "b",
+       .command = "c",
+       .label = "l",
+       .owner = OwnerData{1, 2, "socket"},
+       .release_request = ReleaseRequest{.by = "by", .reason = "reason"},
+       .reserve = "id",
+       .reserve_reason = "why",
+       .reservation = protocol::Reservation{.id = "id", .reason = "why", .token = 3},
+       .under = {"/under"},
+       .any = {"/any"}});
+  const nlohmann::json all = nlohmann::json::parse(data).flatten();
+  for (const auto& [field, value] : all.items()) {
+    if (!value.is_string()) continue;
+    for (const std::string unit : {"a", "\"", "\\u0001", "\xff"}) {
+      CAPTURE(field, unit);
+      nlohmann::json hostile = all;
+      hostile[field] = "@";
+      std::string text = hostile.unflatten().dump();
+      const std::size_t at = text.find('@');
+      std::string filler;
+      const std::string escaped = unit == "\"" ? "\\\"" : unit;
+      while (text.size() + filler.size() + escaped.size() <= kMostContenderData) filler += escaped;
+      text.replace(at, 1, filler);
+      const std::string asked = AddReleaseRequest(text, {.by = "b on h"});
+      CHECK(asked.size() <= kMostContenderData);
+      REQUIRE(ParseContenderData(asked));
+      CHECK(ParseContenderData(asked)->release_request->by == "b on h");
+    }
+  }
+}
+
 TEST_CASE("A release request is found in zklock's form and in Curator's") {
   CHECK(FindReleaseRequest("") == std::nullopt);
   CHECK(FindReleaseRequest(FormatContenderData({.command = "revoke"})) == std::nullopt);
