@@ -55,7 +55,8 @@ lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderV
 }
 
 lock::ContenderId IdOf(const cli::ContenderView& contender) {
-  return {contender.path, contender.token.value_or(0)};
+  // A reservation keeps the token of the contender that it was converted from.
+  return {contender.path, contender.reserved ? 0 : contender.token.value_or(0)};
 }
 
 bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {

@@ -27,7 +27,7 @@ struct Answers {
 
 bool IsGone(const ContenderId& contender, const zookeeper::GetReply& read) {
   if (read.error == Error::kNoNode) return true;
-  return read.error == Error::kNone && contender.has_reused_name() &&
+  return read.error == Error::kNone && contender.token != 0 &&
          read.stat.created_zxid != contender.token;
 }
 

@@ -36,7 +36,7 @@ struct LockName {
 /// One contender, as opposed to an earlier or later one with the same name.
 struct ContenderId {
   std::string path;        ///< its znode, chroot included
-  std::int64_t token = 0;  ///< its czxid; only needed where names are reused
+  std::int64_t token = 0;  ///< its czxid; 0: not known, so that only the name counts
 
   /// A later contender may have the same name: the path alone does not identify this one.
   [[nodiscard]] bool has_reused_name() const {

@@ -55,13 +55,18 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
   bool may_be_done = false;  // a delete was sent over a connection that was lost
   return calls.Repeat([&] {
     std::vector<std::string> paths = PathsOfRun(calls, contender.path);
-    for (;;) {
+    for (int conflicts = 0;; ++conflicts) {
       std::int32_t version = zookeeper::kAnyVersion;
-      if (contender.has_reused_name()) {
+      if (contender.token != 0 && paths.front() == contender.path) {
         const GetReply read = calls.Get(contender.path);
+        if (read.error == Error::kNoNode && paths.size() > 1) {  // delete the rest
+          paths.erase(paths.begin());
+          continue;
+        }
         if (IsGone(contender, read)) return may_be_done;
         RequireRead(read, lock, contender);
-        version = read.stat.version;
+        // It must not evade its deletion by writing to its znode again and again.
+        if (conflicts < kMostHistoryConflicts) version = read.stat.version;
       }
       const bool may_have_been_done = std::exchange(may_be_done, true);
       const Error error = calls.WriteAndDelete({}, paths, version);

@@ -22,10 +22,11 @@ namespace zklock::lock {
 /// Deletes a contender, and in the same transaction the other permits of its run. Returns false if
 /// it was already gone.
 ///
-/// Most names are used once, so a second delete after a lost reply does no harm. The name in
-/// Dialect::kSimple is reused, so its znode is read first and deleted only if it is the right
-/// contender. ZooKeeper cannot do both at once: if a later contender is created between the read
-/// and the delete and has been written as often as the right one, it is deleted instead.
+/// The znode is read first, and deleted only if it still is that contender and has not been written
+/// to in between: a reservation takes the name of the contender that it was converted from, and in
+/// Dialect::kSimple all contenders have one name. ZooKeeper cannot do both at once. The conversion
+/// leaves another version, but a later contender of Dialect::kSimple that has been written to as
+/// often as the right one is deleted instead.
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
 
 /// Records in the history of `lock`, if it contains the run with this token, that the run's

@@ -35,9 +35,17 @@ struct Bench : test::FakeBench {
   }
 
   bool Delete(const std::string& path) {
+    const ContenderId id{path, servers.Has(path) ? servers.nodes.at(path).czxid : 1};
     return RunCalls(store, clock, [&](Calls& calls) {
-      return DeleteContender(calls, {"/l", ""}, {path});
+      return DeleteContender(calls, {"/l", ""}, id);
     });
+  }
+
+  /// Its run has reserved the lock: a persistent znode of another version takes its name.
+  void Convert(const std::string& path) {
+    servers.Remove(path);
+    servers.Put(path, 0);
+    servers.Write(path, "reserved");
   }
 
   std::string first;
@@ -106,6 +114,18 @@ TEST_CASE("A contender that is deleted before the write was not asked") {
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
     CHECK_FALSE(bench.Ask(bench.first));
   }
+}
+
+TEST_CASE("A contender that becomes a reservation meanwhile is neither asked nor deleted") {
+  const std::string at = GENERATE(as<std::string>(), "get /l/", "set /l/");
+  CAPTURE(at);
+  Bench bench;
+  bench.store.Before(at, [&] { bench.Convert(bench.first); });
+  CHECK_FALSE(bench.Ask(bench.first));
+  bench.store.Before("get /l/", [&] { bench.Convert(bench.second); });
+  CHECK_FALSE(bench.Delete(bench.second));
+  CHECK(bench.servers.nodes.at(bench.first).data == "reserved");
+  CHECK(bench.servers.nodes.at(bench.second).data == "reserved");
 }
 
 TEST_CASE("A request whose reply was lost is sent again") {
