@@ -155,11 +155,14 @@ void Connection::Process(short revents) {
     events |= ZOOKEEPER_WRITE;  // only then does the library ask the socket for its error
   }
   const bool connects = state_ == State::kConnecting;
+  const bool was_connected = state_ == State::kConnected;
   if (connects) HoldBack();
-  // One call reads one reply. Usually, more have arrived already.
+  // One call reads one reply. Usually, more have arrived already. What follows the server's answer
+  // to the handshake is read later: if it is the end of the connection, the session must have seen
+  // the timeout that was granted before.
   for (int replies = 0; replies < kMostReplies; ++replies) {
     LetLibraryProcess(events, connects);
-    if (state_ != State::kConnected || (events & ZOOKEEPER_READ) == 0) return;
+    if (state_ != State::kConnected || !was_connected || (events & ZOOKEEPER_READ) == 0) return;
     pollfd more{.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&more, 1, 0) <= 0) return;
     events = ZOOKEEPER_READ;

@@ -17,6 +17,7 @@
 
 #include "commands/session/session_driver.h"
 #include "server/client.h"
+#include "support/hostile_server.h"
 #include "support/peer.h"
 #include "support/server.h"
 #include "zookeeper/orphaned_session.h"
@@ -101,6 +102,27 @@ TEST_CASE("a session begins, with the timeout that was granted") {
 
   ConnectedClient greedy({TestServers()}, 10h);
   CHECK(greedy.session().lease().timeout() == 40s);  // the server's maxSessionTimeout
+}
+
+TEST_CASE("a shorter timeout counts even if the server closes the connection at once") {
+  const HostileServer server([](int socket, int number) {
+    if (!HostileServer::Receive(socket)) return;
+    HostileServer::Send(socket, HostileServer::Grant(number == 0 ? 30'000 : 4'000));
+  });
+  Client client({server.address()}, 30s);
+  zookeeper::Session& session = client.session();
+  const TimePoint deadline = BootClock::now() + 10s;
+  while (session.session_id() == 0 || session.lease().timeout() == 30s) {
+    REQUIRE(BootClock::now() < deadline);
+    const EventSource::Interest interest = session.GetInterest();
+    pollfd polled{interest.fd, interest.events, 0};
+    poll(&polled, 1, 10);
+    // Both the answer and the end of the connection have arrived before the session looks.
+    pollfd ended{interest.fd, POLLRDHUP, 0};
+    if ((polled.revents & POLLIN) != 0) REQUIRE(poll(&ended, 1, 10'000) == 1);
+    session.OnReady(polled.revents);
+  }
+  CHECK(session.lease().timeout() == 4s);
 }
 
 TEST_CASE("a created znode exists, with the requested properties") {

@@ -79,10 +79,10 @@ std::string HostileServer::Frame(std::string_view body) {
   return Number(static_cast<std::int32_t>(body.size())) + std::string(body);
 }
 
-std::string HostileServer::Grant() {
+std::string HostileServer::Grant(std::int32_t timeout) {
   // Version, timeout, session, the length of the password, the password, and whether it is
   // read-only (ConnectResponse).
-  return Frame(Number(0) + Number(30'000) + Number(1) + Number(2) + Number(16) +
+  return Frame(Number(0) + Number(timeout) + Number(1) + Number(2) + Number(16) +
                std::string(16, 'p') + std::string(1, '\0'));
 }
 

@@ -36,8 +36,8 @@ class HostileServer {
   static std::string Number(std::int32_t number);
   /// `body`, preceded by its length.
   static std::string Frame(std::string_view body);
-  /// The answer to a connect request that grants a session of 30 s.
-  static std::string Grant();
+  /// The answer to a connect request that grants a session with this timeout in ms.
+  static std::string Grant(std::int32_t timeout = 30'000);
 
  private:
   void Accept();
