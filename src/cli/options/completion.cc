@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "cli/options/config.h"
 #include "cli/options/credentials.h"
@@ -74,20 +76,43 @@ Completion CompleteValue(const OptionSpec& option, const std::string& typed,
   return Fitting(std::move(words), typed);
 }
 
-/// The options among `words` that take a value and that inspect has, too, with their values. This
-/// includes all options that say where the servers are. Also the first LOCK, if `with_lock`.
-Words ServerWords(const Words& words, const Options& options, bool with_lock) {
+/// The first option with a value that is among the letters of `word`, such as "-nz" or "-zHOST", as
+/// if it stood there alone: "-z", "-zHOST". Empty if all are flags; none if one is no option.
+std::optional<std::string> ValueInLetters(const Options& options, const std::string& word) {
+  for (std::size_t at = 1; at < word.size(); ++at) {
+    const OptionSpec* option = Find(options, {'-', word[at]});
+    if (option == nullptr) return std::nullopt;
+    if (!option->IsFlag()) return "-" + word.substr(at);
+  }
+  return "";
+}
+
+/// The options among `words` that inspect has, too, and that take a value or say how to reach the
+/// servers, with their values. Also the first LOCK, if `with_lock`. None if a word is not
+/// understood: it may name other servers or request TLS, and credentials must not go to the wrong
+/// place.
+std::optional<Words> ServerWords(const Words& words, const Options& options, bool with_lock) {
   Words server;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const OptionSpec* option = Find(options, words[i]);
-    if (with_lock && option == nullptr && !words[i].starts_with('-')) {
-      server.push_back(words[i]);
-      with_lock = false;
+    std::string word = words[i];
+    if (!word.starts_with('-')) {
+      if (std::exchange(with_lock, false)) server.push_back(word);
+      continue;
     }
-    if (option == nullptr || option->IsFlag()) continue;
-    const bool kept = (option->subcommands & kInspect) != 0;
-    if (kept) server.push_back(words[i]);
-    if (HasValue(words[i]) || ++i == words.size()) continue;
+    bool has_value = HasValue(word);
+    const OptionSpec* option = Find(options, word);
+    if (option == nullptr) {
+      const auto letters = word.starts_with("--") ? std::nullopt : ValueInLetters(options, word);
+      if (!letters) return std::nullopt;
+      if (letters->empty()) continue;
+      word = *letters;
+      option = Find(options, word.substr(0, 2));
+      has_value = word.size() > 2;
+    }
+    const bool kept = (option->subcommands & kInspect) != 0 &&
+                      (!option->IsFlag() || option->section == Section::kServers);
+    if (kept) server.push_back(word);
+    if (option->IsFlag() || has_value || ++i == words.size()) continue;
     if (kept) server.push_back(words[i]);
   }
   return server;
@@ -97,10 +122,11 @@ Words ServerWords(const Words& words, const Options& options, bool with_lock) {
 /// still being typed must not run a command: nothing is looked up if its words name a proxy
 /// command, or a configuration file that may have set one.
 template <typename F>
-Completion CompleteOnServers(const Words& words, F complete) {
+Completion CompleteOnServers(const std::optional<Words>& words, F complete) {
+  if (!words) return CompleteWords{};
   try {
     OptionReader reader(*FindSubcommand("inspect"));
-    if (!reader.Read(words)) return CompleteWords{};
+    if (!reader.Read(*words)) return CompleteWords{};
     OptionFields fields;
     reader.Store(fields);
     const bool is_typed = reader.IsArgument("--proxy-command") || reader.IsArgument("--config");

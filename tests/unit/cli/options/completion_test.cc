@@ -95,6 +95,26 @@ TEST_CASE("A LOCK is looked up on the servers and below the root that the line n
   CHECK(Fitting({"read", "-z", "no:port", "/l"}).empty());
 }
 
+TEST_CASE("Servers are not asked in another way than the line says") {
+  const Completion completion = CompleteHere({"exclusive", "--tls", "-qn", "-z", "zk9:7", ""});
+  const auto* lock = std::get_if<CompleteLock>(&completion);
+  REQUIRE(lock != nullptr);
+  CHECK(lock->server.transport.tls);
+  CHECK(lock->server.servers.servers.front().host == "zk9");
+  for (const Words& words : {Words{"exclusive", "-zzk9:7", ""}, Words{"exclusive", "-nzzk9:7", ""},
+                             Words{"exclusive", "-nz", "zk9:7", "-w30", ""}}) {
+    CAPTURE(words);
+    const Completion found = CompleteHere(words);
+    REQUIRE(std::holds_alternative<CompleteLock>(found));
+    CHECK(std::get<CompleteLock>(found).server.servers.servers.front().host == "zk9");
+  }
+  for (const char* const word : {"--tsl", "-nY"}) {
+    CAPTURE(word);
+    CHECK(Fitting({"exclusive", word, "/l"}).empty());
+    CHECK(Fitting({"exclusive", word, "/l", "--reserve", ""}).empty());
+  }
+}
+
 TEST_CASE("A proxy command that is being typed is not run to find LOCKs") {
   CHECK(Fitting({"inspect", "--proxy-command", "touch /tmp/x", "/l"}).empty());
   CHECK(Fitting({"inspect", "--proxy-command=touch /tmp/x", "/l"}).empty());
