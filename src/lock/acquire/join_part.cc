@@ -147,8 +147,9 @@ void JoinPart::FindLostCreate() {
 void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
   struct Candidates {
     std::vector<std::string> own;
-    GetReply first;    // of `own`
-    GetReply foreign;  // of one that is another session's, gone or not readable
+    GetReply first;  // of `own`
+    GetReply
+        other;  // none: another session's, which we need not be allowed to read; or one is gone
   };
   const auto found = std::make_shared<Candidates>();
   for (const std::string& name : names) {
@@ -159,9 +160,9 @@ void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
           reply.error == Error::kNone && reply.stat.ephemeral_owner == attempt_.store.session_id();
       if (is_own && found->own.empty()) found->first = reply;
       if (is_own) found->own.push_back(name);
-      if (reply.error != Error::kNone) found->foreign = reply;
+      if (reply.error == Error::kNoNode) found->other = reply;
       if (!is_last) return;
-      if (found->own.empty()) return AdoptOrJoin({}, found->foreign);
+      if (found->own.empty()) return AdoptOrJoin({}, found->other);
       // All of them were created, or none: a missing one has been deleted since. If there are more,
       // those from a second create are strays.
       const std::size_t needed = attempt_.request.znodes();
