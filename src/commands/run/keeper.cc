@@ -234,6 +234,7 @@ class Keeper {
       guard.OnOwnerReleased();
       nested_.Drain();
     }
+    if (owner_.HasEnded()) owner_alarm_.Set(-1);  // it stays readable
     TakeEndingSignals();
     const TimePoint now = context_.clock.Now();
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
@@ -273,10 +274,8 @@ class Keeper {
   bool IsFrontContent() {
     if (!link_) return true;
     const LinkState message = process::ReadLink(link_.get());
-    if (message == LinkState::kMessage) {
-      link_alarm_.Set(-1);
-      link_.Reset();
-    }
+    if (message != LinkState::kNothing) link_alarm_.Set(-1);  // it would keep waking the loop
+    if (message == LinkState::kMessage) link_.Reset();
     return message != LinkState::kClosed;
   }
 

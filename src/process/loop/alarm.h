@@ -2,12 +2,13 @@
 
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/event_source.h"
 
 namespace zklock::process {
 
-/// Wakes the loop when a descriptor is readable, or at a given moment. The code that runs the loop
-/// then checks what to do.
+/// Wakes the loop as long as a descriptor is readable, and once at a given moment. The code that
+/// runs the loop then checks what to do.
 class Alarm final : public EventSource {
  public:
   Alarm() = default;
@@ -17,7 +18,9 @@ class Alarm final : public EventSource {
   void Set(int fd) { fd_ = fd; }
   void Set(TimePoint moment) { moment_ = moment; }
   Interest GetInterest() override { return {.fd = fd_, .events = POLLIN, .wake = moment_}; }
-  void OnReady(short /*revents*/) override {}
+  void OnReady(short /*revents*/) override {
+    if (moment_ <= BootClock::now()) moment_ = kNever;
+  }
 
  private:
   int fd_ = -1;

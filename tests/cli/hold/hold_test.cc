@@ -470,6 +470,21 @@ std::size_t DescriptorsOf(pid_t pid) {
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
+TEST_CASE("A keeper sleeps while it waits for a nested run after its owner's end") {
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock,
+                          "$Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c 'echo in; "
+                          "sleep 2; echo out; exec sleep 1000' & read x"));
+  REQUIRE(script.ReadLine() == "in");
+  const pid_t keeper = KeeperOf(lock);
+  script.Write("\n");
+  CHECK(script.Wait() == Exited(0));
+  const auto used = process::ReadRunTime(keeper);
+  CHECK(script.ReadLine() == "out");
+  CHECK(process::ReadRunTime(keeper) - used < 200'000'000);
+}
+
 TEST_CASE("The session of a killed keeper is closed if nothing relies on the lock any more") {
   const std::string relies =
       GENERATE("$Z inspect --mine $L >&2", "$Z exclusive $L -- true", "$Z exclusive --hold $L");

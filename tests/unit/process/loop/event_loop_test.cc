@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "process/loop/alarm.h"
 #include "process/loop/system_error.h"
 
 namespace zklock::process {
@@ -48,6 +49,18 @@ EventSource::Interest Readable(const Pipe& pipe) {
   return {.fd = pipe.read.get(), .events = POLLIN};
 }
 EventSource::Interest At(TimePoint moment) { return {.wake = moment}; }
+
+TEST_CASE("an alarm wakes the loop once") {
+  const TimePoint start = BootClock::now();
+  Alarm early(start);
+  Alarm late(start + milliseconds(20));
+  EventLoop loop;
+  loop.Add(early);
+  loop.Add(late);
+  loop.RunOnce();
+  loop.RunOnce();
+  CHECK(BootClock::now() >= start + milliseconds(20));
+}
 
 TEST_CASE("a source is served when its descriptor is ready, and others are not") {
   const Pipe ready;
