@@ -59,7 +59,10 @@ void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace
   if (ancestors.empty()) return;
   supervisor_.SetLease(std::min(own_lease_end, ancestors.lease_end()),
                        std::min(own_grace, ancestors.GraceFor(context_.options.kill_after)));
-  if (ancestors.is_lost()) OnLossOf(ancestors.DisplayPath(), EndCause::kOuter);
+  // Once the tree has ended, the guard closes the links, and nothing can be lost any more.
+  if (ancestors.is_lost() && !supervisor_.is_over()) {
+    OnLossOf(ancestors.DisplayPath(), EndCause::kOuter);
+  }
 }
 
 void RunningCommand::PublishProgress() {
@@ -93,7 +96,9 @@ void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
   const cli::CauseDetails details = details_ ? details_(loss) : cli::CauseDetails{};
   context_.events.Publish(cli::LostEvent{locks, loss, details});
   SetReason(cli::CauseText(loss, locks, details));
-  if (context_.options.on_lost != cli::OnLost::kWarn || loss == EndCause::kLeaseRanOut) return;
+  const bool continues = context_.options.on_lost == cli::OnLost::kWarn &&
+                         loss != EndCause::kLeaseRanOut && supervisor_.ended() == nullptr;
+  if (!continues) return;
   context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kContinues));
 }
 

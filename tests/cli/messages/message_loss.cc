@@ -94,12 +94,13 @@ std::string Paused() {
 }
 
 /// The lock is lost after the command has ended, while a nested run is still running.
-std::string LostAfterEnd() {
+std::string LostAfterEnd(const Words& more = {}) {
   const std::string lock = NewLock("said");
-  ChildOptions options =
-      Zklock({"exclusive", "--descendants", "leave", lock, "--", "sh", "-c",
-              "\"$0\" exclusive " + lock + " -- sh -c 'echo held; exec sleep 1000' & read line",
-              Binary()});
+  ChildOptions options = Zklock(
+      Words{"exclusive", "--descendants", "leave"} + more +
+      Words{lock, "--", "sh", "-c",
+            "\"$0\" exclusive " + lock + " -- sh -c 'echo held; exec sleep 1000' & read line",
+            Binary()});
   options.keep_stdin = true;
   Child holder = Child::Start(std::move(options));
   CHECK(holder.ReadLine() == "held");
@@ -107,6 +108,7 @@ std::string LostAfterEnd() {
   holder.ReadErrUntil("is held until its nested runs have ended");
   TakeAway(lock);
   CHECK(holder.Wait() == Exited(76));
+  CHECK(holder.err().find("continues") == std::string::npos);
   return holder.err();
 }
 
@@ -354,7 +356,10 @@ Provocations LossProvocations() {
       {{Part("kSentStop", "sh was sent TERM"),
         Part("kKilledAfter", "sh was ended with KILL, since TERM did not end it in time")},
        [] { return Killed("2s"); }},
-      {{Part("kHadEnded", "sh had already ended")}, LostAfterEnd},
+      {{Part("kHadEnded", "sh had already ended")},
+       [] {
+         return LostAfterEnd({"--on-lost", "warn"}) + LostAfterEnd();
+       }},
       {{Part("kPaused")}, Paused},
       {{Part("kUnanswered")}, Unproven},
       {{"kExpired", Part("kLastConfirmed")}, Expired},

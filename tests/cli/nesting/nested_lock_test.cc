@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstddef>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cli/command/forks.h"
 #include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
+#include "protocol/held.h"
 #include "support/child.h"
 #include "support/process.h"
 #include "support/temporary.h"
@@ -222,6 +224,39 @@ TEST_CASE("A nested command does not begin if the outer lock is lost while it is
   forks.LetGuardsGo();
   CHECK(outer.ReadLine() == "status 75");
   outer.ReadErrUntil("lost before the command could be run");
+}
+
+/// How many connections to a socket with this name the process that listens there, and its guard,
+/// still have.
+std::ptrdiff_t ConnectionsTo(const std::string& socket) {
+  std::ifstream file("/proc/net/unix");
+  std::ptrdiff_t count = -1;  // the socket itself
+  for (std::string line; std::getline(file, line);) count += line.ends_with("@" + socket) ? 1 : 0;
+  return count;
+}
+
+TEST_CASE("A nested run that wakes late has its command's status, not that of a lost lock") {
+  const std::string own = GENERATE("", "--also-write $L-own ");
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  Child outer = Child::Start(WithGate(
+      Script(NewLock("nested"),
+             "exec $Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; $Z exclusive --descendants kill " +
+                 own +
+                 "$L -- sh -c \"echo in; read x <$F; sleep 1000 & exit 3\" & echo nested $!; "
+                 "wait $!; echo status $?'"),
+      gate));
+  const std::string socket = protocol::ParseHeld(outer.ReadLine()).at(0).socket;
+  const std::string lines = outer.ReadLine() + outer.ReadLine();
+  const pid_t nested = Number(lines, "nested ");
+  CHECK(ConnectionsTo(socket) > 0);
+  kill(nested, SIGSTOP);
+  gate.Open();
+  WaitUntil([&] { return ConnectionsTo(socket) == 0; }, "the end of the nested run's connection");
+  kill(nested, SIGCONT);
+  CHECK(outer.ReadLine() == "status 3");
+  CHECK(outer.Wait() == Exited(0));
+  CHECK(outer.err().find("lost") == std::string::npos);
 }
 
 TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
