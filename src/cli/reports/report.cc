@@ -135,13 +135,22 @@ void Report::Awaited(const process::Survivor& process, int more) {
       more > 0 ? fmt::format(message::kMoreAwaited, more) : "");
 }
 
-void Report::Suspending(const std::string& lock, Duration lease_left, Duration run_left) {
+void Report::Suspending(const std::string& lock, Duration lease_left, Duration run_left,
+                        Suspended what) {
   const std::string held = FormatDuration(lease_left);
-  if (run_left < lease_left) {
-    Error(message::kSuspendingLimited, lock, held, FormatDuration(run_left));
-  } else {
-    Error(message::kSuspending, lock, held);
+  switch (what) {
+    case Suspended::kCommand:
+      if (run_left >= lease_left) return Error(message::kSuspending, lock, held);
+      return Error(message::kSuspendingLimited, lock, held, FormatDuration(run_left));
+    case Suspended::kCommandUnderWarn:
+      return Error(message::kSuspendingUnguarded, lock, held);
+    case Suspended::kNestedRuns:
+      return Error(message::kSuspendingNested, lock, held);
   }
+}
+
+void Report::SuspendingReserved(Duration run_left) {
+  Error(message::kSuspendingReserved, FormatDuration(run_left));
 }
 
 std::string DroppedLine() { return fmt::format("zklock: {}", message::kDropped); }

@@ -77,8 +77,12 @@ class Report final : public EventListener {
   void LeftBehind(const process::Survivor& process);
   /// The command has ended; the lock is held until this process and `more` others have ended.
   void Awaited(const process::Survivor& process, int more);
+  /// What happens to the processes under the lock if the lease ends while zklock is suspended.
+  enum class Suspended { kCommand, kCommandUnderWarn, kNestedRuns };
   /// `run_left`: the time that --max-run leaves the command.
-  void Suspending(const std::string& lock, Duration lease_left, Duration run_left);
+  void Suspending(const std::string& lock, Duration lease_left, Duration run_left, Suspended what);
+  /// Likewise, under a reservation.
+  void SuspendingReserved(Duration run_left);
 
   /// Says why the history is not kept (--verbose only).
   void NoHistory(const lock::RunRecorder::Unkept& unkept);

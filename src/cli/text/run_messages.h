@@ -49,9 +49,15 @@ inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.
 inline constexpr char kSuspending[] =
-    "suspended; {} stays held for at most {}, then the command is ended";
+    "suspended; {} stays held for at most {}, and the command will be ended before then";
 inline constexpr char kSuspendingLimited[] =
-    "suspended; {} stays held for at most {}, and the command is ended in {} (--max-run)";
+    "suspended; {} stays held for at most {}, and the command will be ended in {} (--max-run)";
+inline constexpr char kSuspendingUnguarded[] =
+    "suspended; {} stays held for at most {}, and others may run after that (--on-lost warn)";
+inline constexpr char kSuspendingNested[] =
+    "suspended; {} stays held for at most {}, and nested runs will be ended before then";
+inline constexpr char kSuspendingReserved[] =
+    "suspended; the command will still be ended in {} (--max-run)";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =

@@ -104,9 +104,7 @@ class LockedRun {
       if (supervisor.has_started()) recorded_runs_.Begin(began);
       recorded_runs_.ReportUnkept();
       EndIfLostOrAsked();
-      running_->PassSignals([this] {
-        if (!hold_.loss()) ReportSuspension();
-      });
+      running_->HandleSignals(hold_.lease_end());
     }
   }
 
@@ -187,16 +185,12 @@ class LockedRun {
 
   void EndNestedRunsBySignal() {
     const auto signal = TakeEndingSignal(context_.signals, [this](const auto& suspend) {
-      ReportSuspension();
+      const TimePoint now = context_.clock.Now();
+      context_.report.Suspending(display_path_, hold_.lease_end() - now, kNever - now,
+                                 cli::Report::Suspended::kNestedRuns);
       suspend();
     });
     if (signal && *signal != SIGUSR1 && *signal != SIGUSR2) nested_->End();
-  }
-
-  void ReportSuspension() {
-    const TimePoint now = context_.clock.Now();
-    context_.report.Suspending(display_path_, hold_.lease_end() - now,
-                               command_->supervisor().run_end() - now);
   }
 
   [[nodiscard]] protocol::NestingLease NestingLease() {

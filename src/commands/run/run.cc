@@ -68,12 +68,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     context.loop.RunOnce();
     running.FollowAncestors(kNever, context.options.kill_after);
     running.PublishProgress();
-    running.PassSignals([&] {
-      if (ancestors.empty()) return;  // there is no lease that could run out
-      const TimePoint now = context.clock.Now();
-      context.report.Suspending(ancestors.DisplayPath(), ancestors.lease_end() - now,
-                                supervisor.run_end() - now);
-    });
+    running.HandleSignals(kNever);
   }
   context.loop.Remove(supervisor);
   if (const auto* failed = supervisor.exec_failed()) return CannotExecute(context, *failed);

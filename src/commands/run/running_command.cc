@@ -133,7 +133,7 @@ void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
   supervisor_.End(kCause);
 }
 
-void RunningCommand::PassSignals(const std::function<void()>& before_suspension) {
+void RunningCommand::HandleSignals(TimePoint own_lease_end) {
   supervisor_.ReadsSignals();
   while (const auto signal = context_.signals.Next()) {
     // The terminal sends its signals to the whole process group, including the command.
@@ -143,8 +143,22 @@ void RunningCommand::PassSignals(const std::function<void()>& before_suspension)
   // The command may ignore a TSTP, or act on it later: zklock suspends itself only once the command
   // is suspended.
   if (const auto suspended_by = supervisor_.TakeSuspension()) {
-    if (process::HasJobControl()) before_suspension();
+    const TimePoint lease_end = std::min(own_lease_end, context_.ancestors.lease_end());
+    if (process::HasJobControl() && !loss_) ReportSuspension(lease_end);
     supervisor_.SuspendWithCommand(context_.signals, *suspended_by);
+  }
+}
+
+void RunningCommand::ReportSuspension(TimePoint lease_end) {
+  const TimePoint now = context_.clock.Now();
+  const bool is_warned = context_.options.on_lost == cli::OnLost::kWarn;
+  const TimePoint run_end = supervisor_.run_end();
+  if (lease_end != kNever) {
+    using enum cli::Report::Suspended;
+    context_.report.Suspending(locks_, lease_end - now, run_end - now,
+                               is_warned ? kCommandUnderWarn : kCommand);
+  } else if (run_end != kNever) {  // under a reservation, no lease runs out
+    context_.report.SuspendingReserved(run_end - now);
   }
 }
 

@@ -55,8 +55,9 @@ class RunningCommand {
   /// Another process asks for the release: reports that, once, and ends the command.
   void OnReleaseRequest(const lock::ReleaseRequest& request);
   /// Forwards the signals that have arrived to the command. When the command is suspended, so is
-  /// zklock; if a shell will show that, `before_suspension` is called first.
-  void PassSignals(const std::function<void()>& before_suspension);
+  /// zklock; if a shell will show that, says first what the suspension means for the locks.
+  /// `own_lease_end`: kNever if only ancestors hold locks.
+  void HandleSignals(TimePoint own_lease_end);
 
   /// Publishes the end of the command, which the supervisor has reaped.
   void PublishEnd();
@@ -74,6 +75,7 @@ class RunningCommand {
  private:
   void OnLossOf(const std::string& locks, EndCause loss);
   void PublishLoss(const std::string& locks, EndCause loss);
+  void ReportSuspension(TimePoint lease_end);
   /// Notes why the command has to end. The message waits until the fate of the command is
   /// known.
   void SetReason(std::string reason);

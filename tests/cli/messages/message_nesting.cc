@@ -50,6 +50,23 @@ std::string InterruptedBeforeRun() {
   return outer.err();
 }
 
+/// zklock is suspended while it waits for a nested run.
+std::string SuspendedWithNested() {
+  Child outer = Child::Start(Script(NewLock("said"),
+                                    "exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh "
+                                    "-c \"echo held; exec sleep 1000\" & read x'"));
+  CHECK(outer.ReadLine() == "held");
+  outer.Write("\n");
+  outer.ReadErrUntil("is held until its nested runs have ended");
+  outer.Signal(SIGTSTP);
+  outer.ReadErrUntil("nested runs will be ended before then\n");
+  outer.WaitUntilStopped();
+  outer.Signal(SIGCONT);
+  outer.Signal(SIGTERM);
+  CHECK(outer.Wait() == Exited(0));
+  return outer.err();
+}
+
 /// `words` in a shell that holds the lock, whose keeper is stopped.
 std::string WhileStopped(const std::string& words, int status) {
   const std::string lock = NewLock("said");
@@ -127,6 +144,7 @@ Provocations NestingProvocations() {
       {{"kKeptForNested", Part("kOuterReleased")}, Outlived},
       {{"kReleaseBelow", "kReleaseWaits"}, Released},
       {{"kInterruptedBeforeRun"}, InterruptedBeforeRun},
+      {{"kSuspendingNested"}, SuspendedWithNested},
       {{"kWaitsBehindWriter"}, BehindWriter},
       {{"kWaitsByNoNest"}, [] { return Below("exclusive --no-nest $L -- true"); }},
       {{"kWaitsByReserve"}, [] { return Below("exclusive --reserve ci $L"); }},

@@ -274,7 +274,15 @@ Provocations RunProvocations() {
       {{"kNotConfirmed"}, NotConfirmed},
       {{"kShortSession"}, ShortSession},
       {{"kGrantedLess"}, GrantedLess},
-      {{"kSuspending"}, [] { return Stops({"exclusive"}, "then the command is ended"); }},
+      {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be ended before then"); }},
+      {{"kSuspendingUnguarded"},
+       [] {
+         return Stops({"exclusive", "--on-lost", "warn"}, "(--on-lost warn)");
+       }},
+      {{"kSuspendingReserved"},
+       [] {
+         return Stops({"exclusive", "--reserve", "said", "--max-run", "20s"}, "(--max-run)");
+       }},
       {{"kSuspendingLimited"},
        [] {
          return Stops({"exclusive", "--max-run", "20s"}, "(--max-run)");
