@@ -134,11 +134,14 @@ void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
 }
 
 void RunningCommand::HandleSignals(TimePoint own_lease_end) {
+  // Signals that arrive now are for the runs that the command left behind.
+  if (supervisor_.is_over()) return;
   supervisor_.ReadsSignals();
   while (const auto signal = context_.signals.Next()) {
-    // The terminal sends its signals to the whole process group, including the command.
-    if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;
-    supervisor_.Forward(signal->number);
+    const bool already_received = signal->from_terminal && supervisor_.IsInOurGroup();
+    if (already_received || supervisor_.IsFromCommand(signal->sender)) continue;
+    signal->from_terminal ? supervisor_.ForwardFromTerminal(signal->number)
+                          : supervisor_.Forward(signal->number);
   }
   // The command may ignore a TSTP, or act on it later: zklock suspends itself only once the command
   // is suspended.

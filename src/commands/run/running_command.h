@@ -55,7 +55,7 @@ class RunningCommand {
   /// Another process asks for the release: reports that, once, and ends the command.
   void OnReleaseRequest(const lock::ReleaseRequest& request);
   /// Forwards the signals that have arrived to the command. When the command is suspended, so is
-  /// zklock; if a shell will show that, says first what the suspension means for the locks.
+  /// zklock; under a shell with job control, first reports what the suspension means for the locks.
   /// `own_lease_end`: kNever if only ancestors hold locks.
   void HandleSignals(TimePoint own_lease_end);
 

@@ -69,7 +69,7 @@ class Guard {
   void ReadExecResult();
   void ReadMessages();
   void BeginCommand();
-  void Forward(int signal_number);
+  void Forward(const Message& message);
   void Reap();
   void CommandChanged(int wait_status);
   void Advance(TimePoint now);
@@ -258,7 +258,7 @@ void Guard::ReadMessages() {
     is_orphaned_ = is_orphaned_ || received.is_closed;
     if (!received.message) break;
     if (received.message->kind == Message::Kind::kBegin) BeginCommand();
-    if (received.message->kind == Message::Kind::kForward) Forward(received.message->number);
+    if (received.message->kind == Message::Kind::kForward) Forward(*received.message);
     if (received.message->kind != Message::Kind::kNestedRun) continue;
     misses_run_ = misses_run_ || !received.connection;
     if (received.connection) nested_runs_.Add(std::move(received.connection));
@@ -281,12 +281,12 @@ void Guard::BeginCommand() {
   }
 }
 
-void Guard::Forward(int signal_number) {
+void Guard::Forward(const Message& message) {
   Reap();  // a command that has just ended would swallow the signal
   if (!command_status_) {
-    kill(command_, signal_number);  // not yet reaped, so the pid is still the command's
+    kill(command_, message.number);  // not yet reaped, so the pid is still the command's
   } else if (duty_.spec.descendants == Descendants::kWait) {
-    tree_.Forward(signal_number);
+    tree_.Forward(message.number, message.more);
   }
 }
 

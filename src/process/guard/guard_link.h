@@ -61,10 +61,11 @@ struct GuardPage {
 /// One datagram between zklock and the guard.
 struct Message {
   enum class Kind : int {
-    kReady,       ///< the command is forked
-    kBegin,       ///< to the guard: the command may run
-    kWake,        ///< in both directions: look at the page
-    kForward,     ///< to the guard: send `number` to the command
+    kReady,  ///< the command is forked
+    kBegin,  ///< to the guard: the command may run
+    kWake,   ///< in both directions: look at the page
+    /// to the guard: send `number` to the command. `more`: a process group that has already got it
+    kForward,
     kNestedRun,   ///< to the guard, with a descriptor: the connection of a nested run
     kStarted,     ///< the command runs
     kExecFailed,  ///< `number`: errno of execve
@@ -81,7 +82,7 @@ struct Message {
   };
   Kind kind{};
   int number = 0;
-  int more = 0;  ///< how many other processes there are
+  int more = 0;  ///< how many other processes there are, unless it says something else above
   /// Null-terminated. The longest names are those of operations; those of processes have at most 15
   /// characters.
   std::array<char, 24> name{};

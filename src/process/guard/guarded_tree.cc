@@ -60,7 +60,7 @@ std::vector<pid_t> GuardedTree::Children() const {
   return children;
 }
 
-void GuardedTree::Forward(int signal_number) const {
+void GuardedTree::Forward(int signal_number, pid_t except_group) const {
   std::vector<Descendant> all;
   WalkDescendants(getpid(), [&](const Descendant& process) {
     if (process.stat && IsTransportHelper(*process.stat)) return false;
@@ -69,6 +69,7 @@ void GuardedTree::Forward(int signal_number) const {
   });
   // Children first, so that each process is signalled before its parent can end.
   for (auto process = all.rbegin(); process != all.rend(); ++process) {
+    if (except_group != 0 && getpgid(process->pid) == except_group) continue;
     SignalDescendant(*process, signal_number);
   }
 }

@@ -33,7 +33,7 @@ class GuardedTree {
   [[nodiscard]] std::vector<int> descriptors() const;
 
   /// Sends a signal to every process, once.
-  void Forward(int signal_number) const;
+  void Forward(int signal_number, pid_t except_group) const;
   /// The living processes, except guards of nested runs.
   [[nodiscard]] std::vector<Survivor> Living() const;
 

@@ -381,6 +381,10 @@ void Supervisor::Forward(int signal_number) {
   state_->guard.Send({.kind = Message::Kind::kForward, .number = signal_number});
 }
 
+void Supervisor::ForwardFromTerminal(int signal_number) {
+  state_->guard.Send({.kind = Message::Kind::kForward, .number = signal_number, .more = getpgrp()});
+}
+
 void Supervisor::AddNestedRun(int connection) {
   // The guard may be stopped, and its socket full.
   if (!state_->guard.SendNestedRun(connection)) state_->guard.page().keeps_session = true;
@@ -399,6 +403,11 @@ bool Supervisor::IsFromCommand(pid_t sender) const {
   const GuardProcess& guard = state_->guard;
   if (sender == 0) return false;
   return sender == guard.pid() || (state_->command_may_send && sender == guard.page().command);
+}
+
+bool Supervisor::IsInOurGroup() const {
+  const GuardPage& page = state_->guard.page();
+  return !page.command_is_reaped && getpgid(page.command) == getpgrp();
 }
 
 std::optional<int> Supervisor::TakeSuspension() {

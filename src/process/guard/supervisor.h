@@ -75,11 +75,16 @@ class Supervisor final : public EventSource {
   /// Sends a signal to the command itself; once that has ended, to all processes that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
+  /// Likewise, except for processes in this process's group: the terminal has signalled these.
+  void ForwardFromTerminal(int signal_number);
   /// Call before the signals that have arrived are read, all of them.
   void ReadsSignals();
   /// Whether a signal's `sender` is the command itself, or its guard, which continues zklock after
   /// SuspendWithCommand(). Signals from them must not be forwarded to the command.
   [[nodiscard]] bool IsFromCommand(pid_t sender) const;
+  /// Whether a signal that a terminal sends to this process's group reaches the command as well:
+  /// it has not ended, and has not left the group, as timeout(1) and setsid(1) do.
+  [[nodiscard]] bool IsInOurGroup() const;
   /// Returns the signal that suspended the command, once for each suspension; none if the command
   /// has been continued already or the tree is being ended.
   [[nodiscard]] std::optional<int> TakeSuspension();

@@ -88,6 +88,25 @@ TEST_CASE("Ctrl-C reaches the command once") {
   CHECK(terminal.ReadUntil(".") == "1.");
 }
 
+TEST_CASE("Ctrl-C ends a command that has left the process group") {
+  const std::string leaver = GENERATE("setsid", "timeout 1000");
+  CAPTURE(leaver);
+  Terminal terminal("terminal");
+  terminal.Type("$Z exclusive $L -- " + leaver + " sh -c 'echo be\"\"gun; exec sleep 1000'");
+  terminal.ReadUntil("begun");
+  terminal.Press('C');
+  terminal.AwaitPrompt();
+  CHECK(Tree().Children(terminal.lock()).empty());
+}
+
+TEST_CASE("Ctrl-C ends what zklock waits for after the command has ended") {
+  Terminal terminal("terminal");
+  terminal.Type("$Z exclusive --descendants wait $L -- setsid --fork sleep 1000");
+  terminal.ReadUntil("which it left behind");
+  terminal.Press('C');
+  CHECK(terminal.Status() == "0.");
+}
+
 TEST_CASE("Ctrl-C during a wait leaves the queue") {
   Terminal terminal("terminal");
   Child holder = StartHolder(terminal.lock());
