@@ -48,8 +48,15 @@ class LockedRun {
     const TimePoint began = context_.clock.Now();
     if (const auto signal = BeginCommand()) {
       const auto unconfirmed = CloseSession();
-      return context_.End(display_path_, cli::InterruptedEnd(display_path_, *signal, unconfirmed),
-                          unconfirmed);
+      if (*signal != kNoSignal) {
+        return context_.End(display_path_, cli::InterruptedEnd(display_path_, *signal, unconfirmed),
+                            unconfirmed);
+      }
+      const std::string lost = context_.ancestors.DisplayPath();
+      return context_.End(
+          display_path_,
+          cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kLostBeforeRun, lost),
+          unconfirmed);
     }
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
@@ -62,13 +69,17 @@ class LockedRun {
  private:
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
-  /// If a signal has arrived first, returns it without beginning the command.
+  static constexpr int kNoSignal = 0;
+  /// Returns the signal that arrived before the command could begin, kNoSignal if an outer lock was
+  /// lost before that, or none if the command began.
   std::optional<int> BeginCommand() {
     try {
       command_->FinishForks(session(), std::min(hold_.lease_end(), context_.ancestors.lease_end()));
       process::LeaveWorkingDirectory();  // the command has been forked, and keeps its own
       // A signal pending here arrived before there was a command that could also get it.
       if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
+      context_.loop.RunReady();
+      if (context_.ancestors.is_lost()) return kNoSignal;
       const process::Identity& self = context_.Self();
       nested_.emplace(socket_, process::ProcessId{self.pid, self.start_time},
                       [this](int connection) { command_->supervisor().AddNestedRun(connection); });
