@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,12 +63,34 @@ bool IsPrivateGroup(gid_t number, uid_t user) {
   return is_users && is_listed && std::feof(users.get()) != 0 && std::feof(groups.get()) != 0;
 }
 
-bool MayBeChangedByOthers(const struct stat& status) {
+/// Whether the POSIX ACL of the file, an O_PATH descriptor, lets another user or group write to it:
+/// the mode's bits of the group are only the ACL's mask then.
+bool AclLetsOthersWrite(int file) {
+  const std::string path = fmt::format("/proc/self/fd/{}", file);
+  std::array<unsigned char, 4096> acl{};
+  const ssize_t size = getxattr(path.c_str(), "system.posix_acl_access", acl.data(), acl.size());
+  if (size < 0) return errno != ENODATA && errno != EOPNOTSUPP;
+  // After a version, entries of a tag, permissions and an id, each little-endian: see
+  // <linux/posix_acl_xattr.h>.
+  constexpr std::size_t kVersion = 4;
+  constexpr std::size_t kEntry = 8;
+  constexpr unsigned kUser = 0x02;
+  constexpr unsigned kGroup = 0x08;
+  constexpr unsigned kWrite = 0x02;
+  for (std::size_t at = kVersion; at + kEntry <= static_cast<std::size_t>(size); at += kEntry) {
+    const bool is_another = acl.at(at) == kUser || acl.at(at) == kGroup;
+    if (is_another && (acl.at(at + 2) & kWrite) != 0) return true;
+  }
+  return false;
+}
+
+bool MayBeChangedByOthers(int file, const struct stat& status) {
   // For a link, only its directory matters; files of other kinds are not used at all.
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return false;
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return false;
   if ((status.st_mode & S_IWOTH) != 0) return true;
-  return (status.st_mode & S_IWGRP) != 0 && !IsPrivateGroup(status.st_gid, status.st_uid);
+  if ((status.st_mode & S_IWGRP) == 0) return false;
+  return !IsPrivateGroup(status.st_gid, status.st_uid) || AclLetsOthersWrite(file);
 }
 
 /// Follows the path to a file, step by step. Records unsafe steps instead of failing, because they
@@ -150,7 +173,7 @@ class Way {
     if (fstat(fd.get(), &status) != 0) return std::nullopt;
     const bool is_strangers = status.st_uid != geteuid() && status.st_uid != 0;
     if (is_strangers && strangers_.empty()) strangers_ = at_;
-    if (!is_strangers && open_to_others_.empty() && MayBeChangedByOthers(status)) {
+    if (!is_strangers && open_to_others_.empty() && MayBeChangedByOthers(fd.get(), status)) {
       open_to_others_ = at_;
     }
     return status.st_mode;
