@@ -51,8 +51,18 @@ int Dispatch(const cli::ParsedCommandLine& line, process::Signals& signals,
   return commands::CannotPrint(errno, report);
 }
 
+cli::ParsedCommandLine Parse(int argc, char** argv, const process::Signals& signals) {
+  const process::Interruptible reading(signals);  // a file that it names may be a FIFO
+  return cli::ParseCommandLine(argc, argv);
+}
+
+cli::Completion ParseForCompletion(int argc, char** argv, const process::Signals& signals) {
+  const process::Interruptible reading(signals);
+  return cli::Complete({argv + 2, argv + argc});
+}
+
 int DispatchWords(int argc, char** argv, process::Signals& signals, process::MessageSink& sink) {
-  const auto dispatch = [&] { return Dispatch(cli::ParseCommandLine(argc, argv), signals, sink); };
+  const auto dispatch = [&] { return Dispatch(Parse(argc, argv, signals), signals, sink); };
   if (!cli::IsCheck(argc, argv)) return dispatch();
   try {
     return dispatch();
@@ -73,7 +83,7 @@ int Main(int argc, char** argv) {
   int status = kExitInternal;
   try {
     if (argc > 1 && std::string_view(argv[1]) == "--complete") {
-      status = commands::Complete(cli::Complete({argv + 2, argv + argc}), signals);
+      status = commands::Complete(ParseForCompletion(argc, argv, signals), signals);
     } else {
       status = DispatchWords(argc, argv, signals, sink);
     }

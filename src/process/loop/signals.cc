@@ -128,6 +128,8 @@ void Signals::RestoreDispositions() const {
   if (IsIgnored(SIGCHLD)) SetDisposition(SIGCHLD, SIG_IGN);
 }
 
+void Signals::Block() const { sigprocmask(SIG_BLOCK, &handled_, nullptr); }
+
 void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullptr); }
 
 void Signals::SuspendSelf(int signal_number) const {

@@ -52,6 +52,8 @@ class Signals final : public EventSource {
   /// Takes the next signal that arrived; none if all have been taken.
   std::optional<SignalEvent> Next();
 
+  /// Blocks again what RestoreMask() has unblocked.
+  void Block() const;
   /// For a forked child; async-signal-safe: restores the saved dispositions.
   void RestoreDispositions() const;
   /// Likewise restores the saved mask: pending signals then take effect.
@@ -85,6 +87,19 @@ class Signals final : public EventSource {
   int terminal_signal_ = 0;      // the last INT or QUIT, if the terminal sent it
   bool command_exited_ = false;  // rather than was killed
   UniqueFd fd_;
+};
+
+/// While it exists, signals have the effect that they had when zklock was started: for work that
+/// may block while there is nothing yet that a signal would have to clean up.
+class Interruptible {
+ public:
+  explicit Interruptible(const Signals& signals) : signals_(signals) { signals_.RestoreMask(); }
+  ~Interruptible() { signals_.Block(); }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+ private:
+  const Signals& signals_;
 };
 
 }  // namespace zklock::process
