@@ -139,6 +139,7 @@ Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
     throw ConfigError(fmt::format(message::kFileUnread, systems, system.unused));
   }
   if (system.text) AddSettings(*system.text, systems, names, config.settings);
+  for (Setting& setting : config.settings) setting.is_systems = true;
   if (const auto users = UserFile()) {
     const FoundFile user = ReadFoundFile(*users);
     if (!user.unused.empty()) {

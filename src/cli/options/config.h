@@ -14,7 +14,8 @@ struct Setting {
   std::string name;
   std::string value;
   std::string file;
-  int line = 0;  ///< from 1
+  int line = 0;             ///< from 1
+  bool is_systems = false;  ///< from /etc/zklock.conf
 };
 
 /// Parses `name = value` lines. Blank lines are ignored, and so is everything after a `#` that

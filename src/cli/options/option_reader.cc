@@ -248,7 +248,7 @@ void OptionReader::ReadFiles() {
     // Options of other subcommands are ignored, and stronger origins win.
     if (found == values_.end() || found->origin > Origin::kConfig) continue;
     OptionValue& value = *found;
-    value.origin = Origin::kConfig;
+    value.origin = setting.is_systems ? Origin::kSystemConfig : Origin::kConfig;
     value.place = setting.file + ":" + std::to_string(setting.line);
     if (!value.spec->IsFlag()) {
       value.text = setting.value;
@@ -353,7 +353,8 @@ UsageError OptionReader::Error(const std::string& what) const {
 
 void OptionReader::Reject(std::string_view option, const std::string& what) const {
   const OptionValue& value = Value(option);
-  if (value.origin == Origin::kConfig) throw ConfigError(value.place + ": " + what);
+  const bool is_in_file = value.WasGiven() && value.origin <= Origin::kConfig;
+  if (is_in_file) throw ConfigError(value.place + ": " + what);
   if (value.origin == Origin::kEnvironment) {
     throw Error(fmt::format(message::kFromVariable, what, value.spec->environment));
   }

@@ -882,6 +882,7 @@ std::string OptionValue::OriginText() const {
   switch (origin) {
     case Origin::kDefault:
       return "default";
+    case Origin::kSystemConfig:
     case Origin::kConfig:
       return place;
     case Origin::kEnvironment:

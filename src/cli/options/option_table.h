@@ -40,7 +40,7 @@ struct SubcommandSpec {
 };
 
 /// Where an option's value comes from; later origins override earlier ones.
-enum class Origin { kDefault, kConfig, kEnvironment, kArgument };
+enum class Origin { kDefault, kSystemConfig, kConfig, kEnvironment, kArgument };
 
 struct OptionValue;
 
