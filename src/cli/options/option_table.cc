@@ -296,13 +296,15 @@ std::string TlsVerify(const OptionValue& value, OptionFields& fields) {
 std::string Sasl(const OptionValue& value, OptionFields& fields) {
   auto& credentials = fields.server.access.credentials;
   process::TransportSpec& transport = fields.server.transport;
-  const auto found = std::find_if(credentials.begin(), credentials.end(),
-                                  [](const auto& one) { return one.scheme == "sasl"; });
+  const auto is_sasl = [](const auto& one) { return one.scheme == "sasl"; };
+  const auto found = std::find_if(credentials.begin(), credentials.end(), is_sasl);
   const bool has_line = found != credentials.end();
   if (has_line) {
     transport.sasl_secret = found->credential;
     credentials.erase(found);
   }
+  // What remains is sent to the servers in clear.
+  if (std::any_of(credentials.begin(), credentials.end(), is_sasl)) return message::kTwoSecrets;
   transport.sasl = value.text;
   if (value.WasGiven() && !ChoiceIndex(value)) return NoChoice(value);
   const bool has_secret = transport.sasl_secret.find(':') != std::string::npos;

@@ -66,6 +66,7 @@ inline constexpr char kBadProxyCommand[] =
     "{} '{}': a % must be followed by h (host), p (port) or another %";
 inline constexpr char kNoTransport[] =
     "{} needs zklock-transport, which is not installed: apt-get install zklock-transport";
+inline constexpr char kTwoSecrets[] = "the credentials contain more than one 'sasl' line";
 inline constexpr char kSaslNeedsSecret[] =
     "--sasl digest-md5 needs credentials: a line sasl:USER:PASSWORD in --auth-file";
 inline constexpr char kSecretNeedsSasl[] = "credentials of the scheme sasl need --sasl digest-md5";
