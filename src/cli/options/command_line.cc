@@ -74,7 +74,9 @@ bool IsCheck(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (words.empty() || words.front() != "inspect") return false;
   const auto end = std::find(words.begin(), words.end(), "--");
-  return std::find(words.begin(), end, "--check") != end;
+  return std::any_of(words.begin(), end, [](const std::string& word) {
+    return word == "--check" || word.starts_with("--check=");
+  });
 }
 
 }  // namespace zklock::cli

@@ -198,21 +198,25 @@ void CheckReserve(const OptionReader& reader, RunOptions& options) {
 
 void CheckPreempt(const OptionReader& reader, const RunOptions& options) {
   if (options.preempt == Preempt::kNobody) return;
-  const std::string wrong = options.try_only
-                                ? fmt::format(message::kExclude, "--preempt", "--nonblock")
-                            : options.dialect == protocol::Dialect::kSimple
-                                ? fmt::format(message::kReserveDialect, "--preempt")
-                                : "";
-  if (!wrong.empty()) throw reader.Error(wrong);
+  if (options.try_only) {
+    const bool by_name = reader.WasGiven("--nonblock");
+    reader.Reject(by_name ? "--nonblock" : "--wait",
+                  fmt::format(message::kExclude, "--preempt", by_name ? "--nonblock" : "--wait 0"));
+  }
+  if (options.dialect == protocol::Dialect::kSimple) {
+    throw reader.Error(fmt::format(message::kReserveDialect, "--preempt"));
+  }
 }
 
 void CheckPermits(const OptionReader& reader, const RunOptions& options) {
   if (!options.permits) return;
-  const std::string wrong =
-      options.locks.size() > 1                                   ? message::kPermitsOneLock
-      : options.locks.front().mode != protocol::Mode::kExclusive ? message::kPermitsShared
-      : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
-                                                                 : "";
+  const bool is_shared =
+      HasMode(options, protocol::Mode::kRead) || HasMode(options, protocol::Mode::kWrite);
+  const std::string wrong = options.locks.size() > 1 ? message::kPermitsOneLock
+                            : is_shared              ? message::kPermitsShared
+                            : options.dialect != protocol::Dialect::kCurator
+                                ? message::kPermitsDialect
+                                : "";
   if (!wrong.empty()) reader.Reject("--permits", wrong);
   if (options.take > *options.permits) {
     reader.Reject("--take", fmt::format(message::kTakesTooMany, options.take, *options.permits));
@@ -277,6 +281,8 @@ ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
   OptionFields fields;
   reader.Store(fields);
   reader.CheckRules();
+  CheckDialect(reader, fields.run);
+  CheckPermits(reader, fields.run);
   return Text{reader.ShowConfig()};
 }
 
@@ -310,7 +316,7 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
     reader.RequireLock();
     options.path = reader.ReadLock(options.server.root);
   } else if (!reader.locks().empty()) {
-    const bool everything = reader.locks().front() == "/";
+    const bool everything = reader.locks() == std::vector<std::string>{"/"} && !options.mine;
     options.path = everything ? "/" : reader.ReadLock(options.server.root);
   } else if (!options.mine) {
     options.path = options.server.root;

@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <set>
 #include <string>
@@ -148,6 +152,32 @@ TEST_CASE("a file named by --config may be a pipe, and is read up to 64 KiB only
   CHECK_THAT(Run(options, Exited(0)).out, Catch::Contains("label = x"));
 }
 
+TEST_CASE("a signal ends zklock while it waits for the file named by --config") {
+  const TemporaryDirectory directory;
+  const std::string fifo = directory.Path("fifo");
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const bool completes = GENERATE(false, true);
+  const Words words = {"inspect", "--config", fifo};
+  Child zklock = Child::Start(Zklock(completes ? Words{"--complete"} + words + Words{""} : words));
+  const std::ofstream writer(fifo);  // opened when zklock has opened it
+  zklock.Signal(SIGTERM);
+  CHECK(zklock.Wait() == Killed(SIGTERM));
+}
+
+TEST_CASE("of quiet and verbose, the one in the user's file wins over the one in the system's") {
+  if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
+  const TemporaryDirectory directory;
+  REQUIRE(mkdir(directory.Path("etc").c_str(), 0755) == 0);
+  (void)directory.Write("etc/zklock.conf", "quiet = yes\n");
+  (void)directory.Write("zklock.conf", "verbose = yes\n");
+  ChildOptions options = WithUserFile(directory, {"--print-config"});
+  options.argv.insert(options.argv.begin(),
+                      {"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
+                       "mount --bind \"$0/etc\" /etc && exec \"$@\"", directory.path()});
+  const std::string shown = Run(options, Exited(0)).out;
+  CHECK_THAT(shown, Catch::Contains("\nverbose = yes") && !Catch::Contains("\nquiet = yes"));
+}
+
 TEST_CASE("without $XDG_CONFIG_HOME the user's file is below ~/.config") {
   const TemporaryDirectory home;
   REQUIRE(mkdir(home.Path(".config").c_str(), 0700) == 0);
@@ -280,7 +310,8 @@ TEST_CASE("what a run refuses is refused by --print-config with the same message
   const TemporaryDirectory directory;
   for (const char* lines :
        {"wait = 30 min\n", "kill-after = soon\n", "acl = nobody\n",
-        "permits = 2\nsupersede = yes\n", "label = a\nlabel = b\n", "auth-file = /nowhere\n"}) {
+        "permits = 2\nsupersede = yes\n", "dialect = simple\nmax-queue = 3\n",
+        "dialect = kazoo\npermits = 3\n", "label = a\nlabel = b\n", "auth-file = /nowhere\n"}) {
     const std::string file = directory.Write("zklock.conf", lines);
     const Finished run =
         RunZklock({"exclusive", "--config", file, "/t/config/six", "--", "true"}, Exited(78));
@@ -508,6 +539,38 @@ TEST_CASE("a user's file that a group may write to is used only if the group is 
     CHECK(finished.err == "zklock: " + file + ": not safe to use: others may write to " + file +
                               "; see chmod(1), or name it with --config\n");
   }
+}
+
+/// Gives the user nobody these permissions for `file`, as setfacl(1) does. False: the file system
+/// has no ACLs.
+bool AllowNobody(const std::string& file, std::uint16_t permissions) {
+  struct Entry {
+    std::uint16_t tag;
+    std::uint16_t permissions;
+    std::uint32_t id;
+  };
+  // struct posix_acl_xattr_header, and its entries: the owner, nobody, the group, mask, others
+  const struct {
+    std::uint32_t version = 2;
+    std::array<Entry, 5> entries;
+  } acl = {
+      .entries = {
+          {{1, 6, ~0U}, {2, permissions, 65534}, {4, 4, ~0U}, {0x10, 6, ~0U}, {0x20, 4, ~0U}}}};
+  return setxattr(file.c_str(), "system.posix_acl_access", &acl, sizeof acl, 0) == 0;
+}
+
+TEST_CASE("a user's file with an ACL is not used if that lets others write") {
+  if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "label = mine\n");
+  if (!AllowNobody(file, 4)) return Skip("a file system with ACLs");
+  (void)directory.Write("passwd", "root:x:0:0::/root:/bin/sh\n");
+  (void)directory.Write("group", "root:x:0:\n");
+  ChildOptions options = WithUserFile(directory, {"--print-config"});
+  WithAccounts(directory, options);
+  Run(options, Exited(0));
+  REQUIRE(AllowNobody(file, 6));
+  CHECK_THAT(Run(options, Exited(78)).err, Catch::Contains("others may write to " + file));
 }
 
 TEST_CASE("a file that replaces the user's file after it was judged is judged as well") {
