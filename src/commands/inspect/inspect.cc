@@ -233,20 +233,18 @@ class Inspection {
  private:
   [[nodiscard]] lock::SurveyRequest Request(std::size_t most_contenders) const {
     const bool is_tree = options_.path == "/" || options_.form == Form::kDot;
+    const bool is_text = options_.form == Form::kText && !(options_.watch && !OutputIsTerminal());
     return {.place = PathOf(options_),
             .scope = options_.history ? Scope::kLock
                      : is_tree        ? Scope::kTree
                                       : Scope::kGuess,
             .most_data = lock::kMostContenderData,
             .most_contenders = most_contenders,
-            .most_in_tree = options_.form != Form::kText ? std::string::npos
-                            : options_.by_status         ? 1
-                                                         : kMostForDeadlocks,
-            .with_last_run = options_.history ||
-                             (options_.form == Form::kText && !is_tree && !options_.by_status),
-            .with_last_start =
-                !options_.by_status && (options_.with_names || options_.form == Form::kJson ||
-                                        (options_.watch && !OutputIsTerminal())),
+            .most_in_tree = !is_text             ? std::string::npos
+                            : options_.by_status ? 1
+                                                 : kMostForDeadlocks,
+            .with_last_run = options_.history || (is_text && !is_tree && !options_.by_status),
+            .with_last_start = !options_.by_status && (options_.with_names || !is_text),
             .watch = options_.watch,
             .connect_timeout = options_.server.connect_timeout};
   }

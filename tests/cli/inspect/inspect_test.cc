@@ -362,6 +362,16 @@ TEST_CASE("without a terminal --watch prints a JSON line for each change") {
   CHECK(watcher.err().empty());
 }
 
+TEST_CASE("without a terminal --watch shows all contenders of a tree, as --json does") {
+  auto [tree, above] = MadeLock("watch");
+  tree.Create(above + "/l");
+  for (int i = 0; i < 70; ++i) {
+    tree.Create(above + "/l/" + kZklockLock, ZnodeKind::kEphemeralSequential);
+  }
+  Child watcher = Child::Start(Zklock({"inspect", "--watch", above}));
+  CHECK(json::parse(watcher.ReadLine())["contenders"].size() == 70);
+}
+
 TEST_CASE("a watcher sees what changed while its server was away") {
   const std::string lock = NewLock("watch");
   ChildOptions options = Zklock({"inspect", "--watch", lock});
