@@ -106,7 +106,8 @@ Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
     if (style.rows != 0) columns.back().dispensable = 1;
     columns.push_back({.title = "CONTAINED", .dispensable = 10});
     // On a screen each row is one line: see FitRows().
-    columns.push_back({.title = "CONTENDER", .own_line = style.rows == 0});
+    if (style.rows == 0) columns.push_back({.title = "CONTENDER", .own_line = true});
+    if (style.rows != 0) columns.push_back({.title = "CONTENDER", .least = 24});
   }
   return {std::move(columns), style.width, style.colours};
 }

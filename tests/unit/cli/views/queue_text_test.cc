@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/text/printable.h"
 #include "lock/data/run_history.h"
 #include "unit/cli/fake_survey.h"
 
@@ -364,9 +365,16 @@ TEST_CASE("Contenders' whole names are shown on request, even on a narrow termin
     for (std::string line; std::getline(rows, line);)
       CHECK_THAT(text, Catch::Contains(line + "\n"));
   }
-  // On a screen with a limited number of rows, the names stay in the table.
-  const ViewStyle screen{.width = 60, .with_names = true, .rows = 20};
-  CHECK_THAT(Render({Busy()}, screen), Catch::Contains("  " + name + "\n"));
+  // On a screen with a limited number of rows, the names stay in the table, and are cut.
+  const ViewStyle wide{.width = 200, .with_names = true, .rows = 20};
+  CHECK_THAT(Render({Busy()}, wide), Catch::Contains("  " + name + "\n"));
+  for (const std::size_t width : {40, 60, 80}) {
+    lock::LockSurvey queue = Long(8, {"lock-"});
+    for (lock::QueueEntry& entry : queue.entries) entry.name.full.insert(0, 30, 'h');
+    const ViewStyle screen{.width = width, .with_names = true, .rows = 20};
+    std::istringstream lines(Render({queue}, screen));
+    for (std::string line; std::getline(lines, line);) CHECK(DisplayWidth(line) <= width);
+  }
 }
 
 TEST_CASE("With the names it is shown which commands have a cgroup of their own") {
