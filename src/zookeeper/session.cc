@@ -400,10 +400,11 @@ void Session::OnAccessRefused(Error why) {
 }
 
 void Session::OnHelperRefused(TimePoint now) {
-  // Another server may accept them, and there is time until the lease ends.
-  const bool gives_up = !Holds(now) || closing_;
+  // Another server may accept them, and there is time until the lease ends. A close is tried at
+  // every server.
+  const bool holds = Holds(now);
   EndAttempt(connection_->failure(), now);
-  if (!gives_up) return;
+  if (closing_ ? tried_in_round_ > 0 : holds) return;
   AnswerAllLost();
   phase_ = Phase::kRefused;
   if (closing_) return;
@@ -443,6 +444,7 @@ void Session::BeginClose(std::size_t releases) {
   listener_ = nullptr;
   ready_.clear();
   closing_ = true;
+  tried_in_round_ = 0;
   releases_ = releases;
   switch (phase_) {
     case Phase::kConnected:

@@ -138,8 +138,10 @@ std::optional<Duration> SessionDriver::Close(std::size_t releases) {
   loop_.Remove(alarm);
   // If this process got no CPU time, the answer may have arrived although the time has run out.
   if (!session_.IsClosed()) loop_.RunReady();
-  // If the servers refuse the close, they would refuse the guard's too.
-  if (shared_ != nullptr && (session_.IsClosed() || session_.IsCloseRefused())) shared_->Clear();
+  // If the servers refuse the close, they would refuse the guard's too. A SASL refusal may be
+  // temporary, for example while the KDC is down.
+  const bool is_refused = session_.IsCloseRefused() && session_.HelperRefusal().empty();
+  if (shared_ != nullptr && (session_.IsClosed() || is_refused)) shared_->Clear();
   return unconfirmed();
 }
 

@@ -6,13 +6,16 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "cli/mark.h"
 #include "cli/servers/secure_servers.h"
 #include "cli/zklock.h"
+#include "support/hostile_server.h"
 #include "support/kept_port.h"
 #include "support/own_server.h"
 #include "support/peer.h"
+#include "support/process.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -126,6 +129,40 @@ TEST_CASE("zklock authenticates by DIGEST-MD5, and what it creates belongs to th
                  Catch::Contains("-Dzookeeper.fips-mode=false, or use gssapi or TLS"));
   CHECK_THAT(RefusalOf(AsAlice({"inspect", "-z", strict.address(), "/t/x"}, "rose")),
              Catch::Contains("SASLAUTH"));
+}
+
+TEST_CASE("a server that refuses SASL at the close does not keep zklock from the others") {
+  const SaslUsers users;
+  const OwnServer server(kSaslSettings, 1, users.Options());
+  Proxy one(server.address());
+  Proxy two(server.address());
+  // Grants the session, and answers the first SASL request without a token.
+  const HostileServer without_sasl([](int socket, int) {
+    using Server = HostileServer;
+    if (!Server::Receive(socket)) return;
+    Server::Send(socket, Server::Grant());
+    if (!Server::Receive(socket)) return;
+    Server::Send(socket, Server::Frame(Server::Number(0x7a6b7361) + std::string(12, '\0') +
+                                       Server::Number(-1)));
+    Server::Receive(socket);
+  });
+  ChildOptions options = AsAlice({"exclusive", "-z", one.address() + "," + two.address(), "/t/held",
+                                  "--", "sh", "-c", "echo $$; read x"});
+  options.keep_stdin = true;
+  Child holder = Child::Start(std::move(options));
+  const pid_t command = std::stoi(holder.ReadLine());
+  Proxy& used = one.connections() > 0 ? one : two;
+  Proxy& other = one.connections() > 0 ? two : one;
+  other.Redirect(without_sasl.address());
+  used.Freeze();
+  holder.CloseInput();
+  WaitUntilGone(command);
+  used.Cut();  // the connection breaks during the close, and before the server has seen it
+  used.Thaw();
+  CHECK(holder.Wait() == Exited(1));
+  CHECK(other.connections() > 0);
+  // If zklock had no time for that, its guard closes the session.
+  Tree("", server.address()).WaitForChildren("/t/held", 0, std::chrono::seconds(15));
 }
 
 TEST_CASE("a server without SASL is refused, and one that stalls is not waited for") {
