@@ -249,10 +249,10 @@ AttemptEnd::How Connection::Silence() const {
 }
 
 void Connection::StartHelper() {
-  UniqueFd socket = listener_->Accept(fd_);
-  if (!socket) return;
-  listener_.reset();
   try {
+    UniqueFd socket = listener_->Accept(fd_);
+    if (!socket) return;
+    listener_.reset();
     helper_ = transport_->Start(endpoint_, std::move(socket));
   } catch (const std::system_error& error) {
     Fail({AttemptEnd::How::kSystem, error.code().value()});

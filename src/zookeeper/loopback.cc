@@ -52,7 +52,8 @@ UniqueFd LoopbackListener::Accept(int socket) const {
     UniqueFd accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      return {};
+      if (errno == EAGAIN) return {};
+      throw std::system_error(errno, std::generic_category(), "accept");
     }
     if (!IsPeer(accepted.get(), socket)) continue;
     // Most helpers pass each piece on as it arrives. Nagle's algorithm would hold back the second

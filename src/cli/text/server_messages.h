@@ -40,7 +40,8 @@ inline constexpr char kNotUnderstood[] = "sent an answer that violates the ZooKe
 inline constexpr char kAnswersNothing[] =
     "grants a session, but does not answer requests: is it hung?";
 inline constexpr char kHelperClosed[] =
-    "the proxy command or the server closed the connection at once: is the server running?";
+    "the server or the proxy command closed the connection at once: no quorum, maxClientCnxns "
+    "reached, or not running?";
 inline constexpr char kHelperSilent[] =
     "no answer through the proxy command or TLS: is the server hung?";
 inline constexpr char kLoopback[] =
