@@ -75,26 +75,29 @@ std::optional<int> ZombieStatus(pid_t command) {
   return ended.si_code == CLD_EXITED ? ended.si_status : kExitSignalBase + ended.si_status;
 }
 
-bool IsZombie(pid_t command) { return ZombieStatus(command).has_value(); }
-
 /// Waits until the command has ended, `parent` is gone, or TERM arrives.
 void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
-  while (getppid() == parent && !IsZombie(command)) {
+  while (getppid() == parent && !ZombieStatus(command)) {
     if (sigwaitinfo(&watched, nullptr) == SIGTERM) return;
   }
 }
 
-/// Waits, after HUP, until the command has ended or kHangUpTime has passed.
-void AwaitHangUp(pid_t command) {
+/// Reaps the processes of a group, after HUP, until none is left or kHangUpTime has passed. Returns
+/// whether none is left. A shell ends at once, but the command that it ran may need the time.
+bool AwaitHangUp(pid_t group) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   const TimePoint end = BootClock::now() + kHangUpTime;
-  for (Duration left = kHangUpTime; left > 0ns && !IsZombie(command);
-       left = end - BootClock::now()) {
+  for (Duration left = kHangUpTime; left > 0ns; left = end - BootClock::now()) {
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-group, nullptr, WNOHANG)) > 0) {
+    }
+    if (reaped < 0 && kill(-group, 0) != 0) return true;  // members may have other parents
     const timespec patience{0, left.count()};
     sigtimedwait(&child, nullptr, &patience);
   }
+  return false;
 }
 
 /// Runs the monitor, with all signals blocked. Exits with the command's status if the command ended
@@ -127,7 +130,7 @@ void AwaitHangUp(pid_t command) {
   const int status = ZombieStatus(command).value_or(0);
   kill(-command, SIGHUP);
   kill(-command, SIGCONT);
-  AwaitHangUp(command);
+  if (AwaitHangUp(command)) _exit(status);  // the group's number may be reused from now on
   kill(-command, SIGKILL);
   while (waitpid(-command, nullptr, 0) > 0) {
   }
