@@ -314,10 +314,19 @@ class ZklockRun {
     if (session_.credentials()) run_.page = session_.credentials();
   }
 
-  std::string RunCommand() {
-    if (options_.any && tickets_.size() != 1) {
-      throw Violation(fmt::format("{} takes {} LOCKs", run_.name, tickets_.size()));
+  /// Checks that all LOCKs of a set are held or reserved, one LOCK of a pool, and all permits.
+  void RequireAllTaken(std::size_t locks) const {
+    if (locks != (options_.any ? 1 : options_.locks.size())) {
+      throw Violation(fmt::format("{} takes {} LOCKs", run_.name, locks));
     }
+    for (const lock::Ticket& ticket : tickets_) {
+      if (ticket.paths().size() == request_.take) continue;
+      throw Violation(fmt::format("{} takes {} permits", run_.name, ticket.paths().size()));
+    }
+  }
+
+  std::string RunCommand() {
+    RequireAllTaken(tickets_.size());
     observer_.proofs = 0;
     lock::Hold hold(session_, clock_, tickets_, options_.kill_after, observer_, passed_);
     observer_.lease_end = TimeOf(hold.lease_end());
@@ -464,6 +473,7 @@ class ZklockRun {
       return "not renewed";
     }
     for (const lock::ReservedLock& one : reserved_) runs.push_back(RunOf(one));
+    RequireAllTaken(reserved_.size() + tickets_.size());
     if (!tickets_.empty()) {
       std::vector<lock::HeldContender> held;
       for (const lock::Ticket& ticket : tickets_) {
@@ -488,6 +498,7 @@ class ZklockRun {
       } catch (const lock::OperationFailed& failed) {
         outcome = fmt::format("not reserved {}", failed.failure().index());
       }
+      if (!made.empty()) RequireAllTaken(reserved_.size() + made.size());
       for (const lock::ReservedLock& one : made) runs.push_back(RunOf(one));
       for (const lock::ReservedLock& one : made) {
         if (request_.reserve->lasts && life_.world.random.Chance(0.7)) continue;
