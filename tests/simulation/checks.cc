@@ -9,6 +9,7 @@
 #include "lock/data/run_history.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
+#include "protocol/release_record.h"
 #include "protocol/run_records.h"
 #include "protocol/semaphore.h"
 #include "simulation/life.h"
@@ -171,6 +172,11 @@ void Checks::BeforeCommit(const Txn& txn) {
   CheckPermits(txn);
   for (std::size_t i = 0; i < txn.changes.size(); ++i) {
     const Change& change = txn.changes[i];
+    const auto data = protocol::ParseLockData(change.data);
+    if (data && data->last_release) {
+      // The record of a release counts as a start, dated by its time and the duration of the run.
+      MayRefuse(change.path, world->now() - Duration(data->last_release->duration).count());
+    }
     if (change.kind == Change::Kind::kDelete) {
       const bool returns = i + 1 < txn.changes.size() &&
                            txn.changes[i + 1].kind == Change::Kind::kCreate &&
@@ -369,6 +375,13 @@ void Checks::OnHistory(const Change& change) const {
   }
 }
 
+void Checks::RequireRecent(const std::string& name, const std::string& path, Time interval) const {
+  const auto last = refusing_.find(path);
+  const bool is_recent = last != refusing_.end() &&
+                         (clocks_jump || world->now() < last->second + interval + kClockDifference);
+  if (!is_recent) throw Violation(name + " is refused as too recent, without a recent run");
+}
+
 /// Checks that no run with --once-per starts too soon after the previous one.
 void Checks::OnStart(const Change& change, const Txn& txn) {
   const auto last = starts_.find(change.path);
@@ -378,6 +391,7 @@ void Checks::OnStart(const Change& change, const Txn& txn) {
                     " ms after the last one");
   }
   starts_[change.path] = txn.ms;
+  MayRefuse(change.path, world->now());
   world->Count("starts with --once-per");
 }
 

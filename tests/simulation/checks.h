@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -66,6 +67,13 @@ class Checks {
   void Allow(const std::string& path);
   /// --min-interval: a run that began at `began` has succeeded, and this is recorded.
   void Record(const std::string& lock, Time began) { successes_[lock] = began; }
+  /// A start at `moment` may be recorded in the LOCK, or in its last-start: later runs may be
+  /// refused as too recent.
+  void MayRefuse(const std::string& path, Time moment) {
+    refusing_[path] = std::max(refusing_[path], moment);
+  }
+  /// This run is refused as too recent: checks that such a start was at most `interval` ago.
+  void RequireRecent(const std::string& name, const std::string& path, Time interval) const;
   struct Reservation {
     std::string lock;
     std::string id;
@@ -121,6 +129,7 @@ class Checks {
   std::set<std::string> released_;      // reservations that were released
   std::set<std::int64_t> broken_sets_;  // their makers
   std::map<std::string, Time> successes_;
+  std::map<std::string, Time> refusing_;        // the newest start that may be recorded
   std::map<std::string, std::int64_t> starts_;  // the newest in each last-start, in ms
   std::int64_t latest_ms_ = 0;                  // the latest time on any server's clock
   struct Tokens {

@@ -71,6 +71,7 @@ Life::Life(std::uint64_t seed, const std::string& profile_name, bool trace)
       usual_delays_[static_cast<std::size_t>(from * kMostPlaces + to)] = delay;
     }
   }
+  longest_delay_ = *std::max_element(usual_delays_.begin(), usual_delays_.end());
   usual_fsync = random.Pick(profile.fsyncs);
   for (Server& server : ensemble.servers()) {
     server.fsync = usual_fsync;
@@ -362,6 +363,12 @@ void Life::ReleaseAll() {
 }
 
 void Life::CheckIdle() {
+  const bool has_runs = std::any_of(runs.begin(), runs.end(), [](const auto& run) {
+    return !run->options.is_foreign && !run->options.request.reserve;
+  });
+  if (has_runs && !HasFaults() && world.counts["commands"] == 0) {
+    throw Violation("no command has run, without any fault");
+  }
   for (const auto& [path, node] : ensemble.truth().nodes()) {
     if (node.owner != 0) throw Violation(path + " is left, though nobody lives");
     // A container that has never had a child stays.

@@ -128,6 +128,12 @@ class Life {
   void KillRun(Run& run, bool with_guard);
   [[nodiscard]] std::vector<Run*> LiveRuns();
   [[nodiscard]] bool is_draining() const { return is_draining_; }
+  /// Otherwise nothing goes wrong in this life. Slow links and disks count: the shortest leases may
+  /// end before slow commits renew them.
+  [[nodiscard]] bool HasFaults() const {
+    return !profile.faults.empty() || profile.aim_chance > 0 || usual_fsync > 100 * kMillisecond ||
+           longest_delay_ > 20 * kMillisecond;
+  }
 
   /// In faults.cc: injects a fault, which lasts for a while.
   void InjectFault();
@@ -168,6 +174,7 @@ class Life {
   int next_run_ = 1;
   int faults_under_way_ = 0;
   std::vector<Time> usual_delays_;
+  Time longest_delay_ = 0;  // of these
 };
 
 /// run.cc: what the program does.

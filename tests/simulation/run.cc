@@ -250,11 +250,11 @@ class ZklockRun {
 
   /// The reason if the outcome is a failure, otherwise empty. Throws Violation for an outcome that
   /// these options do not allow.
-  std::string FailureOf(const lock::AcquireOutcome& outcome) {
+  std::string FailureOf(const lock::AcquireOutcome& outcome) const {
     if (std::holds_alternative<lock::Acquired>(outcome)) return "";
     if (std::holds_alternative<lock::ReservedLock>(outcome)) return "";
     if (const auto* busy = std::get_if<lock::Busy>(&outcome)) return FailureOf(*busy);
-    if (std::holds_alternative<lock::Unreachable>(outcome)) return "unreachable";
+    if (std::holds_alternative<lock::Unreachable>(outcome)) return OnlyAfterFaults("unreachable");
     if (const auto* slow = std::get_if<lock::TooSlow>(&outcome)) {
       if (slow->answer < 50ms && slow->ping_span <= slow->timeout / 4) {
         throw Violation(run_.name + " calls fast servers too slow");
@@ -262,7 +262,7 @@ class ZklockRun {
       return "too slow";
     }
     if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
-      return fmt::format("unusable {}", static_cast<int>(unusable->why));
+      return FailureOf(*unusable);
     }
     if (const auto* defect = std::get_if<lock::Defect>(&outcome)) {
       throw Violation(fmt::format("{}: defect {} of {}: {} {}", run_.name,
@@ -272,7 +272,33 @@ class ZklockRun {
     throw Violation(fmt::format("{}: outcome {}", run_.name, outcome.index()));
   }
 
-  std::string FailureOf(const lock::Busy& busy) {
+  /// Only the dialects and the modes of other runs can make a LOCK unusable: all of a semaphore's
+  /// runs ask for the same number of permits, reservations have one permit, the servers grant
+  /// sessions of at least four seconds, and nothing writes other programs' data.
+  std::string FailureOf(const lock::Unusable& unusable) const {
+    using Why = lock::Unusable::Why;
+    std::string outcome = fmt::format("unusable {}", static_cast<int>(unusable.why));
+    if (unusable.why != Why::kIncompatible && unusable.why != Why::kReservedInOtherMode) {
+      throw Violation(run_.name + ": " + outcome);
+    }
+    return outcome;
+  }
+
+  /// A server may not be reached in time; no server refuses an operation.
+  std::string FailureOf(const std::string& what, const lock::OperationFailed& failed) const {
+    if (!std::holds_alternative<lock::Unreachable>(failed.failure())) {
+      throw Violation(fmt::format("{}: {} {}", run_.name, what, failed.failure().index()));
+    }
+    return OnlyAfterFaults(what);
+  }
+
+  /// Returns `outcome`, which is not allowed where nothing goes wrong.
+  [[nodiscard]] std::string OnlyAfterFaults(std::string outcome) const {
+    if (!life_.HasFaults()) throw Violation(run_.name + ": " + outcome + ", without any fault");
+    return outcome;
+  }
+
+  std::string FailureOf(const lock::Busy& busy) const {
     using Why = lock::Busy::Why;
     const bool was_removed = WasRemoved();
     // A try waits briefly in the turnstile.
@@ -343,11 +369,12 @@ class ZklockRun {
     const TimePoint began = clock_.Now();
     if (!BeginCommand(hold)) {
       Close(0);
-      return "lost before the run";
+      return OnlyAfterFaults("lost before the run");
     }
     Supervise(hold, began);
     const std::string outcome =
-        hold.loss() ? fmt::format("lost {}", static_cast<int>(*hold.loss())) : "done";
+        hold.loss() ? OnlyAfterFaults(fmt::format("lost {}", static_cast<int>(*hold.loss())))
+                    : "done";
     Close(hold.loss() ? 0 : Release(hold, began));
     return outcome;
   }
@@ -355,6 +382,9 @@ class ZklockRun {
   std::size_t Release(lock::Hold& hold, TimePoint began) {
     const lock::FinishedRun run{.duration = clock_.Now() - began, .status = 0, .host = "host"};
     if (options_.min_interval) {
+      // The servers' time at which it began is an estimate: it may be late by the round trip of the
+      // create.
+      life_.checks.MayRefuse(options_.locks.front(), TimeOf(began) + CreateTime());
       recorder_->RecordSuccess(began, run);
       Serve(*recorder_, hold, [&] { return recorder_->IsDone(); });
       recorder_->GiveUpRest();
@@ -403,21 +433,38 @@ class ZklockRun {
     lock::StartCommit start(session_, clock_, tickets_, "host", kOncePer);
     Serve(start, hold,
           [&] { return start.refusal() || (start.IsCommitted() && hold.SufficesToStart()); });
-    if (hold.loss()) return "lost before the run";
+    if (hold.loss()) return OnlyAfterFaults("lost before the run");
     if (!start.refusal()) return "";
-    if (std::holds_alternative<lock::StartCommit::TooRecent>(*start.refusal())) return "too recent";
+    if (std::holds_alternative<lock::StartCommit::TooRecent>(*start.refusal())) {
+      return TooRecent(protocol::ChildPath(options_.locks.front(), protocol::kLastStartChild),
+                       kOncePer);
+    }
     throw Violation(run_.name + " cannot record its start");
   }
 
   std::string CheckLastRun(const lock::Hold& hold) {
     recorder_->FindLastSuccess();
     Serve(*recorder_, hold, [&] { return recorder_->unknown() || recorder_->IsDone(); });
-    if (hold.loss()) return "lost before the run";
-    if (recorder_->unknown()) return "last run unknown";
+    if (hold.loss()) return OnlyAfterFaults("lost before the run");
+    if (recorder_->unknown()) throw Violation(run_.name + " does not know the last run");
     if (!recorder_->newest()) return "";
     const Duration ago =
         tickets_.front().EarliestServerTimeAt(clock_.Now()) - recorder_->newest()->success.began;
-    return ago >= *options_.min_interval ? "" : "too recent";
+    return ago >= *options_.min_interval
+               ? ""
+               : TooRecent(options_.locks.front(), *options_.min_interval);
+  }
+
+  std::string TooRecent(const std::string& path, Duration interval) const {
+    life_.checks.RequireRecent(run_.name, path, interval.count() + CreateTime());
+    return "too recent";
+  }
+
+  /// The round trip of the create, by which the run may take the servers' time for earlier or later
+  /// than it is.
+  [[nodiscard]] Time CreateTime() const {
+    const lock::Ticket& ticket = tickets_.front();
+    return (ticket.created_before - ticket.created_after).count();
   }
 
   /// As commands/run/reserve, with --resume.
@@ -438,7 +485,7 @@ class ZklockRun {
         }
       }
     } catch (const lock::OperationFailed& failed) {
-      outcome = fmt::format("not resumed {}", failed.failure().index());
+      outcome = FailureOf("not resumed", failed);
     }
     Close(0);
     return outcome;
@@ -451,7 +498,8 @@ class ZklockRun {
     try {
       if (lock::RenewReservations(calls, reserved_, {.lasts = *request_.reserve->lasts}))
         return true;
-    } catch (const lock::OperationFailed&) {
+    } catch (const lock::OperationFailed& failed) {
+      (void)FailureOf("not renewed", failed);
       return false;
     }
     const auto may_be_gone = [&](const auto& one) {
@@ -496,7 +544,7 @@ class ZklockRun {
         outcome = OutcomeOf(result);
         if (auto* all = std::get_if<std::vector<lock::ReservedLock>>(&result)) made = *all;
       } catch (const lock::OperationFailed& failed) {
-        outcome = fmt::format("not reserved {}", failed.failure().index());
+        outcome = FailureOf("not reserved", failed);
       }
       if (!made.empty()) RequireAllTaken(reserved_.size() + made.size());
       for (const lock::ReservedLock& one : made) runs.push_back(RunOf(one));
@@ -574,7 +622,7 @@ class ZklockRun {
         }
         return "removed before it was reserved";
       case Why::kExpired:
-        return "expired before it was reserved";
+        return OnlyAfterFaults("expired before it was reserved");
     }
     return "";
   }
@@ -632,6 +680,9 @@ class ZklockRun {
   }
 
   void CheckLoss(const lock::Hold& hold) const {
+    if (hold.loss() == EndCause::kUnproven && clock_.Now() < hold.lease_end()) {
+      throw Violation(run_.name + " gives up its lock before the end of its lease");
+    }
     if (observer_.is_asked_to_leave && !WasAsked()) {
       throw Violation(run_.name + " ends its command, though nobody asked it to");
     }
