@@ -292,6 +292,23 @@ def against_servers(runs, history):
 
 # Nobody waits that long for a free lock, however busy this machine is.
 _HANDED_OVER = 5.0
+# So long after a fault of servers or links, everyone has a server again.
+_RECONNECTS = 5.0
+
+
+def trouble_of(struck):
+    """As a function: whether some servers were unreachable between two moments. `struck`: when the
+    faults of servers or links began and ended."""
+    return lambda begin, end: any(first <= end and last >= begin for first, last in struck)
+
+
+def longest_calm(begin, end, struck):
+    """The longest part of that time in which no fault of servers or links had effects."""
+    longest = 0
+    for first, last in sorted(struck):
+        longest = max(longest, min(first, end) - begin)
+        begin = max(begin, last + _RECONNECTS)
+    return max(longest, end - begin)
 
 
 def _queue_of(znode):
@@ -315,10 +332,10 @@ def _until(znode):
     return min(gone, znode.reserved + lasts / 1000)
 
 
-def idle(runs, history, had_trouble):
+def idle(runs, history, struck):
     """Contenders that waited long for a lock that was free, although nothing disturbed them: until
     their command began, until they queued for the next LOCK of a set (or, in a semaphore's
-    turnstile, for a permit), or until they left."""
+    turnstile, for a permit), until they left, or until a fault sent them a signal."""
     found = []
     queues = _queues(history)
     labels = {run.label: run for run in runs if run.label}
@@ -331,7 +348,7 @@ def idle(runs, history, had_trouble):
         following[znode.session, znode.label] = znode
     for znode in history.znodes.values():
         run = labels.get(znode.label)
-        if run is None or run.signals:
+        if run is None:
             continue
         reads = "__READ__" in znode.path
         if reads and (run.nested or run.held):
@@ -351,7 +368,9 @@ def idle(runs, history, had_trouble):
             until, what = znode.reserved, "reserved it"
         elif run.record is not None:
             until, what = min(until, run.begin()), "began"
-        if until > free + _HANDED_OVER and not had_trouble(free, until):
+        if run.signals and run.signals[0].moment < until:
+            until, what = run.signals[0].moment, "was sent a signal"
+        if longest_calm(free, until, struck) > _HANDED_OVER:
             found.append(Violation("idle", f"{_name(run)} {what} {until - free:.1f} s after"
                                    f" {queue} was free", until, (run,)))
     return found
@@ -576,10 +595,11 @@ def ghosts(history):
             for znode in history.leftovers()]
 
 
-def check(runs, history, had_trouble):
+def check(runs, history, struck):
     """All checks."""
+    had_trouble = trouble_of(struck)
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs) + overrun(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + reservations(runs, history) + torn(runs, history) + closed_early(runs, history) + ghosts(history)
-            + idle(runs, history, had_trouble) + intervals(runs, history)
+            + idle(runs, history, struck) + intervals(runs, history)
             + refused(runs, history, had_trouble) + left_behind(runs, history, had_trouble))

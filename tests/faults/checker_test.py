@@ -99,11 +99,31 @@ class Variations(unittest.TestCase):
 
     def test_nobody_waits_for_a_free_lock(self):
         runs = [run(1, 10, 11, 100), run(2, 11.2, 12, 200)]
-        self.assertEqual([], checker.idle(runs, history(runs), no_trouble))
+        self.assertEqual([], checker.idle(runs, history(runs), []))
         late = [run(1, 10, 11, 100), run(2, 17, 18, 200)]
         late[1].spawned = 10
-        self.assertEqual(["idle"], kinds(checker.idle(late, history(late), no_trouble)))
-        self.assertEqual([], checker.idle(late, history(late), lambda begin, end: True))
+        self.assertEqual(["idle"], kinds(checker.idle(late, history(late), [])))
+        late = [run(1, 10, 11, 100), run(2, 25, 26, 200)]
+        late[1].spawned = 10
+        # Only a part without trouble counts, however short the trouble was.
+        for struck, expected in ((0, 30), []), ((15, 16), []), ((12, 14.5), ["idle"]), (
+                (17, 30), ["idle"]):
+            self.assertEqual(expected, kinds(checker.idle(late, history(late), [struck])))
+
+    def test_a_waiter_that_a_fault_strikes_waits_until_then(self):
+        late = [run(1, 10, 11, 100), run(2, 20, 21, 200)]
+        late[1].spawned = 10
+        for moment, expected in ((15.9, []), (16.1, ["idle"]), (9, [])):
+            late[1].signals = [Sent(moment, "zklock", signal.SIGTERM)]
+            self.assertEqual(expected, kinds(checker.idle(late, history(late), [])))
+
+    def test_the_longest_time_without_trouble(self):
+        self.assertEqual(10, checker.longest_calm(10, 20, []))
+        self.assertEqual(10, checker.longest_calm(10, 20, [(1, 5), (20, 30)]))
+        self.assertEqual(8, checker.longest_calm(10, 20, [(1, 7)]))
+        self.assertEqual(2, checker.longest_calm(10, 20, [(18, 19), (12, 12.5), (14, 30)]))
+        self.assertEqual(15, checker.longest_calm(10, 40, [(12, 20), (13, 15)]))
+        self.assertLessEqual(checker.longest_calm(10, 20, [(0, 30)]), 0)
 
     def test_nobody_waits_for_a_permit_that_is_free(self):
         runs = [run(1, 10, 30, 1, permits=2), run(2, 10, 12, 2, permits=2),
@@ -112,12 +132,12 @@ class Variations(unittest.TestCase):
         servers = history(runs)
         for znode in servers.znodes.values():
             znode.path = f"/l/leases/x{znode.token:010}"
-        self.assertEqual(["idle"], kinds(checker.idle(runs, servers, no_trouble)))
+        self.assertEqual(["idle"], kinds(checker.idle(runs, servers, [])))
         runs[2].take = 2  # of two
-        self.assertEqual([], checker.idle(runs, servers, no_trouble))
+        self.assertEqual([], checker.idle(runs, servers, []))
         runs[2].take = 1
         runs[1].record.lives[0].last = contender(servers, 2).removed = 17.9
-        self.assertEqual([], checker.idle(runs, servers, no_trouble))
+        self.assertEqual([], checker.idle(runs, servers, []))
 
     def test_nobody_waits_between_two_locks_of_a_set(self):
         both = run(1, 30, 31, 101, lock="/m")
@@ -126,7 +146,7 @@ class Variations(unittest.TestCase):
             return kinds(checker.idle([both], ServerHistory([
                 Znode("/l/x-lock-1", 100, 7, 10, 31, label=both.label),
                 Znode("/m/x-lock-1", 101, 7, created, 31, label=both.label),
-                Znode("/m/y-lock-0", 99, 8, 9, 29)]), no_trouble))
+                Znode("/m/y-lock-0", 99, 8, 9, 29)]), []))
         self.assertEqual([], found(10.1))
         self.assertEqual(["idle"], found(16))
 
@@ -138,7 +158,7 @@ class Variations(unittest.TestCase):
             return kinds(checker.idle([pool], ServerHistory([
                 *own, Znode("/m/x-lock-1", 100, 1, 10, 30.1, label=pool.label),
                 Znode("/l/y-lock-0", 98, 8, 9, 29), Znode("/m/y-lock-0", 99, 9, 9, gone)]),
-                no_trouble))
+                []))
         self.assertEqual([], found(29))
         self.assertEqual(["idle"], found(24))
 
@@ -205,9 +225,9 @@ class Variations(unittest.TestCase):
         gone.ended = 20
         servers = ServerHistory([Znode("/l/a-lock-1", 1, 1, 2, 8, label="contender-7"),
                                  Znode("/l/a-lock-2", 2, 1, 3, 20, label="contender-1")])
-        self.assertEqual(["idle"], kinds(checker.idle([gone], servers, no_trouble)))
+        self.assertEqual(["idle"], kinds(checker.idle([gone], servers, [])))
         contender(servers, 1).removed = 16
-        self.assertEqual([], checker.idle([gone], servers, no_trouble))
+        self.assertEqual([], checker.idle([gone], servers, []))
 
     def test_nobody_waits_for_a_reservation_that_has_ended(self):
         late = run(2, 30, 31, 2)
@@ -215,9 +235,9 @@ class Variations(unittest.TestCase):
         reserved = Znode("/l/x-reserve-lock-1", 1, 0, 9.0, 29.9, reserved=10.0, clocks={0},
                          reservation={"id": "x", "token": 1, "for": 5000})
         servers = ServerHistory([reserved, *history([late]).znodes.values()])
-        self.assertEqual(["idle"], kinds(checker.idle([late], servers, no_trouble)))
+        self.assertEqual(["idle"], kinds(checker.idle([late], servers, [])))
         reserved.clocks = {0, -1}  # it ended only after the clock was right again
-        self.assertEqual([], checker.idle([late], servers, no_trouble))
+        self.assertEqual([], checker.idle([late], servers, []))
 
     def test_a_free_lock_refuses_nobody(self):
         def found(*others, **more):
@@ -270,12 +290,12 @@ class WholeHistories(unittest.TestCase):
                 run(3, 11.2, 11.5, 300, mode="read"), run(4, 12.1, 13, 400, mode="write"),
                 run(5, 10.5, 12.5, 150, lock="/other"), idle(75, may_conflict=True)]
         runs[-1].ended = 10.5
-        self.assertEqual([], checker.check(runs, history(runs), no_trouble))
+        self.assertEqual([], checker.check(runs, history(runs), []))
 
     def test_the_whole_check_finds_each_planted_fault(self):
         runs = [run(1, 10, 11.5, 100), run(2, 11, 12, 90), run(3, 13, 14, 300, status=70)]
         runs.append(idle(None))
-        found = checker.check(runs, history(runs, {3: None}), no_trouble)
+        found = checker.check(runs, history(runs, {3: None}), [])
         self.assertLessEqual({"overlap", "token", "status", "never ended", "ghost"},
                              set(kinds(found)))
 
@@ -328,13 +348,13 @@ class Overlaps(unittest.TestCase):
 class ForcedOut(unittest.TestCase):
     def test_a_holder_forced_out_may_overlap_until_it_notices(self):
         runs = [run(1, 10, 11, 1, forced=10.5, status=76), run(2, 10.6, 12, 2)]
-        self.assertEqual([], checker.check(runs, history(runs, {1: 10.55}), no_trouble))
+        self.assertEqual([], checker.check(runs, history(runs, {1: 10.55}), []))
 
     def test_a_holder_that_never_notices_is_found(self):
         for last, status in ((11, 0), (17, 76)):
             runs = [run(1, 10, last, 1, forced=10.5, status=status), run(2, 20, 21, 2)]
             self.assertEqual(["unnoticed"],
-                             kinds(checker.check(runs, history(runs), no_trouble)))
+                             kinds(checker.check(runs, history(runs), [])))
 
     def test_the_next_holder_must_not_be_hit(self):
         runs = [run(1, 10, 11, 1, forced=10.5, status=76), run(2, 10.6, 12, 2), run(3, 11.5, 13, 3)]

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import random
 import re
@@ -105,9 +106,10 @@ class Faults:
             traceback.print_exc()
             self.broken.append(checker.Violation("driver", traceback.format_exc(), histories.now()))
 
-    def had_trouble(self, begin, end):
-        return any(made.servers_struck and made.begin <= end
-                   and (made.end is None or made.end >= begin) for made in self.made)
+    def struck(self):
+        """When the faults of servers or links began and ended."""
+        return [(made.begin, math.inf if made.end is None else made.end) for made in self.made
+                if made.servers_struck]
 
     # --- tools -----------------------------------------------------------------------------------
 

@@ -135,13 +135,12 @@ class _Run:
         return self._found + self._judge(runs, old, new, restored)
 
     def _judge(self, runs, old, new, restored):
-        def had_trouble(begin, end):
-            return begin <= self._trouble[1] and end >= self._trouble[0]
+        had_trouble = checker.trouble_of([self._trouble])
         settled = [run for run in runs if (run.begin() if run.record else run.ended) > restored]
         return (checker.overlaps(runs) + checker.token_order(runs) + checker.unended(runs)
                 + checker.forbidden_statuses(runs, had_trouble)
                 + checker.against_servers([run for run in runs if run not in settled], old)
-                + checker.against_servers(settled, new) + checker.idle(settled, new, had_trouble)
+                + checker.against_servers(settled, new) + checker.idle(settled, new, [self._trouble])
                 + checker.refused(settled, new, had_trouble) + checker.ghosts(new))
 
     @staticmethod

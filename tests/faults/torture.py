@@ -364,10 +364,11 @@ class Torture:
             self._ensemble.end(server, signal.SIGTERM)
         history = histories.ServerHistory.read([server.logs() for server in self._ensemble.servers],
                                                "/torture/")
-        violations = checker.check(runs, history, self._faults.had_trouble) + self._faults.broken
+        struck = self._faults.struck()
+        violations = checker.check(runs, history, struck) + self._faults.broken
         for moment, entries in self._looks:
             violations += checker.run_history(runs, _HISTORY_LOCK, entries, moment, history,
-                                              self._faults.had_trouble)
+                                              checker.trouble_of(struck))
         violations += [checker.Violation("cgroup", f"{path} is left", 0)
                        for path in self._cgroups.left()]
         made = self._faults.made
