@@ -171,6 +171,20 @@ def token_order(runs):
     return found
 
 
+def incomplete(runs):
+    """Commands that began without one of their LOCKs, or under others."""
+    found = []
+    for run in runs:
+        if run.record is None or run.any_of:
+            continue
+        taken = sorted(record.lock for record in (run.record, *run.record.further))
+        named = sorted({run.lock, *run.other_locks})
+        if taken != named:
+            found.append(Violation("incomplete", f"{_name(run)} began under {', '.join(taken)}, and"
+                                   f" named {', '.join(named)}", run.begin(), (run,)))
+    return found
+
+
 def unended(runs):
     return [Violation("never ended", f"{_name(run)}, {run.messages!r}", run.spawned, (run,))
             for run in runs if run.status is None]
@@ -598,7 +612,8 @@ def ghosts(history):
 def check(runs, history, struck):
     """All checks."""
     had_trouble = trouble_of(struck)
-    return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs) + overrun(runs)
+    return (overlaps(runs) + token_order(runs) + incomplete(runs) + unended(runs) + unnoticed(runs)
+            + overrun(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + reservations(runs, history) + torn(runs, history) + closed_early(runs, history) + ghosts(history)
             + idle(runs, history, struck) + intervals(runs, history)

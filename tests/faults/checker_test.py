@@ -125,6 +125,18 @@ class Variations(unittest.TestCase):
         self.assertEqual(15, checker.longest_calm(10, 40, [(12, 20), (13, 15)]))
         self.assertLessEqual(checker.longest_calm(10, 20, [(0, 30)]), 0)
 
+    def test_a_set_begins_under_all_of_its_locks(self):
+        both = run(1, 10, 20, 100, other_locks=("/m",))
+        self.assertEqual(["incomplete"], kinds(checker.incomplete([both])))
+        both.record.further.append(run(1, 10, 20, 101, lock="/m").record)
+        self.assertEqual([], checker.incomplete([both]))
+        both.other_locks = ("/n",)
+        self.assertEqual(["incomplete"], kinds(checker.incomplete([both])))
+        both.other_locks = ()
+        self.assertEqual(["incomplete"], kinds(checker.incomplete([both])))
+        pool = run(1, 10, 20, 100, lock="/m", any_of=("/l", "/m"))
+        self.assertEqual([], checker.incomplete([pool, idle(75, other_locks=("/m",))]))
+
     def test_nobody_waits_for_a_permit_that_is_free(self):
         runs = [run(1, 10, 30, 1, permits=2), run(2, 10, 12, 2, permits=2),
                 run(3, 18, 19, 3, permits=2)]

@@ -299,13 +299,13 @@ class Faults:
         # Within the first 40 ms, on the way through several queues.
         self._lasting += 1
         lock = f"/torture/lasting-{self._lasting}"
-        for ways in (["--permits", "1"], [f"{lock}-other"]) * 3:
-            starting = self._launch_lasting(lock, 30.0, options=ways)
+        for ways in ({"options": ["--permits", "1"]}, {"others": ["--also-write", f"{lock}-other"]}) * 3:
+            starting = self._launch_lasting(lock, 30.0, **ways)
             time.sleep(self._numbers.uniform(0, 0.04))
             with self._fault("starting zklock killed"):
                 starting.send("zklock", signal.SIGKILL)
                 self._wait(lambda: not starting.is_alive(), 5)
-                following = self._launch_lasting(lock, 30.0, options=ways)
+                following = self._launch_lasting(lock, 30.0, **ways)
                 self._expect(lambda: following.file.read() is not None, 10,
                              f"{lock}: not released by the guard of a killed zklock")
                 following.file.finish()

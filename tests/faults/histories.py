@@ -108,7 +108,7 @@ class RecordFile:
         lines = data[_TEXT:data.index(b"\0", _TEXT)].decode().split("\n")[:4]
         # Each has one word for each LOCK.
         first, *further = [Record(lives, lock, mode, int(token), node) for lock, mode, token, node
-                           in zip(*(line.split(" ") for line in lines))]
+                           in zip(*(line.split(" ") for line in lines), strict=True)]
         return dataclasses.replace(first, further=further)
 
 

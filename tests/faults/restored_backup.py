@@ -137,7 +137,8 @@ class _Run:
     def _judge(self, runs, old, new, restored):
         had_trouble = checker.trouble_of([self._trouble])
         settled = [run for run in runs if (run.begin() if run.record else run.ended) > restored]
-        return (checker.overlaps(runs) + checker.token_order(runs) + checker.unended(runs)
+        return (checker.overlaps(runs) + checker.token_order(runs) + checker.incomplete(runs)
+                + checker.unended(runs)
                 + checker.forbidden_statuses(runs, had_trouble)
                 + checker.against_servers([run for run in runs if run not in settled], old)
                 + checker.against_servers(settled, new) + checker.idle(settled, new, [self._trouble])
