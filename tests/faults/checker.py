@@ -34,7 +34,6 @@ class Run:
     timeout: float  # session timeout, seconds
     spawned: float
     may_conflict: bool = False  # it has a time limit
-    planned_status: int = 0
     descendants: str = "leave"
     nested: bool = False  # the command is another zklock, under the same lock
     held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
@@ -211,6 +210,7 @@ def unnoticed(runs):
 
 
 _STARTS = 0.5  # so long a process may take to become zklock, however busy this machine is
+_EXECUTES = 0.1  # so long one may take to become the command
 
 
 def _allowed_statuses(run, had_trouble):
@@ -234,12 +234,17 @@ def _allowed_statuses(run, had_trouble):
         return
     if not run.reserves:
         yield _LOST
-    if run.max_run is not None and run.ended - run.spawned >= run.max_run:
+    # The limit counts from just before the record's begin.
+    if run.max_run is not None and run.last() - run.begin() >= run.max_run - _EXECUTES:
         yield _RAN_TOO_LONG
-    if run.record.lives[0].ended is not None:
-        yield run.planned_status
-        if run.was_sent("zklock", signal.SIGTERM) or run.was_sent("guard"):
-            yield TERMINATED
+    main = run.record.lives[0]
+    if main.ended is not None:
+        # Told to end for another reason, it ends with the status of a lost lock, or of the limit.
+        if (main.status != TERMINATED or run.was_sent("zklock", signal.SIGTERM)
+                or run.was_sent("guard")):
+            yield main.status
+        if not run.nested and not run.held:
+            return  # else the nested zklock may have been killed after its command's end
     if run.was_sent("command", signal.SIGKILL) or run.was_sent("guard"):
         yield 128 + signal.SIGKILL
     if run.was_sent("zklock", signal.SIGTERM):

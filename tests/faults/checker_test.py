@@ -20,8 +20,9 @@ from faults import Made
 from histories import Life, Record, ServerHistory, Znode
 
 
-def run(number, begin, last, token, *, mode="exclusive", lock="/l", ended=True, status=0, **more):
-    lives = [Life(100 + number, begin, last, last if ended else None)]
+def run(number, begin, last, token, *, mode="exclusive", lock="/l", ended=True, status=0,
+        of_command=0, **more):
+    lives = [Life(100 + number, begin, last, last if ended else None, status=of_command)]
     mark = "__READ__" if mode == "read" else "lock-"
     record = Record(lives, lock, mode, token, f"{lock}/host-{mark}{token:010}")
     return Run(number=number, host="h1", lock=lock, word=mode, timeout=5, spawned=begin - 1,
@@ -406,8 +407,24 @@ class Statuses(unittest.TestCase):
         return bool(checker.forbidden_statuses([one], lambda begin, end: trouble))
 
     def test_the_commands_own_status_is_allowed(self):
-        self.assertFalse(self.forbidden(run(1, 10, 11, 1, status=7, planned_status=7)))
-        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=0, planned_status=7)))
+        def ended(status, **more):
+            return run(1, 10, 11, 1, status=status, of_command=7, **more)
+        self.assertFalse(self.forbidden(ended(7)))
+        self.assertTrue(self.forbidden(ended(0)))
+        self.assertFalse(self.forbidden(ended(76)))
+        # It was told to end, and ended by itself: not with that of a killed command.
+        told = [Sent(10.5, "zklock", signal.SIGTERM), Sent(10.5, "command", signal.SIGKILL)]
+        for status, forbidden in (7, False), (40, True), (143, True), (137, True):
+            self.assertEqual(forbidden, self.forbidden(ended(status, signals=told)))
+        # The nested zklock may have been killed after that.
+        self.assertFalse(self.forbidden(ended(137, signals=told, nested=True)))
+
+    def test_a_command_that_nothing_told_to_end_has_not_ended_for_that(self):
+        for target, number, forbidden in (("zklock", signal.SIGTERM, False),
+                                          ("guard", signal.SIGKILL, False),
+                                          ("zklock", signal.SIGSTOP, True)):
+            one = run(1, 10, 11, 1, status=40, of_command=40, signals=[Sent(10.5, target, number)])
+            self.assertEqual(forbidden, self.forbidden(one))
 
     def test_a_command_that_was_ended_has_no_status_of_its_own(self):
         self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=0, ended=False)))
@@ -459,7 +476,10 @@ class Statuses(unittest.TestCase):
     def test_124_needs_a_limit_that_has_passed(self):
         self.assertTrue(self.forbidden(run(1, 10, 12, 1, status=124, ended=False)))
         self.assertFalse(self.forbidden(run(1, 10, 12, 1, status=124, ended=False, max_run=1)))
-        self.assertTrue(self.forbidden(run(1, 10, 12, 1, status=124, ended=False, max_run=9)))
+        self.assertFalse(self.forbidden(run(1, 10, 12, 1, status=124, ended=False, max_run=2.05)))
+        late = run(1, 10, 12, 1, status=124, ended=False, max_run=2.2)
+        late.spawned = 1  # it has waited
+        self.assertTrue(self.forbidden(late))
 
     def test_statuses_of_defects_are_never_allowed(self):
         for status in (64, 70, 71, 77, 78, -6, -11):

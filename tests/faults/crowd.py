@@ -243,7 +243,7 @@ class Contender:
         self.label = f"contender-{number}"
         self.run = checker.Run(
             number=number, host=host, lock=plan.lock, word=plan.word, timeout=plan.timeout,
-            spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
+            spawned=histories.now(), may_conflict=plan.may_conflict,
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
             permits=plan.permits, take=plan.take, twice=plan.twice,

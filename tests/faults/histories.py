@@ -8,8 +8,9 @@ import time
 import zlib
 
 # recorder.c's struct Record.
-_SLOTS, _SIZE, _TEXT = 4, 4096, 16 + 4 * 32
-_SLOT = struct.Struct("=4q")
+_SLOTS, _SIZE = 4, 4096
+_SLOT = struct.Struct("=5q")
+_TEXT = 16 + _SLOTS * _SLOT.size
 
 
 # Servers' clocks are wrong by whole days, and no run lasts half a day: each time that a server has
@@ -61,6 +62,7 @@ class Life:
     last: float  # last seen alive
     ended: float | None  # by itself
     hard: bool = False  # to find or to signal: recorder.c's last slot
+    status: int = 0  # with which it then exited
 
 
 @dataclasses.dataclass
@@ -99,10 +101,10 @@ class RecordFile:
             data = file.read(_SIZE)
         lives = []
         for index in range(_SLOTS):
-            pid, begin, last, ended = _SLOT.unpack_from(data, 16 + index * _SLOT.size)
+            pid, begin, last, ended, status = _SLOT.unpack_from(data, 16 + index * _SLOT.size)
             if begin:
                 lives.append(Life(pid, begin / 1e9, max(begin, last) / 1e9,
-                                  ended / 1e9 if ended else None, index == _SLOTS - 1))
+                                  ended / 1e9 if ended else None, index == _SLOTS - 1, status))
         if not lives:
             return None
         lines = data[_TEXT:data.index(b"\0", _TEXT)].decode().split("\n")[:4]

@@ -35,7 +35,8 @@ struct Slot {
   int64_t pid;
   int64_t begin;
   int64_t last;
-  int64_t ended; /* by itself */
+  int64_t ended;  /* by itself */
+  int64_t status; /* with which it then exits */
 };
 
 struct Record {
@@ -217,6 +218,7 @@ int main(int argc, char** argv) {
       }
     }
   }
+  slot->status = status;
   slot->last = slot->ended = Now();
   _exit(status);
 }
