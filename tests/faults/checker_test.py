@@ -874,6 +874,17 @@ class Reports(unittest.TestCase):
         self.assertEqual([], report.ended_without_need([cut, beside], [one]))
         self.assertEqual(["needless"], kinds(report.ended_without_need([beside], [one])))
 
+    def test_no_lease_however_short_ends_for_what_no_server_notices(self):
+        one = run(1, 10, 30, 1, ended=False, status=76)
+        one.timeout = 4
+        clock = Made("host's clock set a day ahead", 28.0, True, False, [], 31)
+        cut = Made("host cut off for T/10", 20.0, True, True, [], 25.9)
+        self.assertEqual(["needless"], kinds(report.ended_without_need([cut, clock], [one])))
+        cut.end = 26.1  # within the last T
+        self.assertEqual([], report.ended_without_need([cut, clock], [one]))
+        one.timeout = 10
+        self.assertEqual(["needless"], kinds(report.ended_without_need([cut, clock], [one])))
+
     def test_a_set_may_hold_a_lock_before_its_command_begins(self):
         victim, following, of_a_set = run(1, 10, 15, 1), run(2, 17, 18, 2), run(3, 16, 17, 3)
         following.spawned = of_a_set.spawned = 11

@@ -284,12 +284,17 @@ def _needless(made, runs):
 
 
 def ended_without_need(made, runs):
-    """Needless ends under a lease long enough to survive such a fault."""
+    """Needless ends under a lease long enough to survive such a fault, or after a fault that no lease
+    notices."""
+    def had_trouble(run):
+        begin = run.last() - run.timeout
+        return any(fault.servers_struck and fault.begin <= run.last() and fault.end >= begin
+                   for fault in made)
     return [checker.Violation("needless", f"run {run.number}, T = {run.timeout} s, was ended:"
                               f" {fault.name if fault else 'there was no fault'};"
                               f" {run.messages!r}", run.last())
             for run, fault in _needless(made, runs)
-            if fault is None or run.timeout >= _COMFORTABLE]
+            if fault is None or run.timeout >= _COMFORTABLE or not had_trouble(run)]
 
 
 def slow_ends(made, runs, history):
