@@ -10,13 +10,14 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import zlib
 
 import checker
 import histories
 import report
 from checker import Run, Sent
-from faults import Made
+from faults import Faults, Made
 from histories import Life, Record, ServerHistory, Znode
 
 
@@ -948,6 +949,21 @@ class Reports(unittest.TestCase):
                          report.remains_table([fault]).splitlines()[-1])
         one.may_remain = False
         self.assertEqual("", report.remains_table([fault]))
+
+
+class FaultsMade(unittest.TestCase):
+    def test_a_fault_that_could_not_be_made_is_counted(self):
+        faults = Faults(seed=1, crowd=None, ensemble=unittest.mock.Mock(), links=unittest.mock.Mock(),
+                        tick=1, namespaces=True)
+
+        def strike():
+            with faults._fault("another leader elected"):
+                pass
+        for do, expected in (strike, 0), (lambda: None, 1), (strike, 1):
+            faults._do_elect = do
+            faults.make("elect")
+            self.assertEqual(expected, faults.not_made["elect"])
+        self.assertEqual(2, len(faults.made))
 
 
 Victim = collections.namedtuple("Victim", "run")

@@ -1,5 +1,6 @@
 """The faults: what is done, to which victims, and for how long. The seed determines their order."""
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -65,6 +66,8 @@ class Faults:
         self._lasting = 0
         self._clocks_were_wrong = False
         self._deck = []
+        self._count = 0  # of the faults made, without those of others beside
+        self.not_made = collections.Counter()  # how often each was drawn and could not be made
         self.made = beside.made if beside else []
         # Promises, as seen while a fault was made: checker.Violation.
         self.broken = beside.broken if beside else []
@@ -90,7 +93,9 @@ class Faults:
     def make(self, name):
         """Makes a fault and repairs it. Returns False if the servers do not recover."""
         self._needs_signal = name in _OF_PROCESSES
+        before = self._count
         getattr(self, f"_do_{name}")()
+        self.not_made[name] += self._count == before
         if self._beside:
             return True
         self._links.mend_all()
@@ -120,6 +125,7 @@ class Faults:
             name = self._name_for_keeper(name)
         made = Made(name, histories.now(), harmless, servers, victims, beside=self._beside is not None)
         self.made.append(made)
+        self._count += 1
         try:
             yield made
         finally:
@@ -127,6 +133,7 @@ class Faults:
         if self._needs_signal and not any(
                 sent.moment >= made.begin for victim in victims for sent in victim.run.signals):
             self.made.remove(made)
+            self._count -= 1
 
     @staticmethod
     def _name_for_keeper(name):

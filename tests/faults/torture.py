@@ -398,6 +398,12 @@ class Torture:
         states = {entry["token"]: entry["state"] for _, entries in self._looks for entry in entries}
         lost = list(states.values()).count("lost")
         say(f"the history of {_HISTORY_LOCK} showed {len(states)} runs, {lost} of them lost")
+        not_made = {name: times for name, times in self._faults.not_made.items() if times}
+        if not_made:
+            say("drawn and not made: " + ", ".join(f"{name} ({times})"
+                                                   for name, times in sorted(not_made.items())))
+        if self._arguments.only and not made:
+            violations.append(checker.Violation("driver", "no fault was made", 0))
         for server in self._ensemble.servers:
             if server.has_diverged():
                 say(f"DIVERGED  {server.name} served other data than the others, by its own log: what it"
