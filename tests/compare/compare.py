@@ -232,6 +232,7 @@ class _Trial:
         self._crowd = Crowd(tool, site, arguments.seed)
         self._faults = Faults(arguments.seed, tool, self._crowd, site, arguments.fault)
         self._notes = []
+        self._stalls = 0
 
     def run(self):
         began = time.monotonic()
@@ -268,21 +269,26 @@ class _Trial:
                 if not self._faults.make(name):
                     self._note(f"no command ran that could be struck by: {KINDS[name].title}")
                 if not self._tool.make_whole():
-                    self._note(f"the servers did not recover from: {KINDS[name].title}")
+                    self._stall(f"the servers did not recover from: {KINDS[name].title}")
                     return
                 if not self._crowd.settle():
-                    self._note(f"no commands ran for 90 s after: {KINDS[name].title}")
+                    self._stall(f"no commands ran for 90 s after: {KINDS[name].title}")
             rounds += 1
 
     def _note(self, text):
         say(f"           {text}")
         self._notes.append(text)
 
+    def _stall(self, text):
+        """A note that counts against the tool: its locks were not handed on."""
+        self._note(text)
+        self._stalls += 1
+
     def _save(self, took):
         self._crowd.close()
         with open(f"{self._tool.directory}/faults.json", "w") as file:
             json.dump({"tool": self._tool.word, "title": self._tool.title, "seconds": round(took, 1),
-                       "token": bool(self._tool.token), "notes": self._notes,
+                       "token": bool(self._tool.token), "notes": self._notes, "stalls": self._stalls,
                        "made": [dataclasses.asdict(one) for one in self._faults.made]}, file, indent=1)
 
 

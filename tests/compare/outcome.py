@@ -29,6 +29,7 @@ class Outcome:
     title: str
     has_token: bool
     notes: list
+    stalls: int  # how often no command ran any more after a fault, or the servers did not recover
     commands: int
     written: int
     refused: int
@@ -87,7 +88,7 @@ def read(directory):
         _, final_in_store = struct.unpack("=2q", file.read())
     made = [Made(**fault) for fault in facts["made"]]
     return evaluate(commands, made, final, final_in_store, word=facts["tool"], title=facts["title"],
-                    has_token=facts["token"], notes=facts["notes"])
+                    has_token=facts["token"], notes=facts["notes"], stalls=facts.get("stalls", 0))
 
 
 def machine():
@@ -244,8 +245,8 @@ def write(directory, out, into_page=False):
     if into_page:
         _put_into_page(text, svg)
     print(f"compare: wrote {out}/compare.md and {out}/compare.svg")
-    broken = [one for one in outcomes if one.word == "zklock" and any(
-        row.overlapping or row.lost for name, row in one.rows.items() if name != "freeze_host")]
+    broken = [one for one in outcomes if one.word == "zklock" and (one.stalls or any(
+        row.overlapping or row.lost for name, row in one.rows.items() if name != "freeze_host"))]
     if broken:
         print("compare: zklock broke its promise")
     return 1 if broken else 0

@@ -31,7 +31,7 @@ class Outcomes(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = directory.name
 
-    def keep(self, word, records, final, *faults):
+    def keep(self, word, records, final, *faults, stalls=0):
         """As compare.py does. `faults`: (name, begin, number of the victim)."""
         path = f"{self.directory}/{word}"
         os.makedirs(path)
@@ -41,7 +41,7 @@ class Outcomes(unittest.TestCase):
             with open(f"{path}/{name}", "wb") as file:
                 file.write(struct.pack(f"={len(numbers)}q", *numbers))
         with open(f"{path}/faults.json", "w") as file:
-            json.dump({"tool": word, "title": word, "token": False, "notes": [], "made": [
+            json.dump({"tool": word, "title": word, "token": False, "notes": [], "stalls": stalls, "made": [
                 {"name": name, "begin": begin, "victim": victim} for name, begin, victim in faults]}, file)
         with open(f"{self.directory}/run.json", "w") as file:
             json.dump({"seed": 1, "timeout": 10, "tools": [word], "machine": "one", "command": "c"}, file)
@@ -64,6 +64,12 @@ class Outcomes(unittest.TestCase):
     def test_they_break_the_promise_of_zklock(self):
         self.keep("zklock", self.OVERLAP, 2, ("cut_host", 4, 2))
         self.assertEqual(self.status()[0], 1)
+
+    def test_so_does_a_lock_that_is_not_handed_on_any_more(self):
+        self.keep("zklock", [record(0, 1, 2, 0)], 1, stalls=1)
+        self.assertEqual(self.status()[0], 1)
+        self.keep("etcdctl", [record(0, 1, 2, 0)], 1, stalls=1)
+        self.assertEqual(self.status()[0], 0)
 
     def test_before_the_first_fault_too(self):
         self.keep("zklock", self.OVERLAP, 2)
