@@ -106,10 +106,13 @@ class _Run:
         stopped = histories.now()
         for server in self._ensemble.servers:
             self._ensemble.end(server)
+        alive, gone = self._crowd.running(), histories.now()
         if not self._arguments.too_early:
             time.sleep(_TIMEOUT)
-            for contender in running:
-                self._expect(contender.file.read().lives[0].last < stopped + _TIMEOUT,
+            for contender, _ in alive:
+                record = contender.file.read()
+                lasts = stopped if contender.run.host == cut_off else gone
+                self._expect(contender.run.last_of(record.lives) < lasts + _TIMEOUT,
                              f"run {contender.run.number} outlived its lease")
         old = self._history()
         self._restore()
