@@ -55,7 +55,7 @@ class _Run:
 
     def _holder(self, lock):
         """A contender whose command excludes all others, and goes on."""
-        return self._crowd.victim(self._numbers, 60.0, patience=60.0, is_right=lambda one: (
+        return self._crowd.victim(self._numbers, 60.0, self, patience=60.0, is_right=lambda one: (
             one.run.lock == lock and one.run.word != "read" and "--read" not in one.plan.options
             and not one.run.may_remain)) or sys.exit(f"restored_backup.py: nobody holds {lock}")
 
