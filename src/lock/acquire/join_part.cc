@@ -1,6 +1,11 @@
 #include "lock/acquire/join_part.h"
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "protocol/contender_name.h"
 
@@ -145,11 +150,14 @@ void JoinPart::FindLostCreate() {
 
 /// Anyone may have created children with our UUID, too: only those that our session owns are ours.
 void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
+  struct Created {
+    std::vector<std::string> names;
+    GetReply first;  // of `names`
+  };
   struct Candidates {
-    std::vector<std::string> own;
-    GetReply first;  // of `own`
-    GetReply
-        other;  // none: another session's, which we need not be allowed to read; or one is gone
+    std::map<std::int64_t, Created> own;  // by the transaction that created them
+    /// kNone: the znodes belong to other sessions, and may be unreadable. kNoNode: one is gone.
+    GetReply other;
   };
   const auto found = std::make_shared<Candidates>();
   for (const std::string& name : names) {
@@ -158,17 +166,21 @@ void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
       if (IsLost(reply.error)) return;
       const bool is_own =
           reply.error == Error::kNone && reply.stat.ephemeral_owner == attempt_.store.session_id();
-      if (is_own && found->own.empty()) found->first = reply;
-      if (is_own) found->own.push_back(name);
+      if (is_own) {
+        Created& created = found->own[reply.stat.created_zxid];
+        if (created.names.empty()) created.first = reply;
+        created.names.push_back(name);
+      }
       if (reply.error == Error::kNoNode) found->other = reply;
       if (!is_last) return;
       if (found->own.empty()) return AdoptOrJoin({}, found->other);
-      // All of them were created, or none: a missing one has been deleted since. If there are more,
-      // those from a second create are strays.
-      const std::size_t needed = attempt_.request.znodes();
-      if (found->own.size() < needed) return attempt_.FinishBusy(Busy::Why::kRemoved);
-      found->own.resize(needed);
-      AdoptOrJoin(found->own, found->first);
+      // A create made all of them, or none: where one is missing, it has been deleted since. Znodes
+      // of a second create are strays.
+      for (const auto& [zxid, created] : found->own) {
+        if (created.names.size() < attempt_.request.znodes()) continue;
+        return AdoptOrJoin(created.names, created.first);
+      }
+      attempt_.FinishBusy(Busy::Why::kRemoved);
     };
     attempt_.store.Get(attempt_.ChildPath(name), Watch::kNo, attempt_.InState(take));
   }
