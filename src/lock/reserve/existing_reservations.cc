@@ -17,9 +17,11 @@ namespace {
 using std::chrono::milliseconds;
 using zookeeper::Error;
 
-milliseconds AskServersTime(Calls& calls, const LockName& lock) {
+/// None if LOCK is gone: then no reservation of it is left.
+std::optional<milliseconds> AskServersTime(Calls& calls, const LockName& lock) {
   const zookeeper::SetReply stamp =
       calls.Stamp(protocol::ChildPath(lock.path, StampName(calls.store())));
+  if (stamp.error == Error::kNoNode) return std::nullopt;
   if (stamp.error != Error::kNone) {
     throw OperationFailed(stamp.error, "learn the servers' time in", lock.display_path(),
                           "CREATE and DELETE", lock.display_path());
@@ -134,6 +136,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
       if (reserved.until) {
         if (before && *before >= *reserved.until) continue;
         now = calls.Repeat([&] { return AskServersTime(calls, lock); });
+        if (!now) return std::nullopt;
         if (*now >= *reserved.until) continue;
       }
       return std::move(one);
@@ -219,6 +222,7 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         if (found->until) {
           if (before && *before >= *found->until) return std::nullopt;
           if (!now) now = AskServersTime(calls, one.lock);
+          if (!now) return std::nullopt;
           may_have_ended = may_have_ended || *now >= *found->until;
           const milliseconds altogether =
               std::min(*now + renewal.lasts - found->since, protocol::kLongestReservation);
@@ -259,7 +263,7 @@ std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& rese
     std::optional<milliseconds> before;
     for (;;) {
       std::vector<Outlived> outlived;
-      bool has_end = false;
+      const LockName* with_end = nullptr;  // a LOCK whose reservation has an end
       // Sync first: the reservation may have just been released through another server.
       for (const std::string& path : paths) calls.Sync(path);
       const auto read = calls.GetAll(paths);
@@ -270,12 +274,12 @@ std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& rese
             IsOneGone(calls, reserved[i].more)) {
           outlived.push_back({lock});
         } else if (found->until) {
-          has_end = true;
+          with_end = &lock;
           if (before && *before >= *found->until) outlived.push_back({lock, *found});
         }
       }
-      if (before || !has_end) return outlived;
-      before = AskServersTime(calls, reserved.front().lock);
+      if (before || with_end == nullptr) return outlived;
+      before = AskServersTime(calls, *with_end);
     }
   });
 }
