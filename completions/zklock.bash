@@ -15,6 +15,15 @@ _zklock() {
     line=${line#"$piece"}
   done
 
+  # Remove the quotes of all words but the current one, without an expansion, which could execute commands.
+  for ((i = 0; i < ${#words[@]} - 1; ++i)); do
+    line=${words[i]} words[i]=
+    while [[ $line =~ ^([^\\\'\"]*)(\\(.)|\'([^\']*)\'|\"([^\"]*)\")(.*)$ ]]; do
+      words[i]+=${BASH_REMATCH[1]}${BASH_REMATCH[3]}${BASH_REMATCH[4]}${BASH_REMATCH[5]} line=${BASH_REMATCH[6]}
+    done
+    words[i]+=$line
+  done
+
   local current=${words[-1]} found
   mapfile -t found < <("${words[0]/#\~/$HOME}" --complete "${words[@]:1}" 2>/dev/null)
   COMPREPLY=()
