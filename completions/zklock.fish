@@ -2,6 +2,7 @@
 
 function __zklock_complete
     set -l words (commandline -opc)
+    set words[1] (string replace -r '^~/' "$HOME/" -- $words[1])
     set -l current (commandline -ct)
     set -l found ($words[1] --complete $words[2..-1] "$current" 2>/dev/null)
     switch "$found[1]"
@@ -11,7 +12,7 @@ function __zklock_complete
             set -l first (string replace ':command ' '' -- $found[1])
             string match -qr '^[0-9]{1,6}$' -- $first; or return
             # The command's own completion, as if it were typed alone.
-            set -l command $words $current
+            set -l command (string escape -- $words) $current
             set -e command[1..(math $first + 1)]
             complete -C "$command"
         case '*'
