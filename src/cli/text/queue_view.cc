@@ -92,6 +92,9 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     return view;
   }
   view.data = ReadData(entry);
+  // In Dialect::kSimple, only the data identifies the program.
+  const bool is_simple = entry.name.full == protocol::kSimpleName;
+  if (is_simple && view.data.version) view.program = Program::kZklock;
   view.more = entry.more;
   view.take = entry.in_turnstile ? view.data.take : 1 + entry.more.size();
   if (entry.readable) {

@@ -244,6 +244,13 @@ TEST_CASE("Contradictory or missing targets are refused") {
 }
 
 }  // namespace
+TEST_CASE("a holder in the simple dialect can be asked to release") {
+  auto [lock, holder] = HoldNewLock("release", {"exclusive", "--dialect", "simple"});
+  RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+  CHECK_THAT(holder.err(), Catch::Contains("asked to release " + lock));
+}
+
 TEST_CASE("a contender of go-zookeeper cannot be asked to release") {
   auto [tree, lock] = MadeLock("release-go");
   const std::string contender = tree.Create(lock + "/_c_0123456789abcdef0123456789abcdef-lock-",
