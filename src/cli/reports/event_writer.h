@@ -43,6 +43,8 @@ class EventWriter final : public EventListener, public EventSource {
   void OnEvent(const Event& event) override;
   /// Waits for the reader, but not forever. Call this at the end, when nothing is held any more.
   void Finish();
+  /// The errno of the write that failed, after which nothing was written; 0: none has.
+  [[nodiscard]] int error() const { return writer_.error(); }
 
   Interest GetInterest() override { return writer_.GetInterest(); }
   void OnReady(short revents) override { writer_.OnReady(revents); }

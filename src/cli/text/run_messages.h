@@ -47,6 +47,8 @@ inline constexpr char kReservedFor[] = "; reserved for {}";
 inline constexpr char kAcquiredAfter[] = "acquired {} after {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
+inline constexpr char kEventsUnwritten[] = "not all events were written: {}; see --events";
+
 // While the command runs, and at its end.
 inline constexpr char kSuspending[] =
     "suspended; {} stays held for at most {}, and the command will be ended before then";

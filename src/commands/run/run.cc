@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -135,7 +137,13 @@ int Run(const cli::RunOptions& options, process::Signals& signals, process::Mess
   } catch (const Exit& exit) {
     status = exit.status();
   }
-  if (context.event_writer) context.event_writer->Finish();
+  if (context.event_writer) {
+    context.event_writer->Finish();
+    const int error = context.event_writer->error();
+    if (error != 0 && error != EPIPE) {
+      context.report.Error(cli::message::kEventsUnwritten, std::generic_category().message(error));
+    }
+  }
   return status;
 }
 

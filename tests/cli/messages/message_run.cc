@@ -274,6 +274,10 @@ Provocations RunProvocations() {
       {{"kNotConfirmed"}, NotConfirmed},
       {{"kShortSession"}, ShortSession},
       {{"kGrantedLess"}, GrantedLess},
+      {{"kEventsUnwritten"},
+       [] {
+         return SaidBy({"exclusive", "--events", "/dev/full", NewLock("said"), "--", "true"}, 0);
+       }},
       {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be ended before then"); }},
       {{"kSuspendingUnguarded"},
        [] {
