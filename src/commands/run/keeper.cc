@@ -210,7 +210,7 @@ class Keeper {
   void Serve(lock::Hold& hold, const HoldEvents& hold_events, EventSource& recorded_runs) {
     const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_, &recorded_runs});
     context_.loop.Add(alarm_);
-    while (!IsOver(hold, hold_events)) {
+    while (!Advance(hold, hold_events)) {
       context_.loop.RunOnce();
       nested_.SetLease(NestingLease(hold));
       if (nested_.Runs().empty()) guard_->ForgetNestedRuns();
@@ -222,12 +222,12 @@ class Keeper {
     return {hold.lease_end(), session().lease().timeout()};
   }
 
-  /// Whether to release the lock now. An owner that is about to lose the lock is signalled first
-  /// and has its grace period to end; an owner that releases is not signalled. Runs nested below
-  /// the owner are ended if the lock is lost or another process asks for its release. In any case,
-  /// the keeper waits for them: if one of several locks or permits is lost, they still rely on the
-  /// others.
-  bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
+  /// Acts on what has happened; returns whether to release the lock now. An owner that is about to
+  /// lose the lock is signalled first and has its grace period to end; an owner that releases is
+  /// not signalled. Runs nested below the owner are ended if the lock is lost or another process
+  /// asks for its release. In any case, the keeper waits for them: if one of several locks or
+  /// permits is lost, they still rely on the others.
+  bool Advance(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
     if (!is_wanted) {
