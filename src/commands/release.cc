@@ -366,8 +366,10 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
       continue;
     }
     if (options.dry_run) {
+      const lock::LockName queue = {protocol::ParentOf(holder.path),
+                                    options.server.servers.chroot};  // a permit is in a child
       const bool is_there = session.Ask(
-          [&](lock::Calls& calls) { return lock::MayDelete(calls, lock, holder.path); });
+          [&](lock::Calls& calls) { return lock::MayDelete(calls, queue, holder.path); });
       if (!is_there) continue;
       PrintRows(cli::ReleaseRows(cli::ReleaseAction::kReleaseLock,
                                  cli::ReservationHoldText(lock.display_path(), *reserved)),
