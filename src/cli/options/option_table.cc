@@ -772,6 +772,9 @@ constexpr std::string_view kTargets =
     "--contender --position --host --holders --all --reserve";
 
 constexpr OptionRule kRules[] = {
+    {kAll, "--tls-verify", kRequires, "--tls --tls-ca --tls-cert", "", kOnlyArguments},
+    {kAll, "--sasl-service", kRequires, "--sasl", "", kOnlyArguments},
+
     {kTry, "--read", kExcludes, "--write"},
     {kRuns, "--stop-signal --on-lost --descendants --contain --publish-command --events", kExcludes,
      "--hold", "it runs no command", kOnlyArguments},

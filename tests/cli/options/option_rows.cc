@@ -56,8 +56,10 @@ Rows CommonRows(const Outcomes& usual, const std::string& help) {
   rows.push_back({"--tls-cert", {"--tls-cert", "/a.pem"}, Everywhere({kConfiguration})});
   rows.push_back({"--tls-key", {"--tls-key", "/a.pem"}, Everywhere({kUsage})});
   rows.push_back({"--sasl", {"--sasl", "digest-md5"}, Everywhere({kUsage})});
-  rows.push_back({"--sasl-service", {"--sasl-service", "zk"}, usual});
-  rows.push_back({"--tls-verify", {"--tls-verify", "ca"}, usual});
+  rows.push_back({"--sasl-service", {"--sasl-service", "zk"}, Everywhere({kUsage})});
+  rows.back().is_default_in_file = true;
+  rows.push_back({"--tls-verify", {"--tls-verify", "ca"}, Everywhere({kUsage})});
+  rows.back().is_default_in_file = true;
   return rows;
 }
 

@@ -35,10 +35,11 @@ struct Row {
   std::string option;  ///< as in --help: "--wait", "-c"
   Words words;
   Outcomes outcomes;
-  Words holder = {};            ///< options of whatever holds LOCK
-  bool decides_to_wait = true;  ///< determines whether to wait: gets no --nonblock in kBusy
-  bool has_command = true;      ///< `-- echo ran` follows LOCK
-  bool talks = false;           ///< prints messages even on success
+  Words holder = {};                ///< options of whatever holds LOCK
+  bool decides_to_wait = true;      ///< determines whether to wait: gets no --nonblock in kBusy
+  bool has_command = true;          ///< `-- echo ran` follows LOCK
+  bool talks = false;               ///< prints messages even on success
+  bool is_default_in_file = false;  ///< only the argument is refused: no outcome for a file
 };
 using Rows = std::vector<Row>;
 

@@ -258,7 +258,8 @@ class Table {
 Rows FileRows(Rows rows) {
   const auto& names = cli::ConfigurableNames();
   std::erase_if(rows, [&](const Row& row) {
-    return row.words.front() != row.option || !row.option.starts_with("--") ||
+    return row.is_default_in_file || row.words.front() != row.option ||
+           !row.option.starts_with("--") ||
            std::find(names.begin(), names.end(), row.option.substr(2)) == names.end() ||
            row.words.size() > 2;
   });

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <string>
 #include <utility>
@@ -410,6 +411,20 @@ TEST_CASE("TLS options whose files cannot be read exit with 78 and open no conne
   check({"try", "/t/x", "--", "true"}, "ZKLOCK_TLS_CA=/no/such.pem", "--tls-ca");
   check({"try", "/t/x", "--", "true"}, "ZKLOCK_TLS_CERT=/no/such.pem", "--tls-cert");
   CHECK(peer.connections() == 0);
+}
+
+TEST_CASE("without TLS or SASL, --tls-verify and --sasl-service are usage errors") {
+  for (const auto& [option, value, needed] : std::vector<std::array<std::string, 3>>{
+           {"--tls-verify", "full", "--tls or --tls-ca or --tls-cert"},
+           {"--sasl-service", "zk", "--sasl"}}) {
+    CAPTURE(option);
+    const Finished refused = Run(Zklock({"inspect", option, value, "/t/x"}), Exited(64));
+    CHECK_THAT(refused.err, Catch::Contains(option + " requires " + needed));
+    // In a file or a variable it is the default for whoever does use TLS or SASL.
+    const TemporaryDirectory files;
+    const std::string config = files.Write("config", option.substr(2) + " = " + value + "\n");
+    Run(Zklock({"try", "--config", config, "/t/tls", "--", "true"}), Exited(0));
+  }
 }
 
 }  // namespace zklock::test
