@@ -244,7 +244,10 @@ class ProxyTransport::Proxy final : public zookeeper::Helper {
   Proxy& operator=(const Proxy&) = delete;
 
   const std::string& ErrorTail() override { return words_.Read(); }
-  void ForgetWords() override { words_.Forget(); }
+  void ForgetWords() override {
+    words_.Forget();
+    monitors_.ForgetFailure();
+  }
 
  private:
   HelperProcesses& monitors_;

@@ -29,8 +29,10 @@ class HelperProcesses {
   void End(pid_t helper, int signal_number);
   /// Reaps the helpers that have ended.
   void Reap();
-  /// The exit status of the last reaped helper whose status was not 0; 0 if there was none.
+  /// The exit status of the last reaped helper whose status was not 0; 0 if there was none since
+  /// ForgetFailure().
   [[nodiscard]] int last_failure() const { return last_failure_; }
+  void ForgetFailure() { last_failure_ = 0; }
 
  private:
   int last_failure_ = 0;

@@ -144,6 +144,27 @@ TEST_CASE("the status of a proxy command that failed is part of the message") {
              !Catch::Contains("ended with status"));
 }
 
+TEST_CASE(
+    "a proxy command that failed before another one worked is not the reason of a later loss") {
+  const TemporaryDirectory files;
+  const std::string failed = files.Path("failed");
+  const std::string gone = files.Path("gone");
+  const Mark mark;
+  const std::string lock = NewLock("proxy-earlier");
+  Child holder = StartHolder(lock);
+  Child waiter =
+      Child::Start(mark.On(Proxied("[ ! -e " + gone + " ] || exec sleep 1000; [ -e " + failed +
+                                       " ] || { touch " + failed + "; exit 9; }; " + kSocat,
+                                   {"exclusive", "--verbose", "--connect-timeout", "3s",
+                                    "--session-timeout", "4s", lock, "--", "true"})));
+  waiter.ReadErrUntil("waiting");
+  (void)files.Write("gone", "");
+  kill(mark.One("socat"), SIGSTOP);
+  CHECK(waiter.Wait() == Exited(69));
+  CHECK_THAT(waiter.err(), !Catch::Contains("ended with status"));
+  CHECK(Finish(holder) == Exited(0));
+}
+
 TEST_CASE("a server that stalls behind the proxy command does not keep zklock from the next one") {
   const Mark mark;
   const Peer silent(Peer::Manner::kSaysNothing);
