@@ -65,6 +65,7 @@ constexpr char kSentStop[] = "{} was sent {}";
 constexpr char kStopped[] = "{} was ended with {}";
 constexpr char kKilled[] = "{} was ended with KILL";
 constexpr char kKilledAfter[] = "{} was ended with KILL, since {} did not end it in time";
+constexpr char kUnsignalled[] = "{} could not be signalled";
 
 constexpr const char* kNone = "";
 constexpr const char* kDetails = "{}";  // see report_reasons.h
@@ -178,9 +179,11 @@ const char* FormatOf(Fate fate) {
     case Fate::kKilled:
       return message::kKilled;
     case Fate::kKilledAfter:
+      return message::kKilledAfter;
+    case Fate::kUnsignalled:
       break;
   }
-  return message::kKilledAfter;
+  return message::kUnsignalled;
 }
 
 /// "TERM".

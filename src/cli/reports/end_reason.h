@@ -71,6 +71,7 @@ enum class Fate {
   kStopped,      ///< it ended with the stop signal
   kKilled,       ///< it ended with KILL
   kKilledAfter,  ///< likewise, after the stop signal
+  kUnsignalled,  ///< it had to end, but could not be signalled
 };
 /// "./backup.sh ('nightly') was ended with TERM". `had_ended`: the command had ended by itself, so
 /// this is the fate of the processes that it left behind.

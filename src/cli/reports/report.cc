@@ -15,6 +15,14 @@
 #include "process/tree/process_tree.h"
 
 namespace zklock::cli {
+namespace {
+
+std::string MoreAwaited(int more) {
+  return more > 0 ? fmt::format(message::kMoreAwaited, more) : "";
+}
+
+}  // namespace
+
 void Report::Error(const std::string& line) { Write(Level::kAlways, line); }
 
 void Report::Say(const std::string& line) { Write(Level::kUnlessQuiet, line); }
@@ -131,8 +139,11 @@ void Report::LeftBehind(const process::Survivor& process) {
 }
 
 void Report::Awaited(const process::Survivor& process, int more) {
-  Say(message::kAwaited, process.pid, Printable(process.name),
-      more > 0 ? fmt::format(message::kMoreAwaited, more) : "");
+  Say(message::kAwaited, process.pid, Printable(process.name), MoreAwaited(more));
+}
+
+void Report::AwaitedSurvivor(const std::string& locks, const process::Survivor& process, int more) {
+  Error(message::kAwaitedSurvivor, locks, process.pid, Printable(process.name), MoreAwaited(more));
 }
 
 void Report::Suspending(const std::string& lock, Duration lease_left, Duration run_left,

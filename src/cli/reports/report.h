@@ -77,6 +77,7 @@ class Report final : public EventListener {
   void LeftBehind(const process::Survivor& process);
   /// The command has ended; the lock is held until this process and `more` others have ended.
   void Awaited(const process::Survivor& process, int more);
+  void AwaitedSurvivor(const std::string& locks, const process::Survivor& process, int more);
   /// What happens to the processes under the lock if the lease ends while zklock is suspended.
   enum class Suspended { kCommand, kCommandUnderWarn, kNestedRuns };
   /// `run_left`: the time that --max-run leaves the command.

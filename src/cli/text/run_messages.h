@@ -67,6 +67,8 @@ inline constexpr char kLeftBehind[] =
 inline constexpr char kAwaited[] =
     "the command has ended; waiting for process {} ({}){}, which it left behind (--descendants "
     "wait)";
+inline constexpr char kAwaitedSurvivor[] =
+    "{} stays held: process {} ({}){} had to end, but could not be signalled; end it yourself";
 inline constexpr char kMoreAwaited[] = " and {} more";
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";

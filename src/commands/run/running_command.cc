@@ -75,12 +75,23 @@ void RunningCommand::PublishProgress() {
     has_sent_stop_ = true;
   }
   if (const auto awaited = supervisor_.TakeAwaited(); awaited && !supervisor_.is_over()) {
-    context_.report.Awaited(awaited->process, awaited->more);
+    ReportAwaited(*awaited);
   }
   if (start_published_ || !supervisor_.has_started()) return;
   start_published_ = true;
   context_.events.Publish(
       cli::StartedEvent{context_.options.command.front(), supervisor_.command_pid()});
+}
+
+void RunningCommand::ReportAwaited(const process::Supervisor::Awaited& awaited) {
+  if (!awaited.is_survivor) return context_.report.Awaited(awaited.process, awaited.more);
+  if (!reason_.empty()) {
+    const bool was_sent = supervisor_.has_sent_stop();
+    const cli::Fate fate = was_sent ? cli::Fate::kSentStop : cli::Fate::kUnsignalled;
+    context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(fate));
+    has_sent_stop_ = was_sent;
+  }
+  context_.report.AwaitedSurvivor(locks_, awaited.process, awaited.more);
 }
 
 void RunningCommand::OnLoss(EndCause loss) { OnLossOf(locks_, loss); }
@@ -122,6 +133,7 @@ std::string RunningCommand::FateOfCommand(cli::Fate fate) const {
 cli::Fate RunningCommand::FateAtEnd() const {
   if (!supervisor_.has_started()) return cli::Fate::kNotBegun;
   const process::Ended& ended = *supervisor_.ended();
+  if (ended.was_refused) return cli::Fate::kUnsignalled;
   if (ended.got_kill) return ended.got_stop ? cli::Fate::kKilledAfter : cli::Fate::kKilled;
   return ended.got_stop ? cli::Fate::kStopped : cli::Fate::kHadEnded;
 }

@@ -74,7 +74,8 @@ class Guard {
   void CommandChanged(int wait_status);
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
-  void ReportAwaited(TimePoint now);
+  [[nodiscard]] bool MustReportAwaited(TimePoint now);
+  void ReportAwaited(Message::Kind kind, const std::vector<Survivor>& processes) const;
   void BeginEnding(TimePoint now);
   void Kill();
   void Finish();
@@ -87,6 +88,7 @@ class Guard {
   [[nodiscard]] TimePoint KillTime() const;
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
+  [[nodiscard]] bool AwaitsSurvivors(TimePoint now) const;
   [[nodiscard]] bool MustContinueZklock() const;
   [[nodiscard]] bool ZklockIsGone() const;
   [[nodiscard]] bool MayCloseSession() const;
@@ -394,8 +396,7 @@ void Guard::Advance(TimePoint now) {
     } else if (MustKill() || now >= KillTime()) {
       phase_ = Phase::kKilling;
     } else {
-      duty_.page.sent_stop = true;
-      tree_.StopSignalRound();
+      if (tree_.StopSignalRound()) duty_.page.sent_stop = true;
     }
   }
   if (phase_ == Phase::kKilling) Kill();
@@ -413,7 +414,10 @@ bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained();
 
 void Guard::CommandEnded(TimePoint now) {
   const bool has_processes = HasProcesses();
-  if (has_processes && duty_.spec.descendants == Descendants::kWait) return ReportAwaited(now);
+  if (has_processes && duty_.spec.descendants == Descendants::kWait) {
+    if (MustReportAwaited(now)) ReportAwaited(Message::Kind::kAwaited, tree_.Living());
+    return;
+  }
   if (has_processes && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
 
   if (has_processes) {
@@ -426,17 +430,20 @@ void Guard::CommandEnded(TimePoint now) {
   phase_ = Phase::kReported;
 }
 
-/// Nothing else would explain why the lock is still held.
-void Guard::ReportAwaited(TimePoint now) {
+/// Whether to report now, once, what keeps the lock held.
+bool Guard::MustReportAwaited(TimePoint now) {
   if (!report_awaited_at_) {
     report_awaited_at_ = now + kQuietWait;
     Send(socket_.get(), {.kind = Message::Kind::kWake});  // see Supervisor::ReadsSignals()
   }
-  if (now < *report_awaited_at_) return;
+  if (now < *report_awaited_at_) return false;
   report_awaited_at_ = kNever;
-  const std::vector<Survivor> processes = tree_.Living();
+  return true;
+}
+
+void Guard::ReportAwaited(Message::Kind kind, const std::vector<Survivor>& processes) const {
   if (processes.empty()) return;  // only nested runs, which zklock itself reports
-  Message message{.kind = Message::Kind::kAwaited,
+  Message message{.kind = kind,
                   .number = processes.front().pid,
                   .more = static_cast<int>(processes.size()) - 1};
   processes.front().name.copy(message.name.data(), message.name.size() - 1);
@@ -446,6 +453,7 @@ void Guard::ReportAwaited(TimePoint now) {
 void Guard::BeginEnding(TimePoint now) {
   phase_ = Phase::kEnding;
   ending_since_ = now;
+  report_awaited_at_.reset();
   // A shell continues a job that it knows is stopped, and then shows that it has ended. If only the
   // command was sent STOP, nobody would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
@@ -454,8 +462,14 @@ void Guard::BeginEnding(TimePoint now) {
   Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may rely on an older promise
 }
 
+/// Whether a process that could not be signalled still needs the lock: zklock keeps it for as long
+/// as the lease lasts.
+bool Guard::AwaitsSurvivors(TimePoint now) const {
+  const auto cause = duty_.page.cause.Get();
+  return !Survivors().empty() && !MustKill() && !(cause && IsLoss(*cause)) && now < LeaseEnd();
+}
+
 void Guard::Kill() {
-  duty_.page.sent_kill = true;
   const bool only_survivors = tree_.KillRound(LeaseEnd(), [this] {
     const TimePoint until = BootClock::now() + kReapTime;
     do {
@@ -463,8 +477,11 @@ void Guard::Kill() {
     } while (reaps_more_ && BootClock::now() < until);
   });
   Reap();
+  if (tree_.has_sent_kill()) duty_.page.sent_kill = true;
   if ((has_children_ && !only_survivors) || tree_.HasContained()) return;
-  Finish();
+  const TimePoint now = BootClock::now();
+  if (!AwaitsSurvivors(now)) return Finish();
+  if (MustReportAwaited(now)) ReportAwaited(Message::Kind::kAwaitedSurvivor, Survivors());
 }
 
 void Guard::Finish() {

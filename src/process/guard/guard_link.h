@@ -75,6 +75,8 @@ struct Message {
     /// The command ended by itself a while ago, but processes that it left behind are still running
     /// (Descendants::kWait). `number`: pid of one of them, `name`, `more`
     kAwaited,
+    /// Likewise, but the tree is being ended, and these processes could not be signalled.
+    kAwaitedSurvivor,
     /// `number`: wait status of the command, which ended by itself. zklock may still order the
     /// guard to end processes that the command left behind.
     kCommandEnded,

@@ -86,25 +86,31 @@ std::vector<Survivor> GuardedTree::Living() const {
   return living;
 }
 
-void GuardedTree::StopSignalRound() {
+bool GuardedTree::StopSignalRound() {
+  bool has_sent = false;
   const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
     if (process.is_dead() || signalled_.count(process.id()) > 0) return true;
     if (process.stat && IsTransportHelper(*process.stat)) return false;
     // A guard blocks all signals but KILL, which must come last.
     const bool is_guard = process.stat && IsGuard(*process.stat);
-    if (!is_guard && SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
+    if (!is_guard) {
+      const SignalResult result = SignalDescendant(process, stop_signal_);
+      if (result == SignalResult::kGone) return true;
+      has_sent = has_sent || result == SignalResult::kSent;
+    }
     SignalDescendant(process, SIGCONT);  // a stopped process could not act on the signal
     signalled_.insert(process.id());
     return true;
   });
-  if (is_complete) return;
+  if (is_complete) return has_sent;
   for (const pid_t pid : Children()) {
     const auto known = signalled_.lower_bound(ProcessId{pid, 0});
     if (known != signalled_.end() && known->pid == pid) continue;
-    kill(pid, stop_signal_);
+    has_sent = kill(pid, stop_signal_) == 0 || has_sent;
     kill(pid, SIGCONT);
     signalled_.insert(ProcessId{pid, 0});
   }
+  return has_sent;
 }
 
 bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& reap) {
@@ -112,6 +118,7 @@ bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& re
   nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
   // The cgroup comes first: this ends even a fork bomb, which a walk may never catch up with.
   if (cgroup_ != nullptr) {
+    has_sent_kill_ = has_sent_kill_ || cgroup_->IsPopulated();
     cgroup_->Kill(nested_guards_until_);
     // If this process got too little processor time, a fork bomb has left thousands of zombies.
     reap();
@@ -120,7 +127,9 @@ bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& re
   if (!killer_.is_complete()) {
     // When these die, their children become children of this process, a subreaper: each round
     // reaches one more generation.
-    for (const pid_t pid : Children()) kill(pid, SIGKILL);
+    for (const pid_t pid : Children()) {
+      has_sent_kill_ = kill(pid, SIGKILL) == 0 || has_sent_kill_;
+    }
   }
   return only_survivors;
 }

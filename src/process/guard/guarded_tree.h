@@ -38,14 +38,16 @@ class GuardedTree {
   [[nodiscard]] std::vector<Survivor> Living() const;
 
   /// Sends the stop signal to the processes that have not been sent it yet, and continues stopped
-  /// ones.
-  void StopSignalRound();
+  /// ones. Returns whether there was any that could be signalled.
+  bool StopSignalRound();
   /// Sends KILL to all processes, but to guards of nested runs only once NestedGuardsUntil() has
   /// passed. Returns true once the walk finds nothing alive but survivors(). Until then, and while
   /// HasContained(), call it again after kill_pause(). `reap`, which reaps children that have
   /// ended, is called between killing the cgroup and the walk.
   bool KillRound(TimePoint lease_end, const std::function<void()>& reap);
   [[nodiscard]] Duration kill_pause() const { return killer_.pause(); }
+  /// Whether KILL was sent to any process that could be signalled.
+  [[nodiscard]] bool has_sent_kill() const { return has_sent_kill_ || killer_.has_sent(); }
   /// The processes that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 
@@ -65,6 +67,7 @@ class GuardedTree {
   Cgroup* const cgroup_;
   UniqueFd children_;
   std::set<ProcessId> signalled_;  // have been sent the stop signal
+  bool has_sent_kill_ = false;     // other than by killer_
   TimePoint killed_since_ = kNever;
   TimePoint nested_guards_until_ = kNever;
   TreeKiller killer_;

@@ -66,6 +66,7 @@ struct Supervisor::State {
           guard_was_slow(was_slow) {}
     TakeOver takeover;
     const bool guard_was_slow;
+    bool reports_survivors = true;  // reset once `awaited` has named one
   };
   // The results: ExecFailed; std::system_error, if the guard could not be set up; Ended.
 
@@ -170,7 +171,10 @@ void Supervisor::State::Handle(const Message& message) {
       guarded.left_behind.push_back({message.number, message.name.data()});
       return;
     case Message::Kind::kAwaited:
-      awaited = Awaited{{message.number, message.name.data()}, message.more};
+    case Message::Kind::kAwaitedSurvivor:
+      awaited = Awaited{{message.number, message.name.data()},
+                        message.more,
+                        message.kind == Message::Kind::kAwaitedSurvivor};
       return;
     case Message::Kind::kCommandEnded:
       return CommandEnded(message.number);
@@ -203,10 +207,12 @@ void Supervisor::State::CommandEnded(int wait_status) {
 void Supervisor::State::TreeEnded(int wait_status) {
   const GuardPage& page = guard.page();
   const bool had_to_end = page.cause.Get().has_value();
-  SettleByGuard(Ended{.wait_status = wait_status,
-                      .survivors = std::move(std::get<Guarded>(phase).survivors),
-                      .got_stop = had_to_end && page.sent_stop,
-                      .got_kill = had_to_end && page.sent_kill});
+  SettleByGuard(
+      Ended{.wait_status = wait_status,
+            .survivors = std::move(std::get<Guarded>(phase).survivors),
+            .got_stop = had_to_end && page.sent_stop,
+            .got_kill = had_to_end && page.sent_kill,
+            .was_refused = had_to_end && !page.had_ended && !page.sent_stop && !page.sent_kill});
 }
 
 /// The guard has nothing left to do, except to close the session if this process dies.
@@ -260,13 +266,22 @@ void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
 }
 
 void Supervisor::State::ContinueTakeOver() {
-  auto& [takeover, guard_was_slow] = std::get<TakenOver>(phase);
+  auto& [takeover, guard_was_slow, reports_survivors] = std::get<TakenOver>(phase);
   if (!takeover.Round(lease().end())) return;
+  const std::vector<Survivor>& survivors = takeover.survivors();
+  const GuardPage& page = guard.page();
+  if (!survivors.empty() && !page.must_kill && !IsLoss(*page.cause.Get()) &&
+      BootClock::now() < lease().end()) {
+    if (std::exchange(reports_survivors, false)) {
+      awaited = Awaited{survivors.front(), static_cast<int>(survivors.size()) - 1, true};
+    }
+    return;
+  }
   const bool got_stop = guard.page().sent_stop;
   guard.Forget();
   Ended ended{.wait_status = takeover.command_status(),
               .guard_failed = !guard_was_slow,
-              .survivors = takeover.survivors(),
+              .survivors = survivors,
               .got_stop = got_stop,
               .got_kill = true};
   phase.emplace<Ended>(std::move(ended));

@@ -110,13 +110,14 @@ class Supervisor final : public EventSource {
   [[nodiscard]] TimePoint run_end() const;
   /// Whether the tree has been sent the stop signal.
   [[nodiscard]] bool has_sent_stop() const;
-  /// The command has ended by itself, and zklock is waiting for processes that it left behind
-  /// (Descendants::kWait): one of them, and how many others there are. Returned once, and only if
-  /// the wait is long.
+  /// What keeps the lock held if the wait is long: processes that the command left behind
+  /// (Descendants::kWait), or that had to end but could not be signalled.
   struct Awaited {
     Survivor process;
-    int more = 0;
+    int more = 0;  ///< how many others there are
+    bool is_survivor = false;
   };
+  /// Returned once.
   [[nodiscard]] std::optional<Awaited> TakeAwaited();
   /// Whether the command had already ended by itself when the tree had to end.
   [[nodiscard]] bool had_ended() const;

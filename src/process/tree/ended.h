@@ -24,8 +24,9 @@ struct Ended {
   std::vector<Survivor> survivors;    ///< still running, because they could not be signalled
   std::vector<Survivor> left_behind;  ///< with Descendants::kLeave: outlived the command
   // Only if the tree had to end (EndCause):
-  bool got_stop = false;  ///< the tree was sent the stop signal
-  bool got_kill = false;  ///< the tree was sent KILL
+  bool got_stop = false;     ///< the tree was sent the stop signal
+  bool got_kill = false;     ///< the tree was sent KILL
+  bool was_refused = false;  ///< no process of the tree could be signalled
 };
 
 /// A wait status as shells report it: the exit status, or 128+N for signal N.

@@ -276,11 +276,15 @@ bool TreeKiller::Round() {
     const bool has_own_tree = treatment == Treatment::kAwaitTree;
     if (process.is_dead() || IsHiddenZombie(process)) {
       if (dead_.insert(process.id()).second) is_settled = false;
-    } else if (treatment == Treatment::kKill &&
-               SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
-      survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
     } else {
-      is_settled = false;
+      const SignalResult result =
+          treatment == Treatment::kKill ? SignalDescendant(process, SIGKILL) : SignalResult::kGone;
+      has_sent_ = has_sent_ || result == SignalResult::kSent;
+      if (result == SignalResult::kRefused) {
+        survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
+      } else {
+        is_settled = false;
+      }
     }
     return !has_own_tree;
   });

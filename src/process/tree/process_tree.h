@@ -106,6 +106,8 @@ class TreeKiller {
 
   /// How long to wait before the next round.
   [[nodiscard]] Duration pause() const;
+  /// Whether KILL was sent to any process that could be signalled.
+  [[nodiscard]] bool has_sent() const { return has_sent_; }
 
   /// False if some children could not be listed in the last round, for lack of descriptors or
   /// memory.
@@ -119,6 +121,7 @@ class TreeKiller {
   std::set<ProcessId> dead_;  // found dead in earlier rounds
   std::vector<Survivor> survivors_;
   int rounds_ = 0;
+  bool has_sent_ = false;
   bool is_complete_ = true;
 };
 

@@ -1,13 +1,18 @@
 // --max-run.
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <utility>
 
 #include "base/read_file.h"
 #include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
+#include "support/skip.h"
+#include "support/sudo.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -213,6 +218,30 @@ TEST_CASE(
     CHECK(run({"--config", "both.conf", "--resume", "job"}) == Exited(124));
     CHECK(RunZklock({"release", "--reserve", "job", lock}).exit == Exited(0));
   }
+}
+
+TEST_CASE("the lock stays held until a command that runs as another user has ended by itself") {
+  const Sudo sudo;
+  if (!sudo.works()) return Skip("root and setuid files");
+  const TemporaryDirectory directory;
+  REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+  const std::string binary = directory.Path("zklock");
+  std::filesystem::copy_file(Binary(), binary);
+  const std::string lock = NewLock("max-run-sudo");
+  ChildOptions options =
+      Zklock({"exclusive", "--contain", "off", "--max-run", "200ms", "--kill-after", "100ms", lock,
+              "--", sudo.path(), "--reuid=0", "--regid=0", "--clear-groups", "sh", "-c",
+              "echo $$; exec sleep 1000"});
+  options.argv.front() = binary;
+  options.prepare = Sudo::BecomeNobody;
+  Child holder = Child::Start(std::move(options));
+  const pid_t command = std::stoi(holder.ReadLine());
+  holder.ReadErrUntil("but could not be signalled; end it yourself");
+  Run(Zklock({"try", lock, "--", "true"}), Exited(75));
+  kill(command, SIGINT);
+  CHECK(holder.Wait() == Exited(124));
+  CHECK_THAT(holder.err(), Catch::Contains("; " + sudo.path() + " could not be signalled\n") &&
+                               !Catch::Contains("KILL"));
 }
 
 }  // namespace zklock::test

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "cli/messages/provocation.h"
+#include "cli/reports/end_reason.h"
 #include "cli/reports/report.h"
 #include "cli/reports/report_progress.h"
 #include "cli/reports/report_queue.h"
@@ -70,7 +71,11 @@ std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1"
 // Only root and a setuid program can make a process that zklock may not signal: where they are
 // available, tests/unit/process/survivor_test.cc creates one.
 std::string Survivor() {
-  return Reported([](cli::Report& report) { report.Survivor({.pid = 7, .name = "sudo"}); });
+  return Reported([](cli::Report& report) {
+    report.Survivor({.pid = 7, .name = "sudo"});
+    report.AwaitedSurvivor("/l", {.pid = 7, .name = "sudo"}, 0);
+    report.Error(cli::FateText(cli::Fate::kUnsignalled, "sudo", "", SIGTERM));
+  });
 }
 
 // sasl_test.cc and tls_test.cc have servers for these.
@@ -200,7 +205,8 @@ Provocations SaidAloneProvocations() {
         Part("kByCertificate", "the client certificate"),
         Part("kByLine", "the credentials in /etc/zk-auth:2")},
        OtherIdentities},
-      {{"kSurvivor"}, Survivor},
+      {{"kSurvivor", "kAwaitedSurvivor", Part("kUnsignalled", "sudo could not be signalled")},
+       Survivor},
       {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",
         "kContainRequired"},
        Containment},

@@ -1,6 +1,5 @@
 // A process that runs as another user, such as one started with sudo, and cannot be signalled.
 
-#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "support/skip.h"
+#include "support/sudo.h"
 #include "support/temporary.h"
 #include "unit/process/supervised.h"
 
@@ -19,74 +19,53 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using test::Child;
 using test::Exited;
-
-constexpr uid_t kNobody = 65534;
-
-// A setuid copy of setpriv(1), which becomes root for good, as sudo does. The test cannot make one
-// without root, or if setuid files do not work.
-class Sudo {
- public:
-  Sudo() {
-    fs::permissions(directory_.path(), fs::perms(0755));
-    std::error_code error;
-    fs::copy_file("/usr/bin/setpriv", path(), error);
-    if (error || geteuid() != 0) return;
-    Check(chmod(path().c_str(), 04755), "chmod");
-    works_ = test::Run({.argv = {path(), "--reuid=0", "--regid=0", "--clear-groups", "true"},
-                        .prepare = BecomeNobody})
-                 .exit == Exited(0);
-  }
-  [[nodiscard]] bool works() const { return works_; }
-  [[nodiscard]] std::string path() const { return directory_.Path("becomer"); }
-  [[nodiscard]] std::string command() const {
-    return path() + " --reuid=0 --regid=0 --clear-groups ";
-  }
-
-  static void BecomeNobody() {
-    Check(setgroups(0, nullptr), "setgroups");
-    Check(setresgid(kNobody, kNobody, kNobody), "setresgid");
-    Check(setresuid(kNobody, kNobody, kNobody), "setresuid");
-  }
-
- private:
-  test::TemporaryDirectory directory_;
-  bool works_ = false;
-};
+using test::Sudo;
 
 // Runs a script as nobody under a supervisor, ends it, and prints the result. `prepare` is called
 // in that process beforehand.
 Child EndAsNobody(
-    const std::string& script, const std::function<void()>& prepare = [] {}) {
-  return Child::Start({.body =
-                           [script] {
-                             Signals signals;
-                             const auto command = MustStart(
-                                 Script(script, {.kill_after = milliseconds(50)}), signals);
-                             dprintf(1, "started\n");
-                             char go = 0;
-                             Check(read(STDIN_FILENO, &go, 1), "read");
-                             command->End(EndCause::kReleaseRequested);
-                             const Ended ended = WaitForEnd(*command);
-                             for (const Survivor& survivor : ended.survivors) {
-                               dprintf(1, "survivor %d %s\n", survivor.pid, survivor.name.c_str());
-                             }
-                             dprintf(1, "ended %d %d\n", ended.wait_status, ended.guard_failed);
-                             return 0;
-                           },
-                       .also_environment = {"REPORT=1"},
-                       .keep_stdin = true,
-                       .prepare =
-                           [prepare] {
-                             prepare();
-                             Sudo::BecomeNobody();
-                           }});
+    const std::string& script, EndCause cause, const std::function<void()>& prepare = [] {}) {
+  return Child::Start(
+      {.body =
+           [script, cause] {
+             Signals signals;
+             const auto command =
+                 MustStart(Script(script, {.kill_after = milliseconds(50)}), signals);
+             dprintf(1, "started\n");
+             char go = 0;
+             Check(read(STDIN_FILENO, &go, 1), "read");
+             command->End(cause);
+             EventLoop loop;
+             loop.Add(*command);
+             test::RunUntil(loop, [&] {
+               if (const auto awaited = command->TakeAwaited()) {
+                 dprintf(1, "awaited %d %s\n", awaited->is_survivor, awaited->process.name.c_str());
+               }
+               return command->ended() != nullptr;
+             });
+             const Ended& ended = *command->ended();
+             for (const Survivor& survivor : ended.survivors) {
+               dprintf(1, "survivor %d %s\n", survivor.pid, survivor.name.c_str());
+             }
+             dprintf(1, "ended %d %d\n", ended.wait_status, ended.guard_failed);
+             return 0;
+           },
+       .also_environment = {"REPORT=1"},
+       .keep_stdin = true,
+       .prepare =
+           [prepare] {
+             prepare();
+             Sudo::BecomeNobody();
+           }});
 }
 
-TEST_CASE("a process that cannot be signalled is named and not waited for") {
+TEST_CASE("a process that cannot be signalled is named and not waited for if the lock is lost") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
-  Child child = EndAsNobody("sh -c 'echo up >&$REPORT; exec sleep 1000' & " + sudo.command() +
-                            "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & " + kWaitForEver);
+  Child child =
+      EndAsNobody("sh -c 'echo up >&$REPORT; exec sleep 1000' & " + sudo.command() +
+                      "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & " + kWaitForEver,
+                  EndCause::kRemoved);
   pid_t survivor = 0;
   for (int i = 0; i < 3; ++i) {
     const std::string line = child.ReadLine();
@@ -106,7 +85,8 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
   Child child =
-      EndAsNobody("exec " + sudo.command() + "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000'");
+      EndAsNobody("exec " + sudo.command() + "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000'",
+                  EndCause::kRemoved);
   pid_t survivor = 0;
   for (int i = 0; i < 2; ++i) {
     const std::string line = child.ReadLine();
@@ -120,6 +100,24 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
   child.ReadToEnd();
 }
 
+TEST_CASE("a command that cannot be signalled is waited for and named while the lock is held") {
+  const Sudo sudo;
+  if (!sudo.works()) return test::Skip("root and setuid files");
+  const EndCause cause = GENERATE(EndCause::kReleaseRequested, EndCause::kRunTooLong);
+  Child child = EndAsNobody("exec " + sudo.command() + "sh -c 'echo $$; exec sleep 1000'", cause);
+  pid_t survivor = 0;
+  for (int i = 0; i < 2; ++i) {
+    const std::string line = child.ReadLine();
+    if (line != "started") survivor = std::stoi(line);
+  }
+  child.Write("x");
+  CHECK(child.ReadLine() == "awaited 1 sleep");
+  CHECK_FALSE(child.HasEnded());
+  kill(survivor, SIGINT);
+  CHECK(child.ReadLine() == "ended " + std::to_string(SIGINT) + " 0");
+  CHECK(child.Wait() == Exited(0));
+}
+
 TEST_CASE("hidepid does not hide a process of the same user that is a child of another user's") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
@@ -128,7 +126,7 @@ TEST_CASE("hidepid does not hide a process of the same user that is a child of a
                                 "sh -c 'setpriv --reuid=65534 --regid=65534 --clear-groups sh -c " +
                                 "\"trap \\\"\\\" TERM; echo below \\$\\$; exec sleep 1000\" & " +
                                 stubborn + "' & " + kWaitForEver,
-                            [] {
+                            EndCause::kRemoved, [] {
                               if (!MountOverProc("proc", "hidepid=2")) ThrowErrno("mounting /proc");
                             });
   pid_t below = 0;
