@@ -82,7 +82,7 @@ class Reserver {
         RequireSameUse(one, one.reserved.mode);
       }
     }
-    if (!Renew()) return std::nullopt;
+    if (!AreInForce() || !Renew()) return std::nullopt;
     std::vector<lock::ReservedLock> made;
     std::vector<lock::ReservationRun> runs;
     if (!taken_.tickets.empty()) {
@@ -171,6 +171,19 @@ class Reserver {
     if (!unusable) return;
     const FailureEnd end(session_driver_, context_.options.server.connect_timeout, path);
     End(path, end(*unusable));
+  }
+
+  /// Whether the reservations that were found still exist and have not reached their ends: after
+  /// one was found, the run may have waited for another LOCK.
+  bool AreInForce() {
+    if (taken_.reserved.empty() || context_.options.any || context_.options.locks.size() == 1) {
+      return true;
+    }
+    std::vector<lock::Ticket> reserved;
+    for (const lock::ReservedLock& one : taken_.reserved) reserved.push_back(TicketOf(one));
+    return Ask(DisplayPathOf(taken_), Signals::kEnd,
+               [&](lock::Calls& calls) { return lock::FindOutlived(calls, reserved); })
+        .empty();
   }
 
   /// The part of a message that says that the chroot does not exist; empty if it exists, or there

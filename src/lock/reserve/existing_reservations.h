@@ -52,7 +52,7 @@ struct Renewal {
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal);
 
-/// A reservation that ended while a command was running under it.
+/// A reservation that ended after it was found, such as while a command was running under it.
 struct Outlived {
   LockName lock;
   std::optional<Reserved> overdue{};  ///< it exists, but its end has passed; none: it is gone

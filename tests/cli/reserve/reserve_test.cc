@@ -243,6 +243,29 @@ TEST_CASE("several LOCKs are reserved all or none, and released each by itself")
   CHECK(Try(first) == Exited(0));
 }
 
+TEST_CASE("a reservation that ends while its run waits for another LOCK is made anew") {
+  const bool is_released = GENERATE(false, true);
+  const std::string first = NewLock("reserve-a");
+  const std::string second = first + "-b";
+  Words reserve = {"exclusive", "--reserve", "pipeline"};
+  if (!is_released) reserve.insert(reserve.end(), {"--for", "1s"});
+  RunZklock(reserve + Words{first}, Exited(0));
+  Child other = StartHolder(second);
+  Child run =
+      Child::Start(HolderOptions({"exclusive", "-v", "--reserve", "pipeline", first}, second));
+  run.ReadErrUntil("waiting for " + second);
+  if (is_released) {
+    RunZklock({"release", first, "--reserve", "pipeline"}, Exited(0));
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // past the end
+  }
+  CHECK(Finish(other) == Exited(0));
+  CHECK(run.ReadLine() == "held");
+  CHECK(Try(first) == Exited(75));
+  CHECK(Try(second) == Exited(75));
+  CHECK(Finish(run) == Exited(0));
+}
+
 TEST_CASE("an ID has one permit, and others have the rest") {
   const std::string lock = NewLock("reserve");
   const Words permits = {"--permits", "2"};
