@@ -43,20 +43,20 @@ class LockedRun {
   int Execute() {
     if (const auto refusal = recorded_runs_.Check(hold_)) {
       const auto unconfirmed = CloseSession();
-      return context_.End(display_path_, refusal(), unconfirmed);
+      return EndBeforeStart(refusal(), unconfirmed);
     }
     const TimePoint began = context_.clock.Now();
     if (const auto signal = BeginCommand()) {
       const auto unconfirmed = CloseSession();
       if (*signal != kNoSignal) {
-        return context_.End(display_path_, cli::InterruptedEnd(display_path_, *signal, unconfirmed),
-                            unconfirmed);
+        return EndBeforeStart(cli::InterruptedEnd(display_path_, *signal, unconfirmed),
+                              unconfirmed);
       }
-      const std::string lost = context_.ancestors.DisplayPath();
-      return context_.End(
-          display_path_,
-          cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kLostBeforeRun, lost),
-          unconfirmed);
+      const EndReason reason =
+          recorded_runs_.start_may_count() ? EndReason::kLostStarting : EndReason::kLostBeforeRun;
+      return EndBeforeStart(cli::EndWithStatus(context_.options.conflict_exit_code, reason,
+                                               context_.ancestors.DisplayPath()),
+                            unconfirmed);
     }
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
@@ -68,6 +68,15 @@ class LockedRun {
 
  private:
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
+
+  /// As RunContext::End().
+  int EndBeforeStart(const cli::RunEnd& end, std::optional<Duration> unconfirmed) {
+    const int status = context_.End(display_path_, end, unconfirmed);
+    if (recorded_runs_.start_may_count() && end.reason != EndReason::kLostStarting) {
+      context_.report.Error(cli::message::kStartMayCount, display_path_);
+    }
+    return status;
+  }
 
   static constexpr int kNoSignal = 0;
   /// Returns the signal that arrived before the command could begin, kNoSignal if an outer lock was

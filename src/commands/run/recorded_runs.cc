@@ -67,9 +67,9 @@ RecordedRuns::Refusal RecordedRuns::CommitStart(lock::Hold& hold) {
   const auto signal = Serve(hold, start, [&] {
     return start.refusal() || (start.IsCommitted() && hold.SufficesToStart());
   });
+  start_may_count_ = start.MayBeCommitted();
   if (signal || hold.loss()) {
-    return Stopped(signal,
-                   start.MayBeCommitted() ? EndReason::kLostStarting : EndReason::kLostBeforeRun);
+    return Stopped(signal, start_may_count_ ? EndReason::kLostStarting : EndReason::kLostBeforeRun);
   }
   if (!start.refusal()) return {};
   if (const auto* recent = std::get_if<lock::StartCommit::TooRecent>(&*start.refusal())) {

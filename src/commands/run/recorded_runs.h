@@ -36,6 +36,9 @@ class RecordedRuns {
   /// returns once the lease suffices to start it.
   [[nodiscard]] Refusal Check(lock::Hold& hold);
 
+  /// --once-per: whether the run may count for later ones, even if its command does not start.
+  [[nodiscard]] bool start_may_count() const { return start_may_count_; }
+
   /// The source to serve while the locks are held.
   [[nodiscard]] EventSource& source() { return recorder_; }
   /// The run begins. Later calls do nothing.
@@ -70,6 +73,7 @@ class RecordedRuns {
   const std::vector<lock::Ticket>& tickets_;
   const bool is_shared_;
   lock::RunRecorder recorder_;
+  bool start_may_count_ = false;
   std::size_t reported_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/gate.h"
 #include "cli/hold/hold_script.h"
 #include "cli/messages/provocation.h"
 #include "process/tree/process_tree.h"
@@ -196,6 +197,18 @@ std::string LostBeforeRun(const std::string& verb, const std::string& child,
               Exited(status));
 }
 
+/// TERM arrives while the commit of the start is not answered.
+std::string InterruptedStarting() {
+  const std::string lock = NewLock("said");
+  Gate gate("create " + lock + "/last-start");
+  Child zklock =
+      Child::Start(gate.Before(Zklock({"exclusive", "--once-per", "1h", lock, "--", "true"})));
+  gate.WaitUntilReached();
+  zklock.Signal(SIGTERM);
+  zklock.Wait();
+  return zklock.err();
+}
+
 /// Either the answer to the conversion never arrives, or it is the last one that arrives.
 std::string MayBeReserved(bool is_answered) {
   const std::string lock = NewLock("said");
@@ -372,6 +385,7 @@ Provocations LossProvocations() {
       {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-run", "--min-interval", 75); }},
       {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-start", "--once-per", 75); }},
       {{"kLostStarting"}, [] { return LostBeforeRun("create", "/last-start", "--once-per", 76); }},
+      {{"kStartMayCount"}, InterruptedStarting},
   };
 }
 

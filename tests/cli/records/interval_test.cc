@@ -380,6 +380,7 @@ TEST_CASE("a signal before the start is known to be committed ends zklock withou
   zklock.Signal(SIGTERM);
   CHECK(zklock.Wait() == Exited(128 + SIGTERM));
   CHECK(zklock.out().empty());
+  CHECK_THAT(zklock.err(), Catch::Contains("--once-per may count this run of " + lock));
   gate.Open();
   Tree().WaitForChildren(lock, 1);
   CHECK(Run(Once("1h", lock)).exit == Exited(75));
