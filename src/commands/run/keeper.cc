@@ -153,6 +153,7 @@ class Keeper {
     hold_events.SetLeaseSink({});
     guard_->BeginClose();
     const EndCause cause = guard_->cause().value_or(EndCause::kItself);
+    std::size_t releases = 0;
     if (!hold.loss() && cli::RowOf(cause).is_recorded) {
       // The owner's own status is not known.
       const bool ran_too_long = cause == EndCause::kRunTooLong;
@@ -162,8 +163,9 @@ class Keeper {
                             .has_status = ran_too_long};
       SetCause(run, cause, hold_events);
       recorded_runs.End(hold, began, run);
+      releases = hold.Release(run);
     }
-    (void)locks_.session_driver->Close();
+    (void)locks_.session_driver->Close(releases);
     // Log only now that nothing is held any more: logging may block.
     if (!why_ended_.empty() && guard_->cause() != EndCause::kItself) LogEnd();
   }
@@ -244,7 +246,7 @@ class Keeper {
       if (why_ended_.empty()) why_ended_ = TextOf(*cause, hold, hold_events);
     }
     if (now >= hold.lease_end()) return true;
-    if (guard.cause() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
+    if (guard.cause() && leave_at_ == kNever) leave_at_ = now + hold.grace();
     if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
     TimePoint next = hold.lease_end();
     for (const TimePoint moment : {stop, leave_at_, run_end_}) {

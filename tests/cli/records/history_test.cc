@@ -238,6 +238,18 @@ TEST_CASE("the history of a lock that a shell has held says what has ended that"
   CHECK(HistoryOf(lock)["runs"][0]["cause"] == "max-run");
 }
 
+TEST_CASE("without --history the LOCK records that --max-run ended the hold of a shell") {
+  const std::string lock = NewLock("history");
+  Child shell =
+      Child::Start(Script(lock, "$Z exclusive --hold --max-run 100ms $L; exec sleep 1000"));
+  CHECK(shell.Wait() == Killed(SIGTERM));
+  const auto last_run = [&] {
+    return json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["lastRun"];
+  };
+  WaitUntil([&] { return !last_run().is_null(); }, "the record");
+  CHECK(last_run()["status"] == 124);
+}
+
 TEST_CASE("a command that ends by a signal or cannot be executed") {
   const std::string lock = NewLock("history");
   CHECK(RunZklock({"exclusive", "--history", "32", lock, "--", "sh", "-c", "kill -9 $$"}).exit ==
