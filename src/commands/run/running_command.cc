@@ -98,7 +98,13 @@ void RunningCommand::OnLoss(EndCause loss) { OnLossOf(locks_, loss); }
 
 void RunningCommand::OnLossOf(const std::string& locks, EndCause loss) {
   PublishLoss(locks, loss);
-  if (context_.options.on_lost == cli::OnLost::kStop) supervisor_.End(loss);
+  if (EndsCommand(loss)) supervisor_.End(loss);
+}
+
+/// With --on-lost warn, only the loss of an outer lock does: its zklock holds that lock until this
+/// command has ended.
+bool RunningCommand::EndsCommand(EndCause loss) const {
+  return context_.options.on_lost == cli::OnLost::kStop || loss == EndCause::kOuter;
 }
 
 void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
@@ -107,8 +113,8 @@ void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
   const cli::CauseDetails details = details_ ? details_(loss) : cli::CauseDetails{};
   context_.events.Publish(cli::LostEvent{locks, loss, details});
   SetReason(cli::CauseText(loss, locks, details));
-  const bool continues = context_.options.on_lost == cli::OnLost::kWarn &&
-                         loss != EndCause::kLeaseRanOut && supervisor_.ended() == nullptr;
+  const bool continues =
+      !EndsCommand(loss) && loss != EndCause::kLeaseRanOut && supervisor_.ended() == nullptr;
   if (!continues) return;
   context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kContinues));
 }

@@ -75,6 +75,7 @@ class RunningCommand {
  private:
   void OnLossOf(const std::string& locks, EndCause loss);
   void PublishLoss(const std::string& locks, EndCause loss);
+  [[nodiscard]] bool EndsCommand(EndCause loss) const;
   void ReportAwaited(const process::Supervisor::Awaited& awaited);
   void ReportSuspension(TimePoint lease_end);
   /// Notes why the command has to end. The message waits until the fate of the command is

@@ -226,6 +226,24 @@ TEST_CASE("A nested command does not begin if the outer lock is lost while it is
   outer.ReadErrUntil("lost before the command could be run");
 }
 
+TEST_CASE("Even with --on-lost warn a nested run ends when the outer lock has to be released") {
+  const std::string how = GENERATE("a request", "TERM", "--max-run");
+  const std::string lock = NewLock("nested");
+  ChildOptions options =
+      Zklock({"exclusive", "--max-run", how == "--max-run" ? "3s" : "1h", lock, "--", "sh", "-c",
+              Binary() + " exclusive --on-lost warn " + lock +
+                  " -- sh -c 'echo began; exec sleep 1000' </dev/null & read x; exit 0"});
+  options.keep_stdin = true;
+  Child outer = Child::Start(std::move(options));
+  REQUIRE(outer.ReadLine() == "began");
+  outer.Write("\n");
+  outer.ReadErrUntil("nested runs have ended");
+  if (how == "a request") RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
+  if (how == "TERM") outer.Signal(SIGTERM);
+  CHECK(outer.Wait() == Exited(how == "TERM" ? 0 : how == "--max-run" ? 124 : 76));
+  CHECK_THAT(outer.err(), !Catch::Contains("others may run too"));
+}
+
 /// How many connections to a socket with this name the process that listens there, and its guard,
 /// still have.
 std::ptrdiff_t ConnectionsTo(const std::string& socket) {
