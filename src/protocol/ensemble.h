@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 
-// Decides whether the servers are fit for locks: the measured facts, and the findings that follow
-// from them. Pure, like the rest of this folder.
+// Decides whether the servers are suitable for locks, from measured facts; returns the findings
+// that follow from them. Pure, like the rest of this folder.
 
 namespace zklock::protocol {
 
@@ -142,8 +142,8 @@ struct Finding {
 /// Returns the findings that follow from the facts, most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);
 
-/// Whether a server belongs to the ensemble of a session that it was asked to continue: yes if it
-/// knew the session. If it did not: no, or none if the session may have ended in the meantime.
+/// Whether a server belongs to the ensemble of a session that it was asked to continue: true if it
+/// knew the session. If it did not: false, or none if the session may have expired since.
 /// `since_alive`: the time since the session was last known to exist; none if it never was.
 /// `timeout`: the session's.
 [[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,

@@ -37,7 +37,7 @@ constexpr int kMostReplies = 64;
 // passes through __wrap_recv.
 thread_local ReplyCheck* check_of_library = nullptr;
 
-// Drops the library's log, which would go to standard error without a callback. The states below
+// Drops the library's log, which, without a callback, would go to standard error. The states below
 // are more precise.
 void DropLog(const char*) {}
 

@@ -9,8 +9,8 @@ namespace zklock::zookeeper {
 namespace {
 
 constexpr std::int32_t kCloseSession = -11;
-// In a transaction that failed: the type of each result, and the error of the operations that were
-// not tried.
+// In the reply to a failed transaction: the type of each result, and the error of operations that
+// were not attempted.
 constexpr std::int32_t kErrorResult = -1;
 constexpr std::int32_t kNotTried = -2;
 // The xids of frames that do not answer a numbered request. The last one answers a renewal of

@@ -71,7 +71,7 @@ These are the options that most runs need. All of them, and the exit statuses:
 zklock {} --help
 )";
 
-// In the order of the help.
+// In the order in which the help lists them.
 constexpr std::pair<Section, std::string_view> kHeadings[] = {
     {Section::kView, "What is shown"},
     {Section::kTargets, "Whom to release, and how"},

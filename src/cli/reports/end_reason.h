@@ -99,20 +99,20 @@ struct RunEnd {
 /// command or of the failed exec, or 128 plus the signal.
 [[nodiscard]] int EndStatus(EndReason reason, int given);
 
-/// The end for `reason`. `args`: the arguments of its message.
+/// The RunEnd for `reason`. `args`: the arguments of its message.
 template <typename... Args>
 [[nodiscard]] RunEnd EndWithStatus(int given, EndReason reason, const Args&... args) {
   return {reason, EndStatus(reason, given),
           fmt::vformat(EndFormat(reason), fmt::make_format_args(args...))};
 }
-/// Likewise, for a reason that decides the exit status.
+/// Likewise, for a reason that determines the exit status.
 template <typename... Args>
 [[nodiscard]] RunEnd EndRun(EndReason reason, const Args&... args) {
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// The end after a signal that came before the command was run, under locks that are queued for or
-/// held. `unconfirmed`: see SessionDriver.
+/// The RunEnd after a signal that arrived before the command was run, under locks that are queued
+/// for or held. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
 /// Likewise, under locks that only ancestors hold: nothing was queued.

@@ -38,8 +38,8 @@ struct HistoryView {
   std::vector<std::string> below{};
 };
 
-/// From a survey with_last_run; empty if there is no last-run. None if we may not read its data, or
-/// do not understand it as a history.
+/// From a survey with_last_run; empty if there is no last-run. None if we lack permission to read
+/// its data, or the data is not a valid history.
 [[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
 
 /// "runs take 4m to 6m": how long the successful runs in a history took; empty if there are none.

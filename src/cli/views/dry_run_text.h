@@ -46,7 +46,7 @@ struct DryRunRow {
                                    const std::optional<process::NoCgroup>& none);
 /// How long the command may run, or an owner may hold the lock (--max-run).
 [[nodiscard]] DryRunRow MaxRunRow(Duration limit, bool has_owner);
-/// The shell holds the lock with --hold, and the run may use it.
+/// The shell holds the lock through --hold, and the run may use it.
 [[nodiscard]] DryRunRow HeldByShellRow();
 /// A LOCK that an outer zklock already holds for this run.
 [[nodiscard]] std::string HeldAboveText(const std::string& lock);

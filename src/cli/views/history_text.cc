@@ -104,7 +104,7 @@ void HistoryPrinter::OnLockEnd(const lock::LockSurvey& lock) {
   } else {
     out_(HistoryText(lock.path, *view, options_.most_runs, style_));
     const std::optional<protocol::LastRelease> last = QueueDescriber(lock).last_release();
-    // Tokens grow in the order of the runs.
+    // Later runs have larger tokens.
     if (!last || (!view->runs.empty() && last->record.token <= view->runs[0].run.token)) return;
     const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
     const std::string later = Printable(ReleaseText("not in its history", *last), width);

@@ -26,7 +26,8 @@ class QueueMetrics final : public lock::SurveySink {
   void OnLockEnd(const lock::LockSurvey& lock) override;
   void OnEnd() override;
 
-  /// All metrics, at the end of the survey. `unlistable`: how many znodes we may not list.
+  /// All metrics, at the end of the survey. `unlistable`: the number of znodes that we lack
+  /// permission to list.
   [[nodiscard]] std::string Text(std::size_t unlistable) const;
 
  private:

@@ -169,8 +169,8 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
-      // The edge does not lead to the predecessor's run: if that takes another LOCK, the contenders
-      // before the predecessor are still there.
+      // The edge does not lead to the predecessor's run: if that run takes another LOCK, the
+      // contenders before the predecessor are still there.
       const bool for_permits = contender.waits_for->any_holder;
       for (const std::size_t one : waited_for(*contender.waits_for)) {
         const auto reason = for_permits ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue;

@@ -101,7 +101,8 @@ class NestedQueues final : public lock::SurveySink {
     search_.Add(contender);
     const lock::ContenderData& data = contender.data;
     for (const std::string& outer : data.under) AddLockOf(outer);
-    // Nothing waits for a run that is not nested under another lock.
+    // A waiting run holds nothing that others could wait for, unless it is nested under another
+    // lock.
     if (data.under.empty() || !contender.IsAny()) return;
     for (const std::string& other : data.any) Add(other, others_);
   }

@@ -170,7 +170,7 @@ std::vector<lock::ContenderId> PermitsHeldAbove(RunContext& context, const lock:
 }
 
 /// The reservations in `lock` under which ancestors claim to run their commands, one entry for each
-/// permit. A reservation is not held for nested runs.
+/// permit. Unlike a lock, an ancestor's reservation does not admit nested runs: they must queue.
 std::vector<protocol::HeldLock> ReservedAbove(RunContext& context, const lock::LockName& lock,
                                               Mode mode) {
   std::vector<protocol::HeldLock> reserved = AncestorReservations(getpid());

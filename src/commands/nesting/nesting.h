@@ -50,7 +50,7 @@ struct KeeperFound {
 };
 /// Asks the keeper for proof. Returns the link that lets us run under its lock; or null if we have
 /// to queue: then the keeper is added to `disproven`. Throws Exit if a signal arrives, and
-/// cli::UsageError where waiting would never end.
+/// cli::UsageError if the wait would never end.
 [[nodiscard]] std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context,
                                                                     const KeeperFound& found,
                                                                     protocol::Mode mode,

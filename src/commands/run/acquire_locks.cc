@@ -173,7 +173,7 @@ class LockAcquisition {
     return context_.options.any ? fmt::format(cli::message::kAnyOf, locks) : locks;
   }
 
-  /// Uses the hold of a keeper that claims to hold a LOCK for the beneficiary, if the keeper can
+  /// Runs under the lock of a keeper that claims to hold it for the beneficiary, if the keeper can
   /// prove that.
   void UseHoldOf(const KeeperFound& found) {
     LeaveSession();

@@ -43,8 +43,8 @@ namespace {
 
 using process::LinkState;
 
-// A parent with one of these names only started zklock for the shell. It is not the owner: it ends
-// together with zklock, or never.
+// A parent with one of these names only started zklock for the shell. It is not the owner: it exits
+// when zklock does, or never.
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
                                                        "runuser", "env",  "timeout"};
 

@@ -26,8 +26,8 @@ namespace {
 
 using cli::EndReason;
 
-/// A run from the moment its locks are held to their release. The end always has this order: stop,
-/// reap, release, close.
+/// A run from the moment its locks are held to their release. A run always ends in this order:
+/// stop, reap, release, close.
 class LockedRun {
  public:
   LockedRun(RunContext& context, HeldLocks locks, std::unique_ptr<PreforkedCommand> command)

@@ -51,21 +51,23 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
 
   /// Null until the acquisition is over.
   [[nodiscard]] const AcquireOutcome* outcome() const;
-  /// Our turn may come within milliseconds: the answer to a commit that is under way may make us
-  /// the holder, or has just done so; or we are next in line, or had few contenders before us.
+  /// Whether our turn may come within milliseconds: the answer to a commit that is under way may
+  /// make us the holder, or has just done so; or we are next in line, or had few contenders before
+  /// us.
   [[nodiscard]] bool IsNearTurn() const;
-  /// We wait, and our contender is not in the queue or has many others before it.
+  /// Whether we wait, and our contender is not in the queue or has many others ahead of it.
   [[nodiscard]] bool IsFarFromTurn() const;
-  /// It waits for another contender, not for an answer.
+  /// Whether it waits for another contender, not for an answer.
   [[nodiscard]] bool IsWaiting() const { return wait_->IsWaiting(); }
-  /// The queue has been examined: the LOCK can be used, and whoever we wait for does not hold it
-  /// for us. Also true once the acquisition is over.
+  /// Whether the queue has been examined: the LOCK can be used, and the contender that we wait for
+  /// does not hold it on our behalf. Also true once the acquisition is over.
   [[nodiscard]] bool HasDecided() const;
-  /// With --reserve: a run with our ID that takes any of several LOCKs, `lock` among them, is
-  /// before us in the part of the queue that was read.
+  /// With --reserve: whether a run with our ID that takes any of several LOCKs, `lock` among them,
+  /// is ahead of us in the part of the queue that was read.
   [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
-  /// With --reserve: there is a reservation for our ID that was not used, because the latest list
-  /// shows another contender before it, or because it may have ended by the servers' clock.
+  /// With --reserve: whether there is a reservation for our ID that was not used, because the
+  /// latest list shows another contender before it, or because it may have ended by the servers'
+  /// clock.
   [[nodiscard]] bool MayBeReserved() const { return attempt_.may_be_reserved; }
   /// Our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;

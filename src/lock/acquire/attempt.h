@@ -91,10 +91,11 @@ class AcquireSteps {
   /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
   /// our contender, but has our ID (--reserve).
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
-  /// Proves that our contender exists, then holds the lock. `record_of`: the predecessor whose
+  /// Proves that our contender exists, then takes the lock. `record_of`: the predecessor whose
   /// record must be in LOCK's data; empty if all contenders before ours are certainly gone.
   virtual void Confirm(const std::string& record_of) = 0;
-  /// Our contender is first and proven: holds the lock as soon as the lease suffices.
+  /// Called when our contender is first and proven: takes the lock as soon as enough of the lease
+  /// is left.
   virtual void TakeTurn() = 0;
   /// Takes the answer to a read of LOCK's data while we wait. Does not always begin another state.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;

@@ -32,9 +32,9 @@ class OwnContender {
   [[nodiscard]] const std::optional<Ticket>& ticket() const { return ticket_; }
   /// Its name; empty without a ticket.
   [[nodiscard]] std::string_view name() const;
-  /// It exists, or may exist: a create was sent, and has not failed.
+  /// Whether it exists or may exist: a create was sent, and has not failed.
   [[nodiscard]] bool may_exist() const { return ticket_ || create_sent_; }
-  /// Notes the version of LOCK's data; none if it is not zklock's.
+  /// Stores the version of LOCK's data; none if that data is not zklock's.
   void SetLockVersion(std::optional<std::int32_t> version) {
     ticket_->lock_version = version;
     ticket_->lock_version_is_guess = false;

@@ -35,7 +35,7 @@ class PermitNumber {
   void Take(const zookeeper::GetReply& reply);
   void Forget() { data_.reset(); }
 
-  /// The data was read, and has not been written since, as far as we know.
+  /// Whether the data was read, and has not been written since, as far as we know.
   [[nodiscard]] bool is_known() const { return data_.has_value(); }
   /// The written number; none if it is unknown or not a number.
   [[nodiscard]] std::optional<std::size_t> written() const;
@@ -56,11 +56,11 @@ class PermitNumber {
   std::optional<Data> data_;
 };
 
-/// For a contender that would have to wait for a permit: why it is refused instead, or none.
-/// `reply`: the data of `leases`, read after the permits were listed. `holders`: how many of the
-/// runs with these permits had left the turnstile. Only those show that the number is in use: the
-/// first contender in the turnstile may have created its permit and may still be about to replace
-/// the number.
+/// Returns why a contender that would have to wait for a permit is refused instead; none if it is
+/// not. `reply`: the data of `leases`, read after the permits were listed. `holders`: how many of
+/// the runs with these permits had left the turnstile. Only those show that the number is in use:
+/// the first contender in the turnstile may have created its permit and may still be about to
+/// replace the number.
 [[nodiscard]] std::optional<Unusable> FindOtherNumber(const zookeeper::GetReply& reply,
                                                       std::size_t holders, std::size_t own_number);
 

@@ -309,9 +309,9 @@ void QueueWaitPart::OnPredecessorGone() {
   }
   // All contenders that can be before ours were in our first list, and since then they can only
   // have left. If the predecessor held the lock exclusively when it released it, the contenders
-  // before it are gone, and none are between it and us, except readers if we read. A reader may
-  // release while other readers hold; and in a LOCK that is not zklock's, no contender leaves a
-  // record.
+  // before it are gone, and none are between it and us, except readers if we are a reader. A reader
+  // may release the lock while other readers still hold it; and in a LOCK that is not zklock's, no
+  // contender leaves a record.
   const auto predecessor = protocol::ParseContenderName(predecessor_.name);
   const bool may_leave_record = predecessor && predecessor->program == protocol::Program::kZklock &&
                                 !predecessor->reads() && !predecessor->reserves;
@@ -440,10 +440,10 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
         // The last of them was our predecessor, and its watch has fired.
         if (still_ahead == 0) return;
         if (still_ahead != ahead) return CountPermits(still_ahead);
-        // The first of them may have created its permit. If it has not, one more
-        // permit will be taken than is counted here. If there is still one for each
-        // of them, they leave at once, and then the list of permits shows that none
-        // is left for us. If they take more, that list shows it sooner.
+        // The first of them may already have created its permit. If not, one more will be taken
+        // than is counted here. If there is still one for each of them, they take them immediately,
+        // and then the list of permits shows that none is left for us. If they take more, that list
+        // shows it sooner.
         const AcquireRequest& asked = attempt_.request;
         if (*taken + still_ahead - 1 + asked.take <= asked.most_permits) return;
         if (asked.max_queue) {

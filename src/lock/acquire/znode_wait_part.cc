@@ -112,7 +112,8 @@ void ZnodeWaitPart::SearchHolders(const protocol::Children& children) {
   search_.reset();
 }
 
-/// For a `try`: leaves, once it is known that the znode does not hold the lock for us.
+/// For a `try`: gives up once the search has shown that the znode's owner does not hold the lock on
+/// our behalf.
 void ZnodeWaitPart::LeaveIfSearched() {
   if (attempt_.IsOver()) return;
   if (!search_) return FinishBlocked(Busy::Why::kTaken);

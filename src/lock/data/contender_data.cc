@@ -153,7 +153,7 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
 }  // namespace
 
 std::string FormatContenderData(const ContenderData& data) {
-  // Texts are not cut shorter than this to make room for the list of other LOCKs: the list is
+  // Texts are not truncated below this length to make room for the list of other LOCKs: the list is
   // omitted instead.
   constexpr std::size_t kLeastText = 64;
   std::size_t most_text = kMostContenderData / 2;

@@ -174,8 +174,8 @@ void RunRecorder::Proceed(Place& place) {
     case Step::kSuccess:
       return Write(place, TextOfEnd(place), step_);
     case Step::kRelease:
-      // The transaction can write, but not create. A permit's run can be so short that its
-      // beginning was never recorded.
+      // The transaction can write, but not create. A run with a permit can be so short that its
+      // start was never recorded.
       if (!data.version) return Write(place, "", Step::kNone);
       if (place.writes_alone) return Write(place, TextOfEnd(place), step_);
       return WriteWithRelease(place);
@@ -298,8 +298,8 @@ void RunRecorder::OnWritten(Place& place, const std::string& text, Step step, Er
 
 void RunRecorder::WriteWithRelease(Place& place) {
   place.is_asking = true;
-  // If the reply is lost, closing the session releases the lock, unless the request did; usually it
-  // did, and recorded the end as well.
+  // If the reply is lost, closing the session releases the lock, unless the request already has.
+  // Usually it has, and has recorded the end as well.
   place.done = step_;
   hold_->ReleaseWith(
       {PathOf(place), TextOfEnd(place), *place.data->version}, place.ticket.path, run_,

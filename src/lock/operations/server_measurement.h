@@ -39,11 +39,11 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   ServerMeasurement(const ServerMeasurement&) = delete;
   ServerMeasurement& operator=(const ServerMeasurement&) = delete;
 
-  /// Everything has been measured, or nothing more can be.
+  /// Whether everything has been measured, or nothing more can be.
   [[nodiscard]] bool IsOver() const { return over_; }
-  /// The server has granted a session.
+  /// Whether the server has granted a session.
   [[nodiscard]] bool has_reached() const { return !connects_.empty(); }
-  /// The servers refuse the credentials, or require some.
+  /// Set if the servers reject the credentials, or require some.
   [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
 
   [[nodiscard]] std::optional<protocol::Spread> connects() const;
@@ -51,7 +51,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
   /// Derived from the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
-  /// The znode that is checked does not exist.
+  /// Whether the znode to be checked does not exist.
   [[nodiscard]] bool lacks_checked() const { return lacks_checked_; }
   /// The data of /zookeeper/config.
   [[nodiscard]] const std::optional<std::string>& configuration() const { return configuration_; }
@@ -69,8 +69,8 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   void StampOnce();
   void TakeStamp(const zookeeper::SetReply& reply);
 
-  /// Makes a callback for a request. It runs only for an answer, not for a lost reply, after which
-  /// OnConnected() continues.
+  /// Makes a callback for a request. It runs only when a reply arrives; if the reply is lost,
+  /// OnConnected() continues the work.
   template <typename F>
   auto OnReply(F f) {
     return scope_.Wrap([this, f = std::move(f)](const auto& reply) {

@@ -38,7 +38,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   ServerOperation(const ServerOperation&) = delete;
   ServerOperation& operator=(const ServerOperation&) = delete;
 
-  /// It has ended, either with a failure or with the derived class's result.
+  /// Whether it has ended, either with a failure or with the derived class's result.
   [[nodiscard]] bool IsOver() const { return over_; }
   [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
   /// From now on, it waits for servers as long as it takes, however often they fail.

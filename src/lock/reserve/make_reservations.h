@@ -12,7 +12,7 @@
 
 namespace zklock::lock {
 
-/// A contender of ours that holds.
+/// One of our contenders, which holds its lock.
 struct HeldContender {
   Ticket ticket;
   std::string data;

@@ -139,8 +139,8 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
   return blocker != nullptr && !blocker->reserves();
 }
 
-/// `children`: the permits, all of which are taken. Finishes as taken, or as unusable if a
-/// different number of permits is in use, which waiting would not change.
+/// `children`: the permits, all of which are taken. Finishes as taken; or as unusable if a
+/// different number of permits is in use, since waiting would not change that.
 void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& children) {
   const AcquireRequest& request = requests_[index];
   const auto holders = std::make_shared<std::size_t>(protocol::RunsOf(children).size());

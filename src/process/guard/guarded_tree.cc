@@ -120,7 +120,8 @@ bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& re
   if (cgroup_ != nullptr) {
     has_sent_kill_ = has_sent_kill_ || cgroup_->IsPopulated();
     cgroup_->Kill(nested_guards_until_);
-    // If this process got too little processor time, a fork bomb has left thousands of zombies.
+    // If this process was starved of CPU time, a fork bomb may have left thousands of zombies: reap
+    // them now.
     reap();
   }
   const bool only_survivors = killer_.Round();

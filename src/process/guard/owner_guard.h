@@ -49,11 +49,12 @@ class OwnerGuard final : public EventSource {
   OwnerGuard(const OwnerGuard&) = delete;
   OwnerGuard& operator=(const OwnerGuard&) = delete;
 
-  /// Must be called when the lock is held, before the owner is told. `lease_end`: the first end of
-  /// the lease. `grace`: how long before the lease's end the owner is signalled. Returns when the
-  /// guard is ready, but no later than the lease's stop time. The guard of an ancestor recognises
-  /// nested guards by their name and spares them, so "held" may not be reported before this guard
-  /// has that name. Throws std::system_error if the guard must be replaced and the fork fails.
+  /// Must be called when the lock is held, before the owner is told. `lease_end`: when the lease
+  /// ends, initially. `grace`: how long before the lease's end the owner is signalled. Returns when
+  /// the guard is ready, but no later than the lease's stop time. The guard of an ancestor
+  /// recognises nested guards by their name and spares them, so "held" may not be reported before
+  /// this guard has that name. Throws std::system_error if the guard must be replaced and the fork
+  /// fails.
   void BeginHold(TimePoint lease_end, Duration grace);
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);

@@ -60,7 +60,7 @@ class Supervisor final : public EventSource {
   [[nodiscard]] bool IsIntact() const;
   /// Must be called once, before Begin(): waits until the command is forked. A signal sent to the
   /// process group after that ends the command as it begins; an earlier one does not reach it.
-  /// `lease_end`: the first end of the lease. Throws std::system_error if a system call of the
+  /// `lease_end`: when the lease ends, initially. Throws std::system_error if a system call of the
   /// guard failed, and CgroupUnavailable if the command requires a cgroup and has none.
   void Await(TimePoint lease_end, Duration grace);
   /// Executes the command; `environment` (NAME=VALUE) is its complete environment. Returns at once,

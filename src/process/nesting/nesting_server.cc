@@ -177,7 +177,8 @@ bool NestingServer::Answer(Connection& connection, const NestingRequest& request
     if (before_run_) before_run_(socket);
     return SendText(socket, FormatNesting(lease_));
   }
-  // The answer names the runs that are left, and processes below one of them are refused.
+  // The reply lists the runs that are left, and processes below one of them are refused, so first
+  // check which runs have ended.
   for (const auto& one : connections_) {
     if (one->runs) SeeEnd(*one);
   }

@@ -29,15 +29,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The names that ps(1) shows; zklock-transport's is as long as the kernel allows.
+// The names that ps(1) shows; zklock-transport's is truncated to the kernel's limit.
 constexpr char kMonitorName[] = "zklock-proxy";
 constexpr char kProgramName[] = "zklock-transpor";
 
 // The time from HUP to KILL, for a proxy command whose connection is over.
 constexpr Duration kHangUpTime = 200ms;
 // How long the monitor of a proxy command may take to end the command when zklock ends. It needs
-// more than kHangUpTime only if it gets no processor time, or if the command runs processes that it
-// may not kill. If the monitor were killed, background processes of the command would live on.
+// more than kHangUpTime only if it is not scheduled, or if the command runs processes that it lacks
+// permission to kill. If the monitor were killed, background processes of the command would live
+// on.
 constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.
@@ -154,8 +155,8 @@ pid_t ForkBlocked() {
 // Higher than any descriptor that zklock-transport gets.
 constexpr int kAboveAll = 10;
 
-/// In the child; everything is prepared before the fork. `others`: the descriptors for kServer and
-/// kSecret, or -1.
+/// Runs in the child; everything was prepared before the fork. `others`: the descriptors for
+/// kServer and kSecret, or -1.
 [[noreturn]] void ExecuteProgram(char* const* arguments, pid_t parent, int socket, int words,
                                  const std::array<int, 2>& others) {
   setsid();

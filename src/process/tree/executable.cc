@@ -13,7 +13,7 @@ namespace zklock::process {
 
 namespace {
 
-// Returns 0 or the errno that execve would set for this file, except that a directory gives EISDIR.
+// Returns 0 or the errno that execve would set for this file, except EISDIR for a directory.
 int WhyNotExecutable(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return errno;
@@ -21,7 +21,7 @@ int WhyNotExecutable(const std::string& file) {
   if (!S_ISREG(status.st_mode)) return EACCES;
   // Checks with the effective ids, as execve does. Also detects a file system mounted noexec.
   if (faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0) return 0;
-  // X_OK itself never gives EPERM; a container's filter that is older than faccessat2(2) does.
+  // X_OK itself never fails with EPERM; a container's filter that predates faccessat2(2) does.
   // access(2) uses the real ids, which are the same in zklock.
   if (errno == EPERM && access(file.c_str(), X_OK) == 0) return 0;
   return errno;
