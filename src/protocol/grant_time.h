@@ -9,8 +9,8 @@
 
 namespace zklock::protocol {
 
-/// When a holder got the lock, by the servers' clock, in ms since 1970. A grant writes nothing to
-/// the servers; the time is derived from znodes that other contenders left.
+/// When a holder acquired the lock, by the servers' clock, in ms since 1970. A grant writes nothing
+/// to the servers; the time is derived from znodes that other contenders left.
 struct GrantTime {
   std::int64_t since_ms = 0;
   bool exact = true;  ///< false: the lock was granted at this time or later
@@ -29,15 +29,15 @@ struct HolderBefore {
   GrantTime granted;
 };
 
-/// When `holder` got the lock. The time is exact for the first contender of a LOCK; for one whose
-/// number directly follows that of the last holder to release, if that holder was not a reader; and
-/// for one whose number directly follows that of a holder whose time is exact. For all others, it
-/// is the earliest possible time.
+/// When `holder` acquired the lock. The time is exact for the first contender of a LOCK; for one
+/// whose number directly follows that of the last holder to release the lock, if that holder was
+/// not a reader; and for one whose number directly follows that of a holder whose time is exact.
+/// For all others, it is the earliest possible time.
 [[nodiscard]] GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);
 
-/// When a run got its `take` permits, the first of which is `first`. Exact for the semaphore's
+/// When a run acquired its `take` permits, the first of which is `first`. Exact for the semaphore's
 /// first run, and for a run whose last permit was among the first `limit` permits of the semaphore:
 /// then there was room for all of its permits when they were created. For all others, it is the
 /// earliest possible time.

@@ -112,7 +112,7 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// sessions to time out.
 [[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
 
-/// The heartbeat period while holding: T/8.
+/// The heartbeat period while a lock is held: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
 /// How long to wait for an answer before giving up on a server: max(HeartbeatPeriod(), 2 s), but at
 /// most half of the time until the stop signal. Even then, a server gets twice the time that

@@ -158,7 +158,7 @@ struct IncompatibleContender {
 class Predecessors {
  public:
   /// Returns the index of the contender that `contender`, the next one in the queue, waits for;
-  /// none if it holds.
+  /// none if it holds the lock.
   [[nodiscard]] std::optional<std::size_t> Next(const ContenderName& contender);
 
  private:

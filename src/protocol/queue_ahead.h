@@ -14,9 +14,9 @@ namespace zklock::protocol {
 ///
 /// Contenders that are before ours in a list that includes ours can only leave. There is one
 /// exception: a Curator writer that becomes a reader creates a reader with its own number while it
-/// holds. So only the deletion of a zklock contender can settle anything. Even a zklock contender
-/// that becomes a reservation is deleted and created again with the same name, in one transaction:
-/// its deletion settles nothing.
+/// holds the lock. So only the deletion of a zklock contender can settle anything. Even a zklock
+/// contender that becomes a reservation is deleted and created again with the same name, in one
+/// transaction: its deletion settles nothing.
 class QueueAhead {
  public:
   /// Few enough that a host on which all of them wait can run two more processes for each.
@@ -36,8 +36,8 @@ class QueueAhead {
   [[nodiscard]] bool IsSettledByDeletion() const;
   /// Whether all contenders before ours hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
-  /// Whether at most kNear contenders were before ours in the list. Each may release within
-  /// milliseconds, and the waiter learns only of the last of these releases.
+  /// Whether at most kNear contenders were before ours in the list. Each may release the lock
+  /// within milliseconds, and the waiter learns only of the last of these releases.
   [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
   /// Whether more than kNear contenders were before ours in the list.
   [[nodiscard]] bool IsFar() const { return known_ && contenders_before_ > kNear; }

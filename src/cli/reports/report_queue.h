@@ -34,11 +34,11 @@ namespace zklock::cli {
 [[nodiscard]] std::string ContenderNotFound(const std::string& lock, const std::string& contender);
 /// The child exists, but deleting it would release nothing.
 [[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
-/// The contender's program does not support requests to release.
+/// The contender's program does not support release requests.
 [[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
 /// The contender is a reservation, and was not released.
 [[nodiscard]] std::string StaysReserved(const std::string& lock, const ContenderView& contender);
-/// A holder was asked to release, or a waiter to leave.
+/// A holder was asked to release the lock, or a waiter to leave the queue.
 [[nodiscard]] std::string ReleaseRequested(const std::string& lock, const ContenderView& contender,
                                            std::int64_t now_ms);
 /// The contender that was asked or deleted is gone.

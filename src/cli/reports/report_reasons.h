@@ -53,7 +53,7 @@ namespace zklock::cli {
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
 /// ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty without a reservation.
 [[nodiscard]] std::string OtherReservationText(const std::optional<lock::Reserved>& other);
-/// The sender of a request to release: "root on web1 ('for a restart')".
+/// The sender of a release request: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
 
 /// Why a command has no cgroup of its own.

@@ -14,7 +14,7 @@ inline constexpr char kNotExecutable[] =
     "{}: cannot execute: {}; is it a program with its x bit set (chmod +x)?";
 inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
 
-// Parts of other messages: the contender ahead, and the sender of a request to release.
+// Parts of other messages: the contender ahead, and the sender of a release request.
 inline constexpr char kManyWait[] = "already has {} or more waiters";
 inline constexpr char kNoneMayWait[] = "is held, and with 0 nobody may wait for it";
 inline constexpr char kIsHeld[] = "held{}";

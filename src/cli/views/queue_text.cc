@@ -135,7 +135,7 @@ std::string Ignored(const std::vector<std::string>& children) {
 /// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting".
 /// `reserved`: how many of the holders are reservations.
 /// `are_permits`: the znode is a semaphore's `leases`, which contains the permits but does not show
-/// which of them hold.
+/// which of them are held.
 std::string Use(const lock::LockSurvey& lock, std::size_t reserved, bool are_permits) {
   if (are_permits) {
     return fmt::format("permits; see zklock inspect {}", protocol::ParentOf(lock.path));

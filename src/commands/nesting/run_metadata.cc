@@ -16,7 +16,8 @@
 namespace zklock::commands {
 namespace {
 
-/// For the wait graph: the contenders that already hold for us, each named by its first permit.
+/// For the wait graph: the contenders that already hold locks on our behalf, each named by its
+/// first permit.
 std::vector<std::string> InheritedContenders() {
   std::vector<std::string> paths;
   std::int64_t last_token = 0;

@@ -170,8 +170,8 @@ class LockedRun {
     return status;
   }
 
-  /// Nested runs may outlive the command: holds the lock until they have ended too, or have been
-  /// ended, but no longer than the lease lasts.
+  /// Nested runs may outlive the command: keeps the lock until they have ended too, by themselves
+  /// or because they were told to, but no longer than the lease lasts.
   void WaitForNestedRuns() {
     nested_->Drain();
     const bool has_ended_itself = running_->cause() == EndCause::kItself;

@@ -48,7 +48,8 @@ class WaitPart : public AcquirePart {
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
-  /// The search for a holder that holds for us is over, or was not requested.
+  /// Whether the search for a holder that holds the lock on our behalf is over, or was not
+  /// requested.
   [[nodiscard]] virtual bool HasSearched() const { return true; }
 
   /// A watch has fired, other than that of our own contender. Called only while IsWaiting().

@@ -8,7 +8,7 @@
 
 namespace zklock::lock {
 
-/// Decides from `list` whether `own_name` may hold, and if not, what it waits for.
+/// Decides from `list` whether `own_name` may hold the lock, and if not, what it waits for.
 [[nodiscard]] protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
                                               std::string_view own_name);
 

@@ -102,7 +102,7 @@ bool Lookahead::MayDeleteOneBy(TimePoint moment) const {
                      [&](const auto& one) { return one.due <= moment; });
 }
 
-// ---- a holder that holds for us --------------------------------------------------------------
+// ---- a holder on our behalf ------------------------------------------------------------------
 
 void Lookahead::SearchHolders(const protocol::Children& children, const std::string& awaited) {
   const AcquireRequest& request = attempt_.request;

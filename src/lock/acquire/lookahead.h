@@ -47,7 +47,8 @@ class Lookahead {
   /// Our place in the queue is lost.
   void OnPlaceLost();
 
-  /// Searches the holders for one that holds for us. `awaited`: as for HolderSearch::Begin().
+  /// Searches the holders for one that holds the lock on our behalf. `awaited`: as for
+  /// HolderSearch::Begin().
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
   /// The search is over for this place in the queue, or was not requested.
   [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
@@ -134,7 +135,7 @@ class Lookahead {
   const std::function<void()> on_progress_;
   std::optional<State> state_;
 
-  bool searched_ = false;  ///< the search for a holder that holds for us is over
+  bool searched_ = false;  ///< the search for a holder on our behalf is over
   /// Overdue reservations: those for which the queue was listed again, and the times when a delete
   /// was refused.
   std::set<std::string> listed_again_;

@@ -177,7 +177,7 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const auto holding = protocol::HoldersIn(list.children);
   const Contenders runs = RunsOf(list.contenders);
   const auto holds = [&](const protocol::ContenderNameView& one) {
-    // In a turnstile, no contender holds; among the permits, all others do.
+    // In a turnstile, no contender is a holder; among the permits, all others are.
     if (request.is_for_turnstile()) return false;
     return request.permits || std::any_of(holding.begin(), holding.end(), [&](const auto& holder) {
              return holder.full == one.full;
@@ -494,8 +494,8 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
 
 // ---- leaving ---------------------------------------------------------------------------------
 
-/// Whether we leave now, unless one of the contenders before ours holds for us, or is a reservation
-/// that has ended and can be deleted.
+/// Whether we leave now, unless one of the contenders before ours holds the lock on our behalf, or
+/// is a reservation that has ended and can be deleted.
 bool QueueWaitPart::LeavesAtOnce() const {
   return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;
 }

@@ -105,7 +105,7 @@ class QueueWaitPart final : public WaitPart {
   TimePoint look_again_at_ = kNever;
   Duration look_again_after_ = std::chrono::milliseconds(10);
   // The reservation for our ID for which the queue was listed again. If it is still in the way
-  // after that, it does not hold.
+  // after that, it does not hold the lock.
   std::int64_t listed_for_ = 0;
 };
 

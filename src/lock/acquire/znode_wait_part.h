@@ -43,7 +43,7 @@ class ZnodeWaitPart final : public WaitPart {
   bool is_waiting_ = false;
   std::string data_;  // of the znode
   bool readable_ = true;
-  bool searched_ = false;  // the search for a holder that holds for us is over
+  bool searched_ = false;  // the search for a holder on our behalf is over
   std::optional<HolderSearch> search_;
 };
 

@@ -14,11 +14,11 @@
 
 namespace zklock::lock {
 
-/// Searches the holders of a LOCK for one that holds it for us with --hold: waiting for such a
-/// holder would never end. It starts from a list that the waiter already has, uses the waiter's
-/// session, and reads only holders whose names are zklock's. A committed check confirms the holder
-/// that it finds. A holder that may not be read, or that is deleted in the meantime, counts as not
-/// holding for us.
+/// Searches the holders of a LOCK for one that holds it on our behalf, with --hold: waiting for
+/// such a holder would never end. It starts from a list that the waiter already has, uses the
+/// waiter's session, and reads only holders whose names are zklock's. A committed check confirms
+/// the holder that it finds. A holder whose data we lack permission to read, or that is deleted in
+/// the meantime, counts as not holding the lock on our behalf.
 ///
 /// Passive. It serves one connection only: after a lost reply it never ends, and the next
 /// connection needs a new search.

@@ -41,7 +41,7 @@ class ReservationSearch {
       : store_(store), request_(request) {}
 
   /// Calls `done` once, perhaps before returning; never after a lost reply. If several contenders
-  /// have our ID, finds the first reservation that holds, or the first contender if none does.
+  /// have our ID, finds the first reservation that is in force, or the first contender if none is.
   /// `own_name`: our contender, if we have joined; only contenders before it count.
   void Search(const protocol::Contenders& contenders, std::string_view own_name,
               const std::function<void(const Found& found)>& done);

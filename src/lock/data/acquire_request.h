@@ -24,8 +24,8 @@ namespace zklock::lock {
 struct Preempt {
   bool holders = false;  ///< ask holders too, not only waiters
   ReleaseRequest request{};
-  /// Returns whether the contender with this path and data must not be asked, because it holds or
-  /// waits on our behalf.
+  /// Returns whether the contender with this path and data must not be asked, because it holds the
+  /// lock, or waits for it, on our behalf.
   std::function<bool(const std::string& path, const std::string& data)> spares{};
 };
 
@@ -91,7 +91,7 @@ struct AcquireRequest {
   /// contender will be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};
   std::optional<Preempt> preempt{};
-  /// Asked when the lock is not free: is it held for us? Empty: do not ask.
+  /// Asked when the lock is not free: is it held on our behalf? Empty: do not ask.
   HoldsForUs holds_for_us{};
   /// How long to go without a server. Once we have been in the queue, we go on at least as long as
   /// the session and the wait can last.
@@ -143,7 +143,7 @@ class AcquireObserver {
   /// again for the same reservation.
   virtual void OnReservationOverdue(const LockName& /*lock*/, const std::string& /*path*/,
                                     const Reserved& /*reserved*/) {}
-  /// A contender that cannot see ours has arrived after it; both may hold.
+  /// A contender that cannot see ours has arrived after it; both may hold the lock.
   virtual void OnIncompatible(const LockName& /*lock*/,
                               const protocol::IncompatibleContender& /*incompatible*/) {}
 };

@@ -38,7 +38,8 @@ struct OwnerData {
 struct ReleaseRequest {
   std::string by{};      ///< what the requester calls itself: "root on web1"; may be empty
   std::string reason{};  ///< may be empty
-  /// A contender whose command has begun, or that holds for an owner, ignores it (--preempt).
+  /// A contender whose command has begun, or that holds the lock for an owner, ignores it
+  /// (--preempt).
   bool only_waiting = false;
   /// Asks for nothing: explains why the contender is about to be deleted (release --force).
   bool forced = false;
@@ -94,8 +95,8 @@ struct ContenderData {
 /// other known fields are kept.
 [[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
 
-/// The data that asks a Curator contender to release. It releases if its program made the lock
-/// revocable (Curator's LockInternals.REVOKE_MESSAGE).
+/// The data that asks a Curator contender to release the lock. It does so if its program made the
+/// lock revocable (Curator's LockInternals.REVOKE_MESSAGE).
 inline constexpr std::string_view kCuratorRevoke = "__REVOKE__";
 
 /// Returns the request in the data of our own contender, whether in zklock's form or in Curator's,

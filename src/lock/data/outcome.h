@@ -40,8 +40,8 @@ struct Busy {
   std::size_t more_hold = 0;           ///< for a semaphore: how many others hold, if known
 };
 
-/// Returns whether a holder with this mode and data holds for us. Anyone may have written the data,
-/// so it is only a claim.
+/// Returns whether a holder with this mode and data holds the lock on our behalf. Anyone may have
+/// written the data, so it is only a claim.
 using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
 
 /// This contender already holds the LOCK for us: HoldsForUs accepts it, and the servers confirm

@@ -60,7 +60,7 @@ struct Reserved {
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
 /// Whether the reservation's release is recorded in LOCK's data. It is not for a reader's
 /// reservation, nor for one with other contenders before it in the queue: anyone who may create
-/// children can forge such a reservation, which has never held.
+/// children can forge such a reservation, which has never been in force.
 [[nodiscard]] bool LeavesRecord(const Reserved& reserved, bool was_first);
 
 /// The reservation as a run for the history, without its end.

@@ -123,7 +123,7 @@ std::size_t Hold::Release(const FinishedRun& run) {
   for (const Ticket& ticket : tickets_) {
     const std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
     // Refused if the LOCK has been written since, possibly by another reader: when several readers
-    // hold together, not all of them leave a record.
+    // hold the lock together, not all of them leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
     if (writes.empty()) {
       all = false;

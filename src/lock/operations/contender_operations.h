@@ -53,8 +53,8 @@ bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& conte
 /// with the same name.
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);
 
-/// Checks with a commit whether `contenders` still hold: all of them exist, and none is a later
-/// contender with the same name. `contenders`: at least one.
+/// Checks with a commit whether `contenders` still hold the lock: all of them exist, and none is a
+/// later contender with the same name. `contenders`: at least one.
 [[nodiscard]] bool AreHeld(Calls& calls, const LockName& lock,
                            const std::vector<ContenderId>& contenders);
 

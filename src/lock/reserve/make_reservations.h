@@ -41,9 +41,9 @@ class ReservingFailed : public OperationFailed {
   bool may_be_made_;
 };
 
-/// Converts our own contenders, which hold, into reservations: all or none of them, in one
-/// transaction. Each keeps its name, and with it its place in the queue. Returns the reservations,
-/// one for each contender, in the same order. Throws ReservingFailed.
+/// Converts our own contenders, which hold their locks, into reservations: all or none of them, in
+/// one transaction. Each keeps its name, and with it its place in the queue. Returns the
+/// reservations, one for each contender, in the same order. Throws ReservingFailed.
 ///
 /// `held`: at least one, all owned by the session of `calls`, in the order of the LOCKs' paths.
 /// `also`: reservations for the same ID in other LOCKs, which must still exist. `passed`: our

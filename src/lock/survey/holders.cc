@@ -15,7 +15,7 @@ using zookeeper::Error;
 // One byte more than zklock writes, so that longer data from other programs is recognised.
 constexpr std::size_t kMostHolderData = kMostContenderData + 1;
 
-/// Collects the entries that hold.
+/// Collects the entries that hold the lock.
 class HolderSink final : public SurveySink {
  public:
   explicit HolderSink(std::vector<Holder>& holders) : holders_(holders) {}

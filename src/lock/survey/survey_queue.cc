@@ -299,7 +299,7 @@ bool SurveyQueue::TakeLastStart(const zookeeper::GetReply& reply) {
 std::optional<std::size_t> SurveyQueue::NextEntry() {
   if (!settled_) {
     // Read in this order: if the contender has left the turnstile and its permit still exists, the
-    // permit holds. Had the contender given up, both would be gone.
+    // permit is held. Had the contender given up, both would be gone.
     for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
       if (index && states_[*index] == State::kUnasked) return index;
     }

@@ -29,7 +29,7 @@ struct QueueReads {
 /// The queue of a semaphore consists of its permits, followed by its turnstile. If the session of
 /// the first contender in the turnstile has since created the last permit, the two are the same
 /// contender; it is reported once, as the permit, and waits if there are more permits than the
-/// limit. Every other permit holds, however many there are, because its contender has left the
+/// limit. Every other permit is held, however many there are, because its contender has left the
 /// turnstile.
 class SurveyQueue {
  public:

@@ -40,9 +40,9 @@ class NestingLink final : public EventSource {
   [[nodiscard]] const protocol::NestingLease& lease() const { return lease_; }
   [[nodiscard]] const protocol::NestingRelease& release() const { return release_; }
   /// Must be called once, in kHeld: if every process that has the link open is killed, the holder
-  /// waits for `command` to end before it releases.
+  /// waits for `command` to end before it releases the lock.
   void NameCommand(const ProcessId& command) const;
-  /// As long as any process has this descriptor open, the holder does not release.
+  /// As long as any process has this descriptor open, the holder does not release the lock.
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   Interest GetInterest() override;
