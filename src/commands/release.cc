@@ -196,7 +196,8 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
 }
 
 /// Call this before contenders are deleted: writes who deletes them and why to the data of those
-/// that are zklock's, and gives them a moment to read it. Skips those that it may not write to.
+/// that are zklock's, and gives them a moment to read it. Skips those that we lack permission to
+/// write to.
 void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
               ShortSession& session, process::Signals& signals, cli::Report& report) {
   const lock::ReleaseRequest request = RequestOf(options);

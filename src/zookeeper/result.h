@@ -7,7 +7,7 @@ namespace zklock::zookeeper {
 /// The meaning of a request's result code: one of the client library's ZOO_ERRORS, or one that only
 /// newer servers and libraries have.
 ///
-/// If the request was not done, or may not have been, and another connection helps, the result is
+/// If the request was not done, or might not have been, and another connection helps, the result is
 /// kConnectionLoss: Session then leaves that server.
 [[nodiscard]] Error ToError(int result);
 

@@ -39,7 +39,7 @@ struct Config {
 /// Reads `named`, which must exist. Without it, reads /etc/zklock.conf and then
 /// $XDG_CONFIG_HOME/zklock.conf (~/.config/zklock.conf if the variable is not set), if they exist.
 /// `names`: the names that a file may set. ReadFoundFile() reads these two files: the user's file
-/// is not used if we may not read it, or if another user could have put it there. Throws
+/// is not used if we lack permission to read it, or if another user could have put it there. Throws
 /// ConfigError if a file cannot be read or used for any other reason, and std::system_error if the
 /// system lacks descriptors or memory.
 [[nodiscard]] Config ReadConfig(const std::optional<std::string>& named,

@@ -32,8 +32,8 @@ struct CloseFile {
 /// The result of reading a file from its default place, rather than one that the user named.
 struct FoundFile {
   std::optional<std::string> text;  ///< none if it does not exist or is not used
-  /// Why it is not used: we may not read it, or another user could have put it there. Empty if it
-  /// is used or does not exist.
+  /// Why it is not used: we lack permission to read it, or another user could have put it there.
+  /// Empty if it is used or does not exist.
   std::string unused;
 };
 

@@ -111,7 +111,8 @@ struct PlaceLostEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// A contender that ignores ours has joined the queue after it; both may hold the lock at once.
+/// A contender that ignores ours has joined the queue after it; both may hold the lock at the same
+/// time.
 struct IncompatibleArrivedEvent {
   static constexpr Level kLevel = Level::kAlways;
   std::string lock;
@@ -153,7 +154,7 @@ struct ReservationEndedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// A reservation that is in the way has ended, but this run may not delete it.
+/// A reservation that is in the way has ended, but this run lacks permission to delete it.
 struct ReservationOverdueEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;

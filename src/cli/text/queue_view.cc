@@ -31,7 +31,8 @@ bool IsPast(std::chrono::milliseconds since_1970) {
   return since_1970.count() <= MillisecondsNow();
 }
 
-/// The host in the name of a zklock contender, which is known even if we may not read its data.
+/// The host in the name of a zklock contender, which is known even if we lack permission to read
+/// its data.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
   const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"

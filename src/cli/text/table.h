@@ -42,7 +42,7 @@ enum class Tone {
   return std::string("\x1b[").append(code).append("m").append(text).append("\x1b[0m");
 }
 
-/// Longer names in foreign data are cut: they must not push the rest out of sight.
+/// Longer names in untrusted data are cut: they must not push the rest out of sight.
 inline constexpr std::size_t kWidestName = 40;
 /// Narrower terminals have no room for years.
 inline constexpr std::size_t kWideEnoughForYears = 110;
@@ -76,9 +76,9 @@ struct Cell {
   std::size_t least = 0;
 };
 
-/// Formats text in columns, one page at a time. The first page's content decides the widths; two
+/// Formats text in columns, one page at a time. The first page's content determines the widths; two
 /// spaces separate the columns, and lines have no trailing spaces. Cells are cut and columns
-/// dropped to fit the terminal, so that only columns that may not be cut can make a line wider.
+/// dropped to fit the terminal, so that only columns that must not be cut can make a line wider.
 class Table {
  public:
   /// `width`: the terminal's; 0: no limit.

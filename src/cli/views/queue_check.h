@@ -73,7 +73,8 @@ class QueueCheck final : public lock::SurveySink {
   std::optional<QueueTimes> times_;
   DeadlockSearch deadlocks_;
   std::string path_;  ///< of the current LOCK, printable
-  /// The current LOCK has a contender that we may not read, and no problem says so yet.
+  /// Whether the current LOCK has a contender that we lack permission to read, and no problem says
+  /// so yet.
   bool has_unread_ = false;
   std::vector<Problem> problems_;
   std::vector<std::string> missing_;  ///< LOCKs that do not exist (not a problem); printable

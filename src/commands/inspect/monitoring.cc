@@ -47,7 +47,8 @@ lock::SurveyRequest RequestFor(const cli::InspectOptions& options, const std::st
           .connect_timeout = options.server.connect_timeout};
 }
 
-/// Whether the failure concerns only this path: the servers answer, but it may not be read.
+/// Whether the failure concerns only this path: the servers answer, but we lack permission to read
+/// it.
 bool IsAboutPath(const lock::ServerOperation& operation) {
   if (!operation.failure()) return false;
   const auto* refused = std::get_if<lock::Refused>(&*operation.failure());

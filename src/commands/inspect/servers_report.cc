@@ -87,7 +87,7 @@ class ServersInspection {
         UniqueStampPath(plan_.request.checked),
         UniqueStampPath(options.server.root == "/" ? plan_.request.checked
                                                    : chroot + options.server.root)};
-    // The chroot may not exist.
+    // The chroot might not exist.
     if (!chroot.empty()) plan_.request.stamps.push_back(UniqueStampPath("/"));
     // A proxy command may log in to another host: do not do that twenty times.
     if (!options.server.transport.proxy_command.empty()) plan_.request.connects = 1;

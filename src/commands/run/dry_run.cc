@@ -193,14 +193,14 @@ class LockExamination {
     PrintRows(context_, {cli::ModeRow(wanted_.mode, options.permits, options.take)});
   }
 
-  /// Shows who has which rights. Throws Exit if we may not queue.
+  /// Shows who has which permissions. Throws Exit if we lack permission to queue.
   void CheckRights() {
     for (const lock::AcquireRequest& request : requests_) {
       const bool deletes = context_.options.any || request.is_for_turnstile() ||
                            (request.reserve && request.QueuePath() == request.ReservationsPath());
       const lock::QueueAccess access = session_.Ask(
           [&](lock::Calls& calls) { return lock::FindQueueAccess(calls, request, deletes); });
-      // The queues of a semaphore are created together, with the same rights.
+      // The queues of a semaphore are created together, with the same permissions.
       if (&request == &requests_.back() || access.refusal) {
         PrintRows(context_, cli::RightsRows(access.acl, lock_.DisplayPath(access.path),
                                             access.path == request.QueuePath(), !access.refusal,
@@ -253,7 +253,7 @@ class LockExamination {
     return contenders;
   }
 
-  /// Throws Exit if the run would wait for ever for a znode that no session owns.
+  /// Throws Exit if the run would wait forever for a znode that no session owns.
   void CheckStrays() {
     using enum lock::Unusable::Why;
     for (const lock::QueueEntry& entry : found_.entries) {
@@ -272,7 +272,8 @@ class LockExamination {
     return wanted_.mode != protocol::Mode::kRead || !entry.name.reads();
   }
 
-  /// Why another contender would keep the run from beginning at once; none if no contender would.
+  /// Why another contender would keep the run from starting immediately; none if no contender
+  /// would.
   [[nodiscard]] std::optional<Finding> FindAhead() {
     const auto contenders = Contenders();
     const lock::QueueEntry* const first = FirstConflict(contenders);

@@ -133,7 +133,8 @@ void Attempt::IfCompatible(const protocol::Children& children,
 
 void Attempt::LookAtQueue(std::function<void(const QueueList&)> then) {
   using zookeeper::ListReply;
-  // A script may have just released the lock, and this server may not have heard of it: sync first.
+  // A script may have just released the lock, and this server might not have heard of it yet: sync
+  // first.
   store.Sync(request.QueuePath(), [](const zookeeper::Reply&) {});
   store.List(request.QueuePath(), zookeeper::Watch::kNo,
              InState([this, then = std::move(then)](const ListReply& reply) {

@@ -80,8 +80,8 @@ void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) 
   // to all later requests are lost.
   if (reply.error == Error::kUnimplemented) containers_ = false;
   if (IsLost(reply.error)) return;
-  // If a znode already exists, it does not matter that we may not create in the znodes above it:
-  // only the errors below it count. kNoNode only means that a znode above could not be created.
+  // If a znode already exists, it does not matter that we lack permission to create znodes above
+  // it: only the errors below it count. kNoNode only means that a znode above could not be created.
   if (reply.error == Error::kNodeExists) {
     error_ = Error::kNone;
   } else if (reply.error != Error::kNoNode) {

@@ -119,7 +119,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   }
   attempt_.store.Get(attempt_.ChildPath(blocker), Watch::kNo,
                      attempt_.InState([this](const GetReply& reply) {
-                       // It has just been deleted: join, and let the queue decide.
+                       // It has just been deleted: join; the queue then shows whose turn it is.
                        reply.error == Error::kNoNode ? attempt_.next.Join() : OnPredecessor(reply);
                      }));
   lookahead_.SearchHolders(list.children, blocker);
@@ -270,8 +270,8 @@ bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
 }
 
 /// Watches the list to notice what a watch on the predecessor does not show: the deletion of a
-/// predecessor that we may not read, a newer contender that supersedes ours, the release of any
-/// permit, and a reservation that another contender makes for our ID.
+/// predecessor that we lack permission to read, a newer contender that supersedes ours, the release
+/// of any permit, and a reservation that another contender makes for our ID.
 void QueueWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.ExpectAnswer();

@@ -83,7 +83,7 @@ void ZnodeWaitPart::OnRead(const GetReply& reply) {
   if (!readable_) WatchChildren();
 }
 
-/// Watches the list, because we may not read the znode.
+/// Watches the list, because we lack permission to read the znode.
 void ZnodeWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {

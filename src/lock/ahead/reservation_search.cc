@@ -54,7 +54,7 @@ void ReservationSearch::Search(const protocol::Contenders& contenders, std::stri
 }
 
 void ReservationSearch::Take(Found one, const GetReply& reply, std::vector<Found>& ours) {
-  // A contender that we may not read is not ours.
+  // A contender that we lack permission to read is not ours.
   if (reply.error != Error::kNone) return;
   one.reserved = FindReservation(one.name, reply.data, reply.stat);
   const auto data = one.reserved ? std::nullopt : ParseContenderData(reply.data);

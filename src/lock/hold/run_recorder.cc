@@ -312,9 +312,9 @@ void RunRecorder::OnReleased(Place& place, Error error) {
   place.done = Step::kNone;
   if (error == Error::kBadVersion && request_.is_shared) return TryAgain(place, error);
   if (!IsRefusal(error) && error != Error::kBadVersion) return GiveUp(place, error);
-  // The run may write to last-run, as its recorded beginning shows, but perhaps it may not write to
-  // LOCK or delete from it; or someone has written to LOCK in the meantime. Then the close
-  // releases.
+  // The run has permission to write to last-run, as its recorded start shows, but perhaps not to
+  // write to LOCK or to delete from it; or someone has written to LOCK in the meantime. Then
+  // closing the session releases the lock.
   place.writes_alone = true;
   Proceed(place);
 }

@@ -26,7 +26,7 @@ std::vector<std::string> TakeSome(std::deque<std::string>& paths, std::size_t mo
   return some;
 }
 
-/// Whether the znode may be a LOCK. Appends to `others` the children that must be examined, too.
+/// Whether the znode may be a LOCK. Appends to `others` the children that must also be examined.
 bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   // A semaphore is a LOCK; its turnstile and the parent of its permits are not.
   if (children.semaphore()) return true;
@@ -79,7 +79,7 @@ void FindLockNames(Calls& calls, const LockName& above, std::vector<FoundLock>& 
       const auto replies = calls.ListAll(listed);
       std::vector<LockChildren> found;
       for (std::size_t i = 0; i < listed.size(); ++i) {
-        // Otherwise it was deleted or we may not list it.
+        // Otherwise it was deleted, or we lack permission to list it.
         if (replies[i].error == zookeeper::Error::kNone) {
           found.emplace_back(listed[i], replies[i].children);
         }

@@ -11,7 +11,7 @@ using zookeeper::Error;
 
 // The quickest of several has the least uncertainty.
 constexpr std::size_t kStamps = 3;
-// A server that closes more connections than this by itself is not measured any further.
+// A server that closes more connections than this by itself is no longer measured.
 constexpr std::size_t kMostReconnects = 4;
 constexpr char kConfiguration[] = "/zookeeper/config";
 
@@ -90,8 +90,8 @@ void ServerMeasurement::ReadConfiguration() {
 void ServerMeasurement::Commit() {
   committing_ = clock_.Now();
   store_.Check({request_.checked}, OnReply([this](const zookeeper::Reply& reply) {
-                 // A check that fails because we may not read the znode, or because a chroot does
-                 // not exist yet, is committed just like one that succeeds.
+                 // A check that fails because we lack permission to read the znode, or because a
+                 // chroot does not exist yet, is committed just like one that succeeds.
                  lacks_checked_ = reply.error == Error::kNoNode;
                  commits_.push_back(clock_.Now() - reply.sent);
                  committing_.reset();

@@ -26,8 +26,8 @@ inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max
 
 /// Reads the holders of a LOCK, however long its queue is: the first contender, or the readers at
 /// the head of the queue; for a semaphore, the contenders with a permit. Leaves out contenders that
-/// vanish in the meantime or that we may not read. `most`: the maximum number to read. Throws
-/// OperationFailed.
+/// vanish in the meantime or that we lack permission to read. `most`: the maximum number to read.
+/// Throws OperationFailed.
 [[nodiscard]] std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock,
                                               std::size_t most = kMostHolders);
 

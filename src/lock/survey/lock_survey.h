@@ -70,7 +70,7 @@ struct LockSurvey {
   bool readable = true;  ///< false: we may not read its data
   std::string data{};    ///< the release record: the data of the LOCK itself, truncated
   /// The data of its child last-run, truncated to kMostLastRun bytes: any bytes. None if there is
-  /// no such child, if it was not requested, or if we may not read it.
+  /// no such child, if it was not requested, or if we lack permission to read it.
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
   bool last_run_refused = false;        ///< we may not read it

@@ -110,8 +110,8 @@ void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
     }
   }
   position_.last_run = last_run_.value_or("");
-  // If the first contender has since been deleted, or if we may not read it, only its name is
-  // known.
+  // If the first contender has since been deleted, or if we lack permission to read it, only its
+  // name is known.
   End(true);
 }
 

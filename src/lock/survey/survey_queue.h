@@ -47,16 +47,16 @@ class SurveyQueue {
   SurveyQueue(LockSurvey lock, const LockChildren& children, const QueueReads& reads);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
-  /// No child can be a contender.
+  /// Whether no child can be a contender.
   [[nodiscard]] bool IsEmpty() const { return entries_.empty(); }
-  /// OnLock() was called.
+  /// Whether OnLock() was called.
   [[nodiscard]] bool is_announced() const { return announced_; }
 
   /// The connection was lost: unanswered requests must be sent again.
   void Forget();
   /// The next znode to read; returns each one once. Besides the records and the first contenders,
-  /// these are the entries that may not be contenders, and the two entries of a semaphore that may
-  /// be the same contender: the counts depend on them.
+  /// these are the entries that might not be contenders, and the two entries of a semaphore that
+  /// may be the same contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
 
   /// Reports the contenders known so far. Returns true if no more contenders remain to be reported.

@@ -28,7 +28,7 @@ class GuardProcess {
   [[nodiscard]] GuardPage& page() const { return shared_->page; }
   /// 0 once it has been reaped.
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Whether the guard has ended, for example because it was killed. It may not have been reaped
+  /// Whether the guard has ended, for example because it was killed. It might not have been reaped
   /// yet.
   [[nodiscard]] bool HasEnded() const;
   /// Clock ticks since boot; 0 if /proc did not show it.

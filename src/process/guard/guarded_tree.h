@@ -19,7 +19,8 @@ namespace zklock::process {
 /// only this process's children, through a file that was opened in advance.
 ///
 /// The command's cgroup is killed as a whole, including processes that a walk cannot find or that
-/// this process may not signal. The walk finds processes that have moved to another cgroup.
+/// this process lacks permission to signal. The walk finds processes that have moved to another
+/// cgroup.
 class GuardedTree {
  public:
   /// `cgroup`: the command's; may be null.

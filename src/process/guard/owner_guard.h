@@ -52,7 +52,7 @@ class OwnerGuard final : public EventSource {
   /// Must be called when the lock is held, before the owner is told. `lease_end`: when the lease
   /// ends, initially. `grace`: how long before the lease's end the owner is signalled. Returns when
   /// the guard is ready, but no later than the lease's stop time. The guard of an ancestor
-  /// recognises nested guards by their name and spares them, so "held" may not be reported before
+  /// recognises nested guards by their name and spares them, so "held" must not be reported before
   /// this guard has that name. Throws std::system_error if the guard must be replaced and the fork
   /// fails.
   void BeginHold(TimePoint lease_end, Duration grace);

@@ -37,11 +37,11 @@ struct ProcessStat {
 /// The effective user of a process. None if there is no such process, or /proc does not show it.
 [[nodiscard]] std::optional<uid_t> EffectiveUserOf(pid_t pid);
 
-/// Nanoseconds of processor time that a process's main thread has used; 0 if that cannot be read.
+/// Nanoseconds of CPU time that a process's main thread has used; 0 if that cannot be read.
 [[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
 
 /// Whether a process executes `file` or, with this process's effective user, another version of it:
-/// a file of the same name, or one that this user may not read.
+/// a file of the same name, or one that this user lacks permission to read.
 [[nodiscard]] bool Executes(pid_t pid, const std::string& file);
 
 /// /proc is not mounted or does not show the necessary data.
@@ -68,7 +68,8 @@ struct Descendant {
   std::optional<ProcessStat> stat;  ///< none if /proc does not show it
   [[nodiscard]] ProcessId id() const { return stat ? stat->id : ProcessId{pid, 0}; }
   [[nodiscard]] bool is_dead() const { return stat && stat->is_dead; }
-  /// The descendant has ended since it was listed, and its pid now belongs to an unrelated process.
+  /// Whether the descendant has ended since it was listed, and its pid now belongs to an unrelated
+  /// process.
   [[nodiscard]] bool is_other() const { return stat && stat->parent != parent; }
 };
 
