@@ -127,7 +127,7 @@ class Session final : public SessionRequests, public EventSource {
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
   [[nodiscard]] Duration ReconnectDelay(TimePoint now);
-  /// Something is held, and its lease has not ended: after that there is no hurry.
+  /// Whether something is held, and its lease has not ended: after that there is no hurry.
   [[nodiscard]] bool Holds(TimePoint now) const { return now < lease_end_; }
 
   void SendClose();

@@ -37,7 +37,7 @@ class ServerVisit {
   ServerVisit(const ServerVisit&) = delete;
   ServerVisit& operator=(const ServerVisit&) = delete;
 
-  /// Sends the next word once the last one has been answered. Call this after each round of the
+  /// Sends the next word once the previous one has been answered. Call this after each round of the
   /// loop.
   void Advance();
   [[nodiscard]] bool IsOver() const;
@@ -45,7 +45,7 @@ class ServerVisit {
   void Stop();
 
   [[nodiscard]] bool has_reached() const { return measurement_.has_reached(); }
-  /// The servers refused the credentials.
+  /// Whether the servers refused the credentials.
   [[nodiscard]] bool is_refused() const { return measurement_.refusal().has_value(); }
   [[nodiscard]] bool lacks_chroot() const { return measurement_.lacks_checked(); }
   [[nodiscard]] zookeeper::Session& session() { return session_; }

@@ -33,7 +33,7 @@ class AncestorLocks {
   /// The time between the stop signal and KILL: `kill_after`, or less if the leases do not allow
   /// that much.
   [[nodiscard]] Duration GraceFor(Duration kill_after) const;
-  /// One of the locks is lost or released, or its holder is gone.
+  /// Whether one of the locks is lost or released, or its holder is gone.
   [[nodiscard]] bool is_lost() const;
   /// Call once, before the command is executed: see NestingLink::NameCommand().
   void NameCommand(const process::ProcessId& command) const;

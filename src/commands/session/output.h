@@ -24,7 +24,7 @@ class Output final : public EventSource {
   void WriteLast(const std::string& text);
   /// Whether so much text is pending that the caller should append no more.
   [[nodiscard]] bool IsFull() const;
-  /// Everything has been written, or cannot be written any more.
+  /// Whether everything has been written, or can no longer be written.
   [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }
   /// The errno of a failed write, after which nothing more is written: EPIPE if the reader is gone,
   /// EBADF if standard output is closed. 0 if no write has failed.

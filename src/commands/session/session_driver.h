@@ -28,9 +28,9 @@ class SessionDriver final : public EventSource {
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
 
-  /// Every name was looked up and none exists: waiting is pointless.
+  /// Whether every name was looked up and none exists: waiting is then pointless.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
-  /// The user named no server, so the default is used.
+  /// Whether the user named no server, so that the default is used.
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }
   /// The value of --proxy-command; may be empty.
   [[nodiscard]] const std::string& proxy_command() const { return proxy_command_; }

@@ -36,7 +36,7 @@ class AcquirePart {
   /// Ends the current state. Called at every change of state, even within the same part: set the
   /// new state after Attempt::Enter().
   virtual void Leave() {}
-  /// It waits for other contenders, or for time to pass, but not for an answer.
+  /// Whether it waits for other contenders, or for time to pass, but not for an answer.
   [[nodiscard]] virtual bool IsWaiting() const { return false; }
 };
 
@@ -126,7 +126,7 @@ class Attempt {
   /// Ends the current state: no part is at work.
   void Stop();
   [[nodiscard]] bool IsAtWork(const AcquirePart& part) const { return at_work_ == &part; }
-  /// The part at work waits, but not for an answer.
+  /// Whether the part at work waits, but not for an answer.
   [[nodiscard]] bool IsWaiting() const { return at_work_ != nullptr && at_work_->IsWaiting(); }
   /// A callback that runs only within the current state.
   template <typename F>

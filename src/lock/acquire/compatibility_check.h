@@ -50,7 +50,8 @@ class CompatibilityCheck {
   /// counts.
   void Restart();
 
-  /// A list with our contender in it has been accepted: a contender that arrives now is tolerated.
+  /// Whether a list with our contender in it has been accepted: from then on, a contender that
+  /// arrives is tolerated.
   [[nodiscard]] bool has_accepted() const { return accepted_; }
 
   /// If the queue is below LOCK, requests LOCK's own children for the next Check(). Call this just

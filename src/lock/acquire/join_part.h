@@ -24,7 +24,7 @@ class JoinPart final : public AcquirePart {
   void Join();
   void AdoptOrJoin(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
 
-  /// The create of our contender is under way.
+  /// Whether the create of our contender is under way.
   [[nodiscard]] bool IsCreating() const { return is_creating_ && attempt_.contender.may_exist(); }
 
   void Leave() override { is_creating_ = false; }

@@ -50,7 +50,7 @@ class Lookahead {
   /// Searches the holders for one that holds the lock on our behalf. `awaited`: as for
   /// HolderSearch::Begin().
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
-  /// The search is over for this place in the queue, or was not requested.
+  /// Whether the search is over for this place in the queue, or was not requested.
   [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
   /// Reads the contenders that may be reservations: in a queue, those before ours; in a semaphore,
   /// any permit. `reads_predecessor`: the wait itself reads the predecessor.
@@ -72,10 +72,9 @@ class Lookahead {
   void Expect() { ++state_->unread; }
   void Take();
 
-  /// Nothing is left to wait for before leaving.
+  /// Whether nothing is left to wait for before leaving.
   [[nodiscard]] bool IsOver() const;
-  /// A reservation may become due for deletion by `moment`, or it is not known yet whether one
-  /// will.
+  /// Whether a reservation may become due for deletion by `moment`; true if that is not known yet.
   [[nodiscard]] bool MayDeleteOneBy(TimePoint moment) const;
 
   /// When the next reservation is due.

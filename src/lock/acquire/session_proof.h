@@ -22,10 +22,10 @@ class SessionProof {
   /// The watch of our contender at `path` has fired: reads it, and watches it again.
   void OnOwnChanged(const std::string& path);
   [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
-  /// Our contenders certainly exist, without a commit to prove it: the servers cannot have ended
-  /// the session, and if one of our contenders had been deleted by force before the state that the
-  /// server has just shown us, its watch would have fired first. Permits need a commit to prove
-  /// their number.
+  /// Whether our contenders certainly exist, without a commit to prove it: the servers cannot have
+  /// ended the session, and if one of our contenders had been deleted by force before the state
+  /// that the server has just shown us, its watch would have fired first. Permits need a commit to
+  /// prove their number.
   [[nodiscard]] bool HasLeaseInHand() const;
 
   /// Schedules the next proof, unless one is under way or already scheduled.

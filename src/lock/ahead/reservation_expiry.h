@@ -22,9 +22,9 @@ struct ServersTime {
 /// Deletes a reservation that has lasted long enough, on behalf of a waiter, and leaves the record
 /// of its release in LOCK.
 ///
-/// The servers' clock decides, never this host's: the waiter writes to its own contender, and
-/// compares the servers' timestamp of that write with the end of the reservation. The write is not
-/// needed if the contender was created after both the reservation and its end.
+/// What counts is the servers' clock, never this host's: the waiter writes to its own contender,
+/// and compares the servers' timestamp of that write with the end of the reservation. The write is
+/// not needed if the contender was created after both the reservation and its end.
 ///
 /// Passive. It serves one connection only: after a lost reply nothing more happens.
 class ReservationExpiry {
@@ -56,7 +56,7 @@ class ReservationExpiry {
   void Run(std::function<void(Result)> done);
   /// After kNotYet.
   [[nodiscard]] const ServersTime& servers_time() const { return servers_time_; }
-  /// After kMayNot: we lack DELETE permission on the reservation's parent.
+  /// After kMayNot: whether we lack DELETE permission on the reservation's parent.
   [[nodiscard]] bool lacks_right() const { return lacks_right_; }
 
  private:

@@ -40,7 +40,7 @@ class LockChildren {
   /// Sends all requests. Calls `done` at once if there are none.
   void SendAll(const Requests& requests, const std::function<void()>& done);
 
-  /// Everything was read. The next three functions are valid only then.
+  /// Whether everything was read. The next three functions are valid only then.
   [[nodiscard]] bool IsComplete() const { return pending_ == 0 && next_ == Part::kNone; }
   /// None if the LOCK is not a semaphore. Any list that could not be read is empty.
   [[nodiscard]] const std::optional<SemaphoreChildren>& semaphore() const { return semaphore_; }

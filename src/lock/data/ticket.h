@@ -38,7 +38,8 @@ struct ContenderId {
   std::string path;        ///< its znode, chroot included
   std::int64_t token = 0;  ///< its czxid; 0: not known, so that only the name counts
 
-  /// A later contender may have the same name: the path alone does not identify this one.
+  /// Whether a later contender may have the same name, so that the path alone does not identify
+  /// this one.
   [[nodiscard]] bool has_reused_name() const {
     return protocol::BaseOf(path) == protocol::kSimpleName;
   }

@@ -65,8 +65,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
   /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
   [[nodiscard]] Duration grace() const;
-  /// A command may start: as far as is known, the contenders exist, and enough of the lease is
-  /// left. Also takes into account extensions of the lease by commits other than heartbeats.
+  /// Whether a command may start: as far as is known, the contenders exist, and enough of the lease
+  /// is left. Also takes into account extensions of the lease by commits other than heartbeats.
   [[nodiscard]] bool SufficesToStart();
   /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
   /// after that.

@@ -46,7 +46,7 @@ struct ReservationRun {
 /// --min-interval, the success and the end are written before the release. Data that another
 /// program wrote is left alone.
 ///
-/// For reservations, only the beginning is recorded here: ReleaseReservation() records the end.
+/// For reservations, only the start is recorded here: ReleaseReservation() records the end.
 ///
 /// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
 /// after a lost reply it reads again over the next connection.
@@ -82,20 +82,21 @@ class RunRecorder final : public EventSource {
 
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began);
-  /// The content of last-run, including the entry of this run, is known or cannot be determined.
+  /// Whether the content of last-run, including the entry of this run, is known or cannot be
+  /// determined.
   [[nodiscard]] bool IsSettled() const;
 
   /// Records that the run, which began at `began`, was a success, and records its end in the
   /// history.
   void RecordSuccess(TimePoint began, const FinishedRun& run);
-  /// Once done: it was recorded in all LOCKs.
+  /// Once done: whether it was recorded in all LOCKs.
   [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
   /// If settled or shared: records the end together with the release. If another holder of a permit
   /// has written in the meantime, retries with the new data. `hold` outlives the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
 
-  /// Nothing is left to do for the last request, not even over another connection. Hold::Release()
-  /// releases whatever this class's Release() did not.
+  /// Whether nothing is left to do for the last request, not even over another connection.
+  /// Hold::Release() releases whatever this class's Release() did not.
   [[nodiscard]] bool IsDone() const;
   /// Stops waiting: whatever is not known to be written counts as not kept.
   void GiveUpRest();

@@ -41,9 +41,10 @@ class StartCommit final : public EventSource {
               std::string host, Duration once_per);
 
   [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
-  /// The start is committed under all LOCKs. The lease may be too short by then to start a command.
+  /// Whether the start is committed under all LOCKs. The lease may be too short by then to start a
+  /// command.
   [[nodiscard]] bool IsCommitted() const;
-  /// The start may be committed, under at least one LOCK.
+  /// Whether the start may be committed, under at least one LOCK.
   [[nodiscard]] bool MayBeCommitted() const { return has_written_; }
 
   Interest GetInterest() override;

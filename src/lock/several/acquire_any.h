@@ -42,8 +42,8 @@ class AcquireAny final : public Acquisition {
   AcquireAny& operator=(const AcquireAny&) = delete;
 
   [[nodiscard]] bool IsNearTurn() const override;
-  /// Never: the contenders of a waiter that was killed without a guard would block each of the
-  /// LOCKs until its session expires.
+  /// Always false: the contenders of a waiter that was killed without a guard would block each of
+  /// the LOCKs until its session expires.
   [[nodiscard]] bool IsFarFromTurn() const override { return false; }
   /// The contender for the LOCK that was taken.
   [[nodiscard]] std::vector<Ticket> tickets() const override;

@@ -46,7 +46,7 @@ struct QueueEntry {
     if (!readable) return name.full != protocol::kSimpleName;
     return stat.ephemeral_owner != 0 || reserved;
   }
-  /// Valid only for a contender that was reported.
+  /// Whether it waits. Valid only for a contender that was reported.
   [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }
 };
 
