@@ -311,7 +311,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
         AskHolder(hold.claim, options.dry_run ? Kind::kMayRelease : Kind::kRelease,
                   options.server.connect_timeout, signals, report);
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
-      // The keeper releases the LOCK as soon as nothing runs under it any more.
+      // The keeper releases the LOCK as soon as nothing runs under it any longer.
       const protocol::NestingRelease& release = (*link)->release();
       if (release.runs > 0) {
         report.Say(message::kReleaseWaits, options.lock, release.runs, release.pid);

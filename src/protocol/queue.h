@@ -124,7 +124,7 @@ struct Rank {
 [[nodiscard]] bool IsSuperseded(const Contenders& contenders, std::string_view own_name);
 
 /// A contender that cannot see ours, so that both could hold the lock; or that of a zklock with
-/// another dialect. zklock refuses to run beside it (zklock-protocol(7)).
+/// another dialect. zklock refuses to run alongside it (zklock-protocol(7)).
 struct IncompatibleContender {
   enum class Kind {
     kKazoo,             ///< a contender of a kazoo program
@@ -166,7 +166,7 @@ class Predecessors {
   std::optional<std::size_t> last_[2];  // the last non-reader, and the last reader
 };
 
-/// The same for a whole queue at once: indices into `queue`, none for holders.
+/// The same for a whole queue in one go: indices into `queue`, none for holders.
 [[nodiscard]] std::vector<std::optional<std::size_t>> WaitsFor(
     const std::vector<ContenderName>& queue);
 

@@ -17,7 +17,7 @@ constexpr int kBacklog = 64;
 
 using Name = int (*)(int, sockaddr*, socklen_t*);
 
-/// All zero if the socket is not connected any more, or is not an IPv4 socket.
+/// All zero if the socket is no longer connected, or is not an IPv4 socket.
 sockaddr_in NameBy(Name name, int socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;

@@ -284,7 +284,7 @@ void Session::EndAttempt(AttemptEnd end, TimePoint now) {
 }
 
 Duration Session::ReconnectDelay(TimePoint now) {
-  // Holders first: waiters have time, and a thousand of them may reconnect at once.
+  // Holders first: waiters have time, and a thousand of them may reconnect at the same time.
   if (Holds(now)) {
     const Duration pause = std::min<Duration>(20ms * (1 << std::min(useless_in_a_row_, 4)), 250ms);
     return std::min(pause, std::max<Duration>(20ms, (lease_end_ - now) / 8));

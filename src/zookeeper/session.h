@@ -71,7 +71,7 @@ class Session final : public SessionRequests, public EventSource {
   /// WriteAndDelete() together release everything. If they succeed, the reply to the close is not
   /// awaited. (The servers commit the close separately, with a log write of its own.)
   void BeginClose(std::size_t releases = 0);
-  /// Whether the servers have confirmed that nothing is held any more, or there was no session.
+  /// Whether the servers have confirmed that nothing is held any longer, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
   /// The helper's message about refused credentials; empty if no helper reported a refusal.
   [[nodiscard]] std::string HelperRefusal() const;

@@ -66,7 +66,7 @@ class SessionRequests : public Store {
   /// Must be called when the connection is gone: answers all unanswered requests with
   /// kConnectionLoss.
   void AnswerAllLost();
-  /// Forgets all requests: nothing is called for them any more.
+  /// Forgets all requests: nothing is called for them any longer.
   void Clear();
   /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;

@@ -32,7 +32,7 @@ enum class Error {
   kOther,           ///< no correct server sends it for a correct request
 };
 
-/// Whether the reply was lost. The store's next event tells whether the session was lost, too.
+/// Whether the reply was lost. The store's next event tells whether the session was also lost.
 [[nodiscard]] bool IsLost(Error error);
 
 /// Whether the servers refused the request because of the credentials or an ACL.
@@ -72,14 +72,14 @@ struct ListReply : Reply {
   protocol::Children children;
 };
 
-// Rights in an ACL, as bits of the wire protocol.
+// Permissions in an ACL, as bits of the wire protocol.
 inline constexpr unsigned kMayRead = 1;
 inline constexpr unsigned kMayWrite = 2;
 inline constexpr unsigned kMayCreate = 4;  ///< children
 inline constexpr unsigned kMayDelete = 8;  ///< children
 inline constexpr unsigned kMayAdmin = 16;  ///< set the ACL
 
-/// The rights that an ACL grants to one identity: "world" and "anyone" for everyone.
+/// The permissions that an ACL grants to one identity: "world" and "anyone" for everyone.
 struct AclEntry {
   std::string scheme;
   std::string id;  ///< for "digest": USER:HASH; most readers do not see the hash
@@ -146,8 +146,8 @@ enum class Change {
 class StoreListener {
  public:
   virtual ~StoreListener() = default;
-  /// A server accepted the session. `fresh`: it is a new session; the znodes of the last one are
-  /// gone.
+  /// A server accepted the session. `fresh`: it is a new session; the znodes of the previous one
+  /// are gone.
   virtual void OnConnected(bool fresh) = 0;
   /// The connection is lost, and with it all watches; every outstanding request has been answered
   /// with kConnectionLoss before. The store connects to another server by itself.
@@ -225,8 +225,8 @@ class Store {
   /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
-  /// Whether this session may create the ephemeral znode `path`, and with `and_delete` delete it,
-  /// too: one transaction that also creates it twice, which the servers never do. kNodeExists: it
+  /// Whether this session may create the ephemeral znode `path`, and with `and_delete` also delete
+  /// it: one transaction that also creates it twice, which the servers never do. kNodeExists: it
   /// may. Any other error: why not.
   virtual void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) = 0;
   /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it

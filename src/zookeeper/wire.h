@@ -66,9 +66,9 @@ class ReplyCheck {
   std::size_t arrived_ = 0;           // how many of them
 };
 
-/// Searches a stream that arrives in pieces for the confirmation that a session holds nothing any
-/// more: the reply to its close, or the replies to all releasing multis before it, each done as a
-/// whole. Other frames (watch events, pings, late replies) are skipped without being stored.
+/// Searches a stream that arrives in pieces for the confirmation that a session no longer holds
+/// anything: the reply to its close, or the replies to all releasing multis before it, each done as
+/// a whole. Other frames (watch events, pings, late replies) are skipped without being stored.
 class ReplyScanner {
  public:
   /// `close`: the close's xid. `asked`: the unanswered requests before it, in order; true for a

@@ -26,7 +26,7 @@ class WordQuery final : public EventSource {
   };
 
   /// `most`: the most bytes to accept. `deadline`: when to give up. `transport`: null for TCP. Does
-  /// not throw: a failed system call counts as a failure, too.
+  /// not throw: a failed system call also counts as a failure.
   WordQuery(const Endpoint& endpoint, std::string_view word, std::size_t most, TimePoint deadline,
             const Clock& clock, Transport* transport);
 

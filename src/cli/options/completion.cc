@@ -77,7 +77,7 @@ Completion CompleteValue(const OptionSpec& option, const std::string& typed,
 }
 
 /// The first option with a value that is among the letters of `word`, such as "-nz" or "-zHOST", as
-/// if it stood there alone: "-z", "-zHOST". Empty if all are flags; none if one is no option.
+/// if it stood there alone: "-z", "-zHOST". Empty if all are flags; none if one is not an option.
 std::optional<std::string> ValueInLetters(const Options& options, const std::string& word) {
   for (std::size_t at = 1; at < word.size(); ++at) {
     const OptionSpec* option = Find(options, {'-', word[at]});
@@ -87,7 +87,7 @@ std::optional<std::string> ValueInLetters(const Options& options, const std::str
   return "";
 }
 
-/// The options among `words` that inspect has, too, and that take a value or say how to reach the
+/// The options among `words` that inspect also has, and that take a value or say how to reach the
 /// servers, with their values. Also the first LOCK, if `with_lock`. None if a word is not
 /// understood: it may name other servers or request TLS, and credentials must not go to the wrong
 /// place.

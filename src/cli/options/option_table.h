@@ -65,11 +65,11 @@ struct OptionSpec {
   std::string_view fallback;  ///< the default, as text; empty: none
   std::string_view help;      ///< the default is appended
   Section section = Section::kOutput;
-  bool is_common = false;  ///< -h shows it, too
+  bool is_common = false;  ///< -h also shows it
   Subcommands subcommands = 0;
   std::string_view environment;  ///< the variable that can set it instead
   bool in_file = false;          ///< whether a configuration file may set it
-  /// The value decides which lock is meant, so an empty variable is an error, not the default.
+  /// The value determines which lock is meant, so an empty variable is an error, not the default.
   bool decides_lock = false;
   bool repeatable = false;  ///< takes a list; otherwise the last one given counts
   /// Checks and stores the value; null: the subcommand reads it from the OptionReader. Returns what

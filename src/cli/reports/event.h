@@ -259,7 +259,7 @@ struct NestedRunsLeftEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The session is closed: nothing is queued or held any more.
+/// The session is closed: nothing is queued or held any longer.
 struct ReleasedEvent {
   static constexpr const char* kName = "released";
   std::string locks;

@@ -41,7 +41,7 @@ class EventWriter final : public EventListener, public EventSource {
       : fd_(std::move(fd)), writer_(fd_.get()), locks_(std::move(locks)), takes_one_(takes_one) {}
 
   void OnEvent(const Event& event) override;
-  /// Waits for the reader, but not forever. Call this at the end, when nothing is held any more.
+  /// Waits for the reader, but not forever. Call this at the end, when nothing is held any longer.
   void Finish();
   /// The errno of the write that failed, after which nothing was written; 0: none has.
   [[nodiscard]] int error() const { return writer_.error(); }

@@ -164,7 +164,7 @@ std::string PrintableEnd(std::string_view foreign, std::size_t columns) {
   auto piece = pieces.begin();
   if (width > columns) {
     shown = kEllipsis;
-    // A mark on a dropped letter is dropped, too.
+    // A mark on a dropped letter is also dropped.
     for (; piece != pieces.end() && (width > columns - 1 || piece->width == 0); ++piece) {
       width -= piece->width;
     }

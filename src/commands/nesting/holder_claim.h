@@ -40,7 +40,8 @@ struct HolderClaim {
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorReservations(pid_t pid);
 
 /// The locks that, according to $ZKLOCK_HELD, are held by processes that cannot be found as
-/// ancestors from here, because they are in another PID or time namespace. These are claims, too.
+/// ancestors from here, because they are in another PID or time namespace. These, too, are only
+/// claims.
 [[nodiscard]] std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self);
 /// Whether the process in the claim cannot be found from here, but accepts this process as a run
 /// nested in it or, if the claim has no node, does not refuse it at once. Blocks for at most half a

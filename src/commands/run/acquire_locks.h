@@ -26,7 +26,7 @@ struct AcquireTask {
   bool depends_on_existing_holds = false;
   /// The data to write to a contender.
   std::function<std::string(const cli::WantedLock&)> contender_data;
-  /// Asked after each event of the wait; returns true if nobody wants the locks any more. May be
+  /// Asked after each event of the wait; returns true if the locks are no longer wanted. May be
   /// empty.
   std::function<bool()> is_cancelled{};
   /// Forked during the wait, with its guard, so that it can begin as soon as the locks are held.

@@ -144,7 +144,7 @@ class Keeper {
     try {
       Serve(hold, hold_events, recorded_runs.source());
     } catch (...) {
-      // Nothing maintains the lease any more, and this process cannot wait for answers: the guard
+      // Nothing maintains the lease any longer, and this process cannot wait for answers: the guard
       // closes the session when the owner has ended.
       nested_.End();
       guard_->SignalOwner(EndCause::kAbandoned);
@@ -166,7 +166,7 @@ class Keeper {
       releases = hold.Release(run);
     }
     (void)locks_.session_driver->Close(releases);
-    // Log only now that nothing is held any more: logging may block.
+    // Log only now that nothing is held any longer: logging may block.
     if (!why_ended_.empty() && guard_->cause() != EndCause::kItself) LogEnd();
   }
 
@@ -225,10 +225,10 @@ class Keeper {
   }
 
   /// Acts on what has happened; returns whether to release the lock now. An owner that is about to
-  /// lose the lock is signalled first and has its grace period to end; an owner that releases is
-  /// not signalled. Runs nested below the owner are ended if the lock is lost or another process
-  /// asks for its release. In any case, the keeper waits for them: if one of several locks or
-  /// permits is lost, they still rely on the others.
+  /// lose the lock is signalled first and has its grace period to end; an owner that releases the
+  /// lock is not signalled. Runs nested below the owner are told to end if the lock is lost or
+  /// another process asks for its release. In any case, the keeper waits for them: if one of
+  /// several locks or permits is lost, they still rely on the others.
   bool Advance(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
@@ -264,8 +264,8 @@ class Keeper {
     if (context_.ancestors.is_lost()) return EndCause::kOuter;
     const auto& request = hold_events.release_request();
     if (request && !request->forced) return EndCause::kReleaseRequested;
-    // The front may have got the signal as well. In that case it closes the link without reporting
-    // that the lock is held: wait for that.
+    // The front may have received the signal as well. In that case it closes the link without
+    // reporting that the lock is held: wait for that.
     if (got_ending_signal_ && !link_) return EndCause::kSignal;
     if (context_.clock.Now() >= run_end_) return EndCause::kRunTooLong;
     if (lease_runs_out || guard_->cause() == EndCause::kLeaseRanOut) return EndCause::kLeaseRanOut;

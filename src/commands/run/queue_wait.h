@@ -34,7 +34,7 @@ struct Interrupted {
 struct AskedToLeave {
   lock::ReleaseRequest request;
 };
-/// Nobody wants the locks any more.
+/// The locks are no longer wanted.
 struct Cancelled {};
 
 /// Why the locks were not acquired. UsageError: the wait would never have ended. An AcquireOutcome

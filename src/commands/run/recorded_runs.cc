@@ -128,8 +128,8 @@ void RecordedRuns::End(lock::Hold& hold, TimePoint began, const lock::FinishedRu
   }
   if (context_.options.history == 0) return;
   const TimePoint deadline = std::min(context_.clock.Now() + kLongestHistoryWait, hold.lease_end());
-  // After a very short run, the write of its beginning may be unanswered. If it is refused, the
-  // release must not include a write of the history, or it would be refused too.
+  // After a very short run, the write of its start may be unanswered. If it is refused, the release
+  // must not include a write of the history, or it would also be refused.
   if (!is_shared_) {
     context_.ServeUntil(recorder_, deadline, [this] { return recorder_.IsSettled(); });
   }

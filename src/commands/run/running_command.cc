@@ -59,7 +59,7 @@ void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace
   if (ancestors.empty()) return;
   supervisor_.SetLease(std::min(own_lease_end, ancestors.lease_end()),
                        std::min(own_grace, ancestors.GraceFor(context_.options.kill_after)));
-  // Once the tree has ended, the guard closes the links, and nothing can be lost any more.
+  // Once the tree has ended, the guard closes the links, and nothing can be lost any longer.
   if (ancestors.is_lost() && !supervisor_.is_over()) {
     OnLossOf(ancestors.DisplayPath(), EndCause::kOuter);
   }

@@ -43,7 +43,7 @@ class RunningCommand {
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  /// If ancestors hold locks, too, makes the command end when these are lost, and before the first
+  /// If ancestors also hold locks, makes the command end when these are lost, and before the first
   /// of the leases, theirs and our own, ends.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
   /// Publishes that the command has been executed, and that its lease or --max-run has run out, as

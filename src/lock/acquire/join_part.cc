@@ -33,7 +33,7 @@ void JoinPart::TakeGiven() {
 }
 
 /// With --reserve: looks for our reservation before creating a contender, so that it is found even
-/// if no contender can be created any more.
+/// if a contender can no longer be created.
 void JoinPart::FindOwnReservation() {
   attempt_.Enter(*this);
   const std::string path = attempt_.request.ReservationsPath();
@@ -63,7 +63,7 @@ void JoinPart::EnterQueue() {
 }
 
 void JoinPart::Join() {
-  // Somebody has deleted our contender, or it was never created.
+  // Someone has deleted our contender, or it was never created.
   if (attempt_.request.given) return attempt_.FinishBusy(Busy::Why::kRemoved);
   attempt_.Enter(*this);
   is_creating_ = true;
@@ -148,7 +148,8 @@ void JoinPart::FindLostCreate() {
   }));
 }
 
-/// Anyone may have created children with our UUID, too: only those that our session owns are ours.
+/// Anyone else may also have created children with our UUID: only those that our session owns are
+/// ours.
 void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
   struct Created {
     std::vector<std::string> names;

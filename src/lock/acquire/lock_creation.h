@@ -21,13 +21,14 @@ class LockCreation {
   /// Both outlive the creation.
   LockCreation(zookeeper::Store& store, const AcquireRequest& request);
 
-  /// Why another Send() would fail, judging by the answers to the last one; none if it may succeed.
+  /// Why another Send() would fail, judging by the answers to the previous one; none if it may
+  /// succeed.
   [[nodiscard]] std::optional<AcquireOutcome> failure() const;
 
   /// Sends creates for all znodes from the root down to the queue. The create of a contender must
   /// follow in the same write; it fails if these did not succeed.
   void Send();
-  /// LOCK has a child. If LOCK vanishes later, that does not count as vanishing at once.
+  /// LOCK has a child. If LOCK vanishes later, that does not count as vanishing immediately.
   void OnUsed() { attempts_ = 0; }
 
  private:

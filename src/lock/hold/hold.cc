@@ -204,8 +204,8 @@ void Hold::ReadLockVersion(Ticket& ticket) {
 }
 
 void Hold::WatchContender(const ContenderId& contender) {
-  // Notices at once if the contender is deleted by force (the heartbeat decides what that means) or
-  // written to.
+  // Notices at once if the contender is deleted by force (the heartbeat determines what that means)
+  // or written to.
   store_.Get(contender.path, zookeeper::Watch::kYes,
              scope_.Wrap([this, id = contender](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
@@ -283,7 +283,7 @@ void Hold::OnExpired() {
 }
 
 void Hold::OnRefused(Error /*why*/) {
-  // This does not happen while a lock is held. If it did, nothing could be proven any more.
+  // This does not happen while a lock is held. If it did, nothing more could be proven.
   if (state_ != State::kLost) Lose(EndCause::kUnproven);
 }
 

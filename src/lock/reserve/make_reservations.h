@@ -54,7 +54,7 @@ class ReservingFailed : public OperationFailed {
 /// persistent znode with one of our names is the reservation. The version of its data is higher
 /// than that of the contender's data: a program that has read the contender, and then writes to or
 /// deletes the version that it read, cannot affect the reservation. If one of several is released
-/// before we know that they were made, the others are released, too.
+/// before we know that they were made, the others are also released.
 [[nodiscard]] std::variant<std::vector<ReservedLock>, NotReserved> MakeReservations(
     Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
     const std::vector<std::string>& passed, const protocol::ReservationRequest& request);

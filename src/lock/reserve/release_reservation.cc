@@ -42,8 +42,7 @@ std::optional<DataWrite> RecordFor(Calls& calls, const std::string& lock, const 
                    data.stat.version};
 }
 
-/// The history in `last_run`, if the beginning of the reservation is recorded there but its end is
-/// not.
+/// The history in `last_run`, if the start of the reservation is recorded there but its end is not.
 std::optional<RunHistory> OpenHistory(const GetReply& last_run, const std::string& path,
                                       const Reserved& reserved) {
   if (last_run.error != Error::kNone) return std::nullopt;

@@ -16,7 +16,7 @@ struct ReservationRelease {
 
 /// Releases the reservation for `id`, whose znode is `path`, chroot included. Deletes the znode and
 /// those of its other permits. The same transaction writes the record of the release, if zklock
-/// keeps one in LOCK's data, and the end of the reservation in LOCK's history, if its beginning was
+/// keeps one in LOCK's data, and the end of the reservation in LOCK's history, if its start was
 /// recorded there. If one of these cannot be written, the reservation is released without it.
 /// Throws OperationFailed.
 ///

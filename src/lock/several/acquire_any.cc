@@ -98,7 +98,7 @@ bool AcquireAny::GiveUp(const std::string& contender) {
   if (outcome_) return !tickets().empty() && tickets().front().path != contender;
   const std::vector<std::size_t> open = Open();
   if (open.size() < 2) return false;
-  // Compare the queues, too: the contender's session may have just expired.
+  // Also compare the queues: the contender's session may have just expired.
   const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
     return requests_[index].QueuePath() == protocol::ParentOf(contender);
   });

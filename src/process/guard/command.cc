@@ -54,7 +54,7 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
     KillSelf();
   }
   const int error = image.Execute();
-  // The user's dispositions are restored, so PIPE may end the process here, which is fine, too.
+  // The user's dispositions are restored, so SIGPIPE may end the process here, which is also fine.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
   _exit(kExitNotFound);
 }

@@ -208,7 +208,7 @@ void Guard::Wait() {
                                 {is_watched ? link_.get() : -1, POLLIN, 0}};
   nested_runs_.AppendTo(polled);
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
-  // Never promises an earlier moment than before, since a guard without processor time is not dead.
+  // Never promises an earlier moment than before, since a guard that gets no CPU time is not dead.
   if (is_watched) PromiseLook(look);
 
   signalfd_siginfo taken;
@@ -222,9 +222,9 @@ void Guard::PromiseLook(TimePoint look) const {
   duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 }
 
-// Also checks the parent: zklock may have been killed since the last look, and then can no longer
-// close its session. (When it ends by itself, it has dismissed the guard before, unless its close
-// was not answered.)
+// Also checks the parent: zklock may have been killed since the guard last looked, and then can no
+// longer close its session. (When it ends by itself, it has dismissed the guard before, unless its
+// close was not answered.)
 bool Guard::ZklockIsGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
 
 void Guard::ReadExecResult() {
@@ -277,7 +277,8 @@ void Guard::BeginCommand() {
     LockMemory();  // neither delays nor affects the command, which is already forked
   } else {
     // The lock is already lost, or zklock was stopped after it acquired the lock: the command does
-    // not begin. The cause is set now, since the lease may be extended before the next look.
+    // not begin. The cause is set now, since the lease may be extended before the guard looks
+    // again.
     duty_.page.cause.Set(EndCause::kLeaseRanOut);
     link_.Reset();
   }
@@ -381,7 +382,7 @@ void Guard::Advance(TimePoint now) {
   // the nested runs.
   const bool has_cause = duty_.page.cause.Get().has_value();
   // Processes that the command left behind may continue. (If zklock died before it took the report,
-  // one KILL may have hit both zklock and the command, so the tree is ended.)
+  // one KILL may have hit both zklock and the command, so the tree is killed.)
   if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
@@ -492,7 +493,7 @@ void Guard::Finish() {
   SendStatus(Message::Kind::kTreeEnded);
   phase_ = Phase::kFinished;
   // zklock may stay suspended while the ancestors wait for its connections to close. Nothing relies
-  // on their locks any more.
+  // on their locks any longer.
   if (!survivors.empty() || nested_runs_.AreLeft()) return;
   for (const int descriptor : duty_.spec.kept_open) shutdown(descriptor, SHUT_WR);
 }

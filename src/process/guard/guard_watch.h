@@ -33,8 +33,8 @@ struct GuardTerms {
 /// Finds out whether the guard hangs, that is, does not look by the time that it promised.
 ///
 /// A late guard is first suspected. If it is still late after some time, it hangs, unless it is
-/// only slow: it could run, but gets no processor time. A slow guard gets time until the lease's
-/// stop time. After that, zklock takes over from it, too.
+/// only slow: it is ready to run, but is not scheduled. A slow guard gets time until the lease's
+/// stop time. After that, zklock takes over from it as well.
 class GuardWatch {
  public:
   enum class Verdict {

@@ -14,7 +14,7 @@ namespace zklock::process {
 /// One signal that arrived.
 struct SignalEvent {
   int number = 0;
-  /// Sent by the kernel on behalf of the terminal. It has reached the command's process group, too,
+  /// Sent by the kernel on behalf of the terminal. It has also reached the command's process group,
   /// so it is not forwarded a second time. (A hangup of the terminal is sent only to the session
   /// leader: if that is zklock, this is false.)
   bool from_terminal = false;

@@ -22,12 +22,12 @@ using protocol::NestingRequest;
 // How long to wait before accepting again when the system had no descriptors left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
-// Limits the processor time that a flood of connections takes: after this many have been refused,
-// or fewer if no more are waiting, accepting pauses for kStrangerPause. A full queue of 4096 is
-// still served in less than two seconds.
+// Limits the CPU time that a flood of connections takes: after this many have been refused, or
+// fewer if no more are waiting, accepting pauses for kStrangerPause. A full queue of 4096 is still
+// served in less than two seconds.
 constexpr int kMostAtOnce = 64;
 constexpr Duration kStrangerPause = std::chrono::milliseconds(20);
-// For how long after a refusal the same user's connections are closed without a look at /proc.
+// How long after a refusal the same user's connections are closed without looking at /proc.
 constexpr Duration kStrangerTime = std::chrono::seconds(1);
 
 bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {

@@ -15,9 +15,9 @@ namespace zklock::process {
 
 /// The connection of a nested run, in the process that holds its lock or in that process's guard.
 /// The run's zklock and guard keep their end open until none of the run's processes is left. If
-/// both are killed at once, the kernel closes that end a little before it kills the command.
-/// Therefore the run has named its command (protocol::NestingCommand), and this class waits for the
-/// command as well.
+/// both are killed at the same time, the kernel closes that end a little before it kills the
+/// command. Therefore the run has named its command (protocol::NestingCommand), and this class
+/// waits for the command as well.
 ///
 /// That message is never removed from the socket, so that every process with a copy of this end can
 /// read it.

@@ -108,7 +108,7 @@ bool AwaitHangUp(pid_t group) {
   setsid();
   LeaveWorkingDirectory();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  // A shell may end before the processes that it runs: the monitor waits for them, too.
+  // A shell may end before the processes that it runs: the monitor waits for them as well.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t self = getpid();
   const pid_t command = fork();
@@ -213,7 +213,7 @@ HelperProcesses::~HelperProcesses() {
   const TimePoint deadline = BootClock::now() + kEndTime;
   for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
   for (const pid_t helper : ended_) {
-    // The helper is stopped or gets no processor time. A proxy command dies with its monitor.
+    // The helper is stopped or is not scheduled. A proxy command dies with its monitor.
     kill(helper, SIGKILL);
     Helpers().erase(helper);
   }

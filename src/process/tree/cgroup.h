@@ -94,8 +94,8 @@ class Cgroup {
 
   /// Whether a process is alive in this cgroup or in one below it.
   [[nodiscard]] bool IsPopulated() const;
-  /// Kills all these processes at once. If guards of nested runs are among them, does nothing until
-  /// `guards_until`.
+  /// Kills all these processes in one go. If guards of nested runs are among them, does nothing
+  /// until `guards_until`.
   void Kill(TimePoint guards_until);
 
   /// Records that the command has ended by itself: the remaining processes may stay alive, and
