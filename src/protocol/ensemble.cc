@@ -125,8 +125,8 @@ void FindGrants(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
   const auto timeout = ShortestGrant(facts);
   if (!timeout) return;
-  // A heartbeat is sent only once the last one is answered. If answers take longer than the period,
-  // the remaining lease becomes shorter than the protocol assumes.
+  // A heartbeat is sent only once the previous one is answered. If answers take longer than the
+  // period, the remaining lease becomes shorter than the protocol assumes.
   const Duration period = HeartbeatPeriod(*timeout);
   for (std::size_t i = 0; i < facts.servers.size(); ++i) {
     const auto& commit = facts.servers[i].commit;

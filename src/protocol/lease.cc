@@ -60,7 +60,7 @@ void Lease::Prove() {
     proven_ = std::max(proven_.value_or(proofs_.front().from), proofs_.front().from);
     proofs_.pop_front();
   }
-  // A waiter may go on reading for days without a commit. Replies arrive in the order of the
+  // A waiter may keep reading for days without a commit. Replies arrive in the order of the
   // requests, so a commit that is still unanswered was sent no earlier than any request that has
   // been answered. Of the proofs that this commit will confirm, only the last matters. PingSpan()
   // allows for replies that arrive out of order; if they were off by more than that, the lease

@@ -48,8 +48,8 @@ class Lease {
   [[nodiscard]] bool SufficesToStart(TimePoint now) const;
   /// Whether a command may start without a commit of its own: at least T/2 is left, minus twice the
   /// margin in End(), and SufficesToStart() is true. A contender that sends each heartbeat
-  /// PingSpan() after the answer to the last one always has T/2 left, minus the margin and three
-  /// round trips.
+  /// PingSpan() after the answer to the previous one always has T/2 left, minus the margin and
+  /// three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
   /// A contender that pauses for PingSpan() after an answer and then sends a heartbeat can start a
   /// command if the answer before the pause and those after it take less than this in total. Zero
@@ -64,14 +64,14 @@ class Lease {
   /// Returns s, which tells whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
   /// How long commits have taken lately: the longest time, where earlier times are halved with each
-  /// further commit. At most T/4: a lock cannot be held with slower commits, and after a pause of
+  /// later commit. At most T/4: a lock cannot be held with slower commits, and after a pause of
   /// this process, answers only seem to be slow.
   [[nodiscard]] Duration commits_take() const { return commits_take_; }
   /// Returns T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
   /// How long before s a request must have been answered for a ping to fall in between: T/4, or
   /// longer if a server pings less often. Also how long a waiter pauses after each answer, so that
-  /// its next request can turn the last one into a p.
+  /// its next request can turn the previous one into a p.
   [[nodiscard]] Duration PingSpan() const;
 
  private:

@@ -329,7 +329,7 @@ void Session::OnAccepted() {
 }
 
 void Session::OnReply(std::string_view operation, Error error, bool is_answer) {
-  // The connection is of no further use, even if it is still open.
+  // The connection is no longer of use, even if it is still open.
   if (error == Error::kConnectionLoss) give_up_ = true;
   // The servers process requests in order: if a request made them close the connection, it is the
   // first one that was lost.

@@ -46,7 +46,7 @@ bool IsReplyLength(std::uint32_t length) {
 }
 
 /// Reads the fields of a frame one by one, as the library does. Once a field does not fit into the
-/// rest of the frame, no further field does.
+/// rest of the frame, no later field does.
 class Fields {
  public:
   explicit Fields(std::span<const std::byte> frame) : rest_(frame) {}

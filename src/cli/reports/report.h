@@ -19,8 +19,8 @@
 
 namespace zklock::cli {
 
-/// Prints zklock's messages on standard error, one line each. No message contains unescaped foreign
-/// bytes, a credential, or the environment.
+/// Prints zklock's messages on standard error, one line each. No message contains unescaped
+/// untrusted bytes, a credential, or the environment.
 class Report final : public EventListener {
  public:
   Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}

@@ -87,7 +87,7 @@ std::string TableText(const ServersReport& report, const ViewStyle& style) {
   return table.TakePage();
 }
 
-/// `text` after `label`, broken at blanks to fit the width of the terminal; further lines are
+/// `text` after `label`, broken at blanks to fit the width of the terminal; later lines are
 /// indented to the start of the text.
 std::string Paragraph(std::string_view label, Tone tone, std::string_view text,
                       const ViewStyle& style) {

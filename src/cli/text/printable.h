@@ -6,7 +6,7 @@
 
 namespace zklock::cli {
 
-/// The maximum width of foreign text in a message or a label, in columns.
+/// The maximum width of untrusted text in a message or a label, in columns.
 inline constexpr std::size_t kWidestForeign = 60;
 
 /// Makes arbitrary bytes safe to show on one line of a UTF-8 terminal. Control characters (C0, DEL,

@@ -11,7 +11,7 @@
 namespace zklock::cli {
 namespace {
 
-/// A quoted string for dot, in which escapes in foreign text are literal.
+/// Quotes untrusted text for dot(1), escaping quotes and backslashes.
 std::string Quoted(std::string_view foreign, std::size_t columns = std::string_view::npos) {
   std::string text = "\"";
   for (const char c : Printable(foreign, columns)) {

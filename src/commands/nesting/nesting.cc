@@ -38,7 +38,7 @@ bool QueuesBeside(Mode held, const cli::RunOptions& options, Mode mode) {
   return options.no_nest && MayQueueBehind(held, options, mode);
 }
 
-/// Whether the run would wait for ever if a contender were between it and the ancestor that holds
+/// Whether the run would wait forever if a contender were between it and the ancestor that holds
 /// the LOCK in mode `held`.
 bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
   return QueuesBeside(held, options, mode) && !options.try_only && !options.wait;
@@ -331,7 +331,7 @@ std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const
     return std::move(*link);
   }
   // Either our keeper is stopped, or the claim is forged. Waiting without a limit would be wrong in
-  // the first case, running beside the holder in the second.
+  // the first case, running alongside the holder in the second.
   const auto silence = NoAnswer(answer, *claim, found.holder.lock, mode,
                                 MayQueueBehind(found.holder.mode, context.options, mode));
   if (silence) throw *silence;

@@ -56,7 +56,7 @@ struct KeeperFound {
                                                                     protocol::Mode mode,
                                                                     DisprovenKeepers& disproven);
 
-/// The error for a --no-nest reader without a time limit that would wait for ever: the writer
+/// The error for a --no-nest reader without a time limit that would wait forever: the writer
 /// between it and an ancestor that holds `lock` as a reader waits for that ancestor.
 [[nodiscard]] cli::UsageError WaitsBehindWriter(const std::string& lock);
 

@@ -41,8 +41,8 @@ void DecisionPart::CheckOwn() {
   }));
 }
 
-/// Asks how LOCK is used, unless that is known. The requests are sent just before the list that
-/// decides, in the same write.
+/// Asks how LOCK is used, unless that is known. The requests are sent just before the list on which
+/// the decision is based, in the same write.
 void DecisionPart::ReadUse() {
   const AcquireRequest& request = attempt_.request;
   const bool is_number_known = !request.permits || attempt_.permit_number.is_known();

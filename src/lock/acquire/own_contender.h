@@ -52,7 +52,7 @@ class OwnContender {
   /// its session when it leaves the turnstile.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
-  /// After a create that failed with Error::kNoAuth: the right that is missing on the queue.
+  /// After a create that failed with Error::kNoAuth: the permission that is missing on the queue.
   [[nodiscard]] const char* missing_right() const { return may_not_delete_ ? "DELETE" : "CREATE"; }
   /// The children that our create may have made although its reply was lost, in queue order: all
   /// that have our UUID. Anyone can create such children.

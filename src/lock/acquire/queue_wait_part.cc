@@ -90,7 +90,7 @@ void QueueWaitPart::OnPlaceLost() {
   lookahead_.OnPlaceLost();
 }
 
-// ---- a look before a `try` joins -------------------------------------------------------------
+// ---- looking before a `try` joins ------------------------------------------------------------
 
 void QueueWaitPart::LookIfFree() {
   Enter(State::kLooking, "");

@@ -68,7 +68,7 @@ struct AcquireRequest {
   /// With `try_only`: keep looking, for `connect_timeout` at most, while the contender in the way
   /// waits for any of several LOCKs and may be about to withdraw.
   bool looks_again = false;
-  std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
+  std::optional<Duration> wait;  ///< how long to stay in the queue; none: forever
   TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends
   /// Leave at once if, after joining, at least this many contenders wait before ours.
   std::optional<std::size_t> max_queue{};
@@ -93,8 +93,8 @@ struct AcquireRequest {
   std::optional<Preempt> preempt{};
   /// Asked when the lock is not free: is it held on our behalf? Empty: do not ask.
   HoldsForUs holds_for_us{};
-  /// How long to go without a server. Once we have been in the queue, we go on at least as long as
-  /// the session and the wait can last.
+  /// How long to go without a server. Once we have been in the queue, we continue at least as long
+  /// as the session and the wait can last.
   Duration connect_timeout = std::chrono::seconds(15);
 
   /// The znode whose children are the queue.

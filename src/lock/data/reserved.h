@@ -42,7 +42,7 @@ struct Reserved {
 
 /// Returns the reservation if the child `name` of a queue, with this data and metadata, is one. A
 /// reservation is persistent, has a zklock name with `-reserve`, and has valid data whose token is
-/// older than the znode. Anyone with the right to create znodes can forge all of that.
+/// older than the znode. Anyone with permission to create znodes can forge all of that.
 [[nodiscard]] std::optional<Reserved> FindReservation(std::string_view name,
                                                       const std::string& data,
                                                       const zookeeper::NodeStat& stat);

@@ -64,7 +64,8 @@ struct Message {
     kReady,  ///< the command is forked
     kBegin,  ///< to the guard: the command may run
     kWake,   ///< in both directions: look at the page
-    /// to the guard: send `number` to the command. `more`: a process group that has already got it
+    /// to the guard: send `number` to the command. `more`: a process group that has already
+    /// received it
     kForward,
     kNestedRun,   ///< to the guard, with a descriptor: the connection of a nested run
     kStarted,     ///< the command runs
@@ -98,7 +99,7 @@ struct GuardSocket {
 /// Throws std::system_error.
 [[nodiscard]] GuardSocket MakeGuardSocket();
 
-/// Never blocks and never raises PIPE. Returns false if the other end is closed or its buffer is
+/// Never blocks and never raises SIGPIPE. Returns false if the other end is closed or its buffer is
 /// full.
 bool Send(int socket, const Message& message);
 /// Sends kNestedRun, with a copy of `connection`. Returns the same as Send().

@@ -31,7 +31,7 @@ struct OwnerDuty {
   std::function<bool()> is_needed{};
 };
 
-/// A small process beside the keeper, so that the owner learns of the loss even if the keeper is
+/// A small process alongside the keeper, so that the owner learns of the loss even if the keeper is
 /// killed or hangs. The guard signals the owner before the lease ends, or at once when the keeper
 /// is gone. Then it waits until the owner and all nested runs have ended, and closes the session;
 /// it gives up when the lease ends.

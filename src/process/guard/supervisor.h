@@ -70,7 +70,7 @@ class Supervisor final : public EventSource {
   void Begin(const std::vector<std::string>& environment);
 
   /// Moves the lease's end, forward or back, and sets the grace between the stop signal and KILL.
-  /// The command is ended accordingly, at once if the stop time has passed.
+  /// The command is terminated accordingly, immediately if the stop time has passed.
   void SetLease(TimePoint lease_end, Duration grace);
   /// Sends a signal to the command itself; once that has ended, to all processes that
   /// Descendants::kWait waits for.
@@ -86,7 +86,7 @@ class Supervisor final : public EventSource {
   /// it has not ended, and has not left the group, as timeout(1) and setsid(1) do.
   [[nodiscard]] bool IsInOurGroup() const;
   /// Returns the signal that suspended the command, once for each suspension; none if the command
-  /// has been continued already or the tree is being ended.
+  /// has been continued already or the tree is being terminated.
   [[nodiscard]] std::optional<int> TakeSuspension();
   /// Suspends this process with the signal that suspended the command, until either of them is
   /// continued or the command has ended. If the kernel does not suspend this process
@@ -123,7 +123,7 @@ class Supervisor final : public EventSource {
   [[nodiscard]] bool had_ended() const;
   /// Null unless the command's execve has failed; in that case, none of its processes is left.
   [[nodiscard]] const ExecFailed* exec_failed() const;
-  /// Null until the command (and, if it was ended, its whole tree) has been reaped.
+  /// Null until the command (and, if it was terminated, its whole tree) has been reaped.
   [[nodiscard]] const Ended* ended() const;
   /// Whether one of these two is not null.
   [[nodiscard]] bool is_over() const { return exec_failed() != nullptr || ended() != nullptr; }

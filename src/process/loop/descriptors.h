@@ -10,7 +10,7 @@ namespace zklock::process {
 /// pipes and connections open.
 void KeepOnlyDescriptors(const std::vector<int>& kept);
 
-/// Changes to "/": a process that runs beside the command must not keep a file system busy.
+/// Changes to "/": a process that runs alongside the command must not keep a file system busy.
 void LeaveWorkingDirectory();
 
 /// Redirects these standard streams (0, 1 or 2) to /dev/null.

@@ -16,7 +16,7 @@ namespace {
 // The pause between CONTs. One is not enough if the process is stopped again right after it.
 constexpr timespec kAgain = {.tv_sec = 0, .tv_nsec = 100'000'000};
 
-// Zero would disarm the timer, and a negative time would be refused; both stand for a moment at or
+// Zero would disarm the timer, and a negative time would be refused; both mean a moment at or
 // before boot.
 timespec WhenArmed(TimePoint moment) {
   const Duration since_boot = std::max(moment.time_since_epoch(), Duration(1));

@@ -33,7 +33,7 @@ struct SocketPeer {
 /// kernel cannot tell.
 [[nodiscard]] bool IsThere(const SocketPeer& peer);
 
-/// Never blocks and never raises PIPE. Returns whether the text was sent.
+/// Never blocks and never raises SIGPIPE. Returns whether the text was sent.
 bool SendText(int socket, std::string_view text);
 
 /// What ReceiveText() found.
