@@ -17,7 +17,7 @@ enum class EndCause : int {
   kShortSession,  ///< a server granted a session timeout too short for a lease
   kLeaseRanOut,   ///< the lease was about to end
   kOuter,         ///< the ancestor that held it released it, lost it or ended
-  kAbandoned,     ///< zklock was killed or failed: nothing proves the lease any more
+  kAbandoned,     ///< zklock was killed or failed: nothing proves the lease any longer
 };
 
 /// Whether the run's lock is lost, so that nothing is gained by keeping the session.

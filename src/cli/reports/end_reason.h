@@ -23,7 +23,7 @@ enum class EndReason {
   kWaitOver,       ///< --wait
   kRemoved,        ///< our contender was deleted
   kAskedToLeave,   ///< our contender was asked to leave the queue
-  kCancelled,      ///< nobody wants the lock any more
+  kCancelled,      ///< the lock is no longer wanted
   kLostBeforeRun,  ///< the lock was lost before the command was run
   kLostStarting,   ///< likewise, but the start may have been committed (--once-per)
   kQueueFull,      ///< --max-queue

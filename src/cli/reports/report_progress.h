@@ -13,7 +13,7 @@ namespace zklock::cli {
 struct ProgressView {
   std::string lock;                  ///< as the user knows it
   Duration waited{};                 ///< in the queue
-  std::optional<std::size_t> ahead;  ///< how many of those ahead are waiting, too; none: not known
+  std::optional<std::size_t> ahead;  ///< how many of those ahead are also waiting; none: not known
   bool is_first = false;             ///< only the lease is still missing
   bool connected = true;
   std::string holder;                      ///< the child at the head of the queue; empty: not known

@@ -45,7 +45,7 @@ void ProofPart::OnConfirmed(const GetReply& reply) {
   const Confirming confirming = std::get<Confirming>(state_);
   if (confirming.proof == Proof::kNone || IsLost(reply.error)) return;
   const auto record = attempt_.TakeLockData(reply);
-  if (attempt_.IsOver()) return;  // we may not read it
+  if (attempt_.IsOver()) return;  // we lack permission to read it
   const bool settled =
       confirming.record_of.empty() || (record && record->contender == confirming.record_of);
   // The number was read after our place in the turnstile was proven, so whoever follows us finds

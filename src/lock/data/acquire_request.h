@@ -44,7 +44,7 @@ struct Preempted {
 struct GivenContender {
   std::string uuid;
   TimePoint sent{};            ///< when its create was first sent
-  std::string path{};          ///< its znode; empty if the reply was lost: it may not exist
+  std::string path{};          ///< its znode; empty if the reply was lost: it might not exist
   zookeeper::NodeStat stat{};  ///< of the znode
   /// Replaces `path` and `stat` for a contender that was known before and must be proven again.
   std::optional<Ticket> known{};

@@ -94,7 +94,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNoNode:
       return Lose(EndCause::kRemoved);
     case Error::kConnectionLoss:
-      return;  // the store's next event tells whether the session is lost, too
+      return;  // the store's next event tells whether the session is also lost
     default:
       // A refusal or a nonsensical answer: this server proves nothing. Try another one before the
       // lease ends.

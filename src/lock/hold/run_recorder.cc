@@ -223,7 +223,7 @@ void RunRecorder::TakeData(Place& place, const GetReply& reply) {
 void RunRecorder::OnLockRead(Place& place, const GetReply& lock) {
   if (!place.data) return;  // last-run could not be read
   if (IsLost(lock.error)) return TryAgain(place, lock.error);
-  if (lock.error == Error::kNoNode) return;  // our contender is gone, too: the Hold will notice
+  if (lock.error == Error::kNoNode) return;  // our contender is also gone: the Hold will notice
   if (lock.error != Error::kNone) return FailToRead(place, place.ticket.lock.path, lock.error);
   std::optional<protocol::ReleaseRecord> record;
   if (const auto data = protocol::ParseLockData(lock.data)) record = data->last_release;

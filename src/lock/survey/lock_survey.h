@@ -30,7 +30,7 @@ struct QueueEntry {
   /// The paths of the other permits of its run (--take), after `path` in the queue.
   std::vector<std::string> more{};
   bool in_turnstile = false;  ///< for a semaphore: a child of the turnstile
-  bool readable = false;      ///< false: we may not read it, and everything below is unknown
+  bool readable = false;  ///< false: we lack permission to read it, and everything below is unknown
   zookeeper::NodeStat stat{};
   std::string data{};                     ///< truncated; any bytes if another program wrote it
   std::optional<std::size_t> position{};  ///< counted from 1; none: not a contender
@@ -67,13 +67,13 @@ struct LockSurvey {
   std::string path;  ///< as shown to users
   bool exists = true;
   zookeeper::NodeStat stat{};
-  bool readable = true;  ///< false: we may not read its data
+  bool readable = true;  ///< false: we lack permission to read its data
   std::string data{};    ///< the release record: the data of the LOCK itself, truncated
   /// The data of its child last-run, truncated to kMostLastRun bytes: any bytes. None if there is
   /// no such child, if it was not requested, or if we lack permission to read it.
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
-  bool last_run_refused = false;        ///< we may not read it
+  bool last_run_refused = false;        ///< we lack permission to read it
   /// The last start of a run with --once-per, as recorded in the child last-start, and its time.
   /// None if there is no record, if it was not requested, or if we cannot read or parse it.
   std::optional<protocol::StartRecord> last_start{};

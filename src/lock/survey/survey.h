@@ -43,7 +43,7 @@ struct SurveyRequest {
 struct SurveyResult {
   bool exists = true;                   ///< `place` exists
   std::vector<LockSurvey> locks;        ///< in the order of the tree; exactly one with kLock
-  std::vector<std::string> unlistable;  ///< znodes below `place` whose children we may not list
+  std::vector<std::string> unlistable;  ///< znodes below `place` whose children we cannot list
 };
 
 /// Reads queues for display: a list of children, then each contender, with at most 64 requests
@@ -124,7 +124,7 @@ class Survey final : public ServerOperation {
   Frontier frontier_;
   bool idle_ = true;      ///< not begun yet, or everything has been reported
   bool pumping_ = false;  ///< Pump() is on the stack
-  bool walks_ = false;    ///< everything below the root is surveyed, too
+  bool walks_ = false;    ///< everything below the root is also surveyed
   std::size_t under_way_ = 0;
 
   // When watching:

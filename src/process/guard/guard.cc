@@ -57,7 +57,7 @@ class Guard {
     kReady,     // the command is forked, but may not run yet
     kRunning,   // the command runs or, with Descendants::kWait, its descendants do
     kReported,  // the command ended by itself, and zklock may not have read the report yet
-    kEnding,    // every process was sent the stop signal; new ones get it, too
+    kEnding,    // every process was sent the stop signal; new ones also get it
     kKilling,   // every process is sent KILL, repeatedly
     kFinished,  // no process is left to end; zklock holds the lock until it dismisses the guard
   };
@@ -237,7 +237,7 @@ void Guard::ReadExecResult() {
     if (!command_status_) {
       kill(command_, SIGKILL);  // it is about to exit, unless something stopped it
       waitpid(command_, nullptr, 0);
-      command_status_ = SIGKILL;  // Forward() must not use the pid any more
+      command_status_ = SIGKILL;  // Forward() must no longer use the pid
       suspended_by_ = 0;
     }
     tree_.RemoveCgroup();

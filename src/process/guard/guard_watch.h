@@ -12,7 +12,7 @@ namespace zklock::process {
 /// What /proc shows about the guard at one moment.
 struct GuardSighting {
   char state = '?';                 ///< as in ProcessStat
-  unsigned long long run_time = 0;  ///< nanoseconds of processor time it has used
+  unsigned long long run_time = 0;  ///< nanoseconds of CPU time it has used
 };
 
 /// None if /proc does not show it.

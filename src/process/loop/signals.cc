@@ -151,7 +151,7 @@ void Signals::SuspendSelf(int signal_number) const {
 void Signals::SetCommandEnd(int wait_status) { command_exited_ = WIFEXITED(wait_status); }
 
 void Signals::DieOfTerminalSignal(int status) {
-  while (Next()) {  // the signal that ended the command may not have been taken yet
+  while (Next()) {  // the signal that ended the command might not have been taken yet
   }
   if (command_exited_) return;
   if (terminal_signal_ == 0 || status != kExitSignalBase + terminal_signal_) return;

@@ -15,7 +15,7 @@ namespace zklock::process {
 class StreamWriter final : public EventSource {
  public:
   enum class Writers {
-    kSeveral,  ///< others may write there, too: a line of up to 4 KiB is written in one piece
+    kSeveral,  ///< others may also write there: a line of up to 4 KiB is written in one piece
     kOne,      ///< each write is as large as possible
   };
   /// `fd` belongs to the caller, outlives this object, and keeps its mode, which is shared with

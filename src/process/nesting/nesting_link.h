@@ -22,7 +22,7 @@ class NestingLink final : public EventSource {
     kAsking,     ///< no answer yet
     kHeld,       ///< this process runs under the holder's lock, until lease().end at most
     kReleasing,  ///< the holder releases, as requested; see release()
-    kRefused,    ///< the holder admits no nested runs (any more)
+    kRefused,    ///< the holder admits no nested runs, or no longer does
     kEnded,      ///< the holder is gone, or nested runs must end now
   };
 

@@ -91,7 +91,7 @@ std::optional<SocketPeer> PeerOf(int socket) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &size) == 0) {
     peer.process = UniqueFd(process);  // close-on-exec
   } else if (errno != ENOPROTOOPT) {
-    return std::nullopt;  // no process has this pid any more
+    return std::nullopt;  // there is no longer a process with this pid
   }
   return peer;
 }

@@ -11,7 +11,7 @@ namespace zklock::process {
 /// What happens to processes that outlive the command.
 enum class Descendants {
   kLeave,  ///< left alone, and listed in Ended
-  kWait,   ///< the command's end is reported only once they have ended, too
+  kWait,   ///< the command's end is reported only once they have also ended
   kKill,   ///< sent the stop signal, then KILL, before the command's end is reported
 };
 
