@@ -52,7 +52,7 @@ inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 // The servers refuse.
 inline constexpr char kCredentialsRefused[] =
     "the servers rejected the credentials{}; see --auth-file";
-inline constexpr char kMaybeUnknownScheme[] = " ({}: they may not know its scheme)";
+inline constexpr char kMaybeUnknownScheme[] = " ({}: they might not know its scheme)";
 inline constexpr char kSaslRefused[] = "SASL failed at {}; see --sasl";
 inline constexpr char kCredentialsRequired[] = "the servers require credentials; see --auth-file";
 inline constexpr char kOtherSchemeRequired[] =

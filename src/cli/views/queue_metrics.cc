@@ -133,7 +133,7 @@ std::string QueueMetrics::Text(std::size_t unlistable) const {
     text += Head(kDefinitions.at(i)) + samples_.at(i);
   }
   constexpr Definition kUnlistable = {"zklock_unlistable_znodes",
-                                      "Znodes that may not be listed: locks there are missing."};
+                                      "Znodes that cannot be listed: locks there are missing."};
   text += Head(kUnlistable) + fmt::format("{} {}\n", kUnlistable.name, unlistable);
   return text;
 }

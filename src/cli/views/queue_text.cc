@@ -70,7 +70,7 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
                        text.empty() ? "" : " (" + text + ")");
   } else if (text.empty()) {
     text = fmt::format("({}{})", ProgramName(contender),
-                       contender.readable ? "" : "; may not be read");
+                       contender.readable ? "" : "; no permission to read");
   }
   // First, because the rest of the cell may be cut.
   if (contender.IsAny()) text = fmt::format("any of {}: {}", data.any.size() + 1, text);

@@ -508,7 +508,7 @@ Provocations QueueProvocations() {
       {{"kNobodyAsked", Part("kLeft"), Part("kMoreLeft", " and 1 more"),
         Part("kLeftProgram", "of another program")},
        [] { return PreemptsOthers("{}", false); }},
-      {{"kNobodyAsked", Part("kLeftRight", "we may not write to it")},
+      {{"kNobodyAsked", Part("kLeftRight", "we lack permission to write to it")},
        [] { return PreemptsOthers("{}", true); }},
       {{"kNobodyAsked", Part("kLeftReservation", "a reservation")}, PreemptsReservation},
       {{"kNotRecorded"}, NotRecorded},

@@ -212,7 +212,7 @@ TEST_CASE("credentials that the servers reject exit with 77 at once and leave no
     CAPTURE(words);
     const Finished finished = Run(std::move(options), Exited(77));
     CHECK(finished.err ==
-          "zklock: the servers rejected the credentials (ZKLOCK_AUTH:1: they may not know its "
+          "zklock: the servers rejected the credentials (ZKLOCK_AUTH:1: they might not know its "
           "scheme); see --auth-file\n");
   }
   CHECK(tree.Children(lock).empty());

@@ -405,7 +405,7 @@ TEST_CASE("A stray znode is shown last and without a position") {
 TEST_CASE("A contender that we may not read is shown as its name describes it") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries.push_back({.name = *protocol::ParseContenderName("_c_x-__WRIT__0000000000")});
-  CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; may not be read)\n"));
+  CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; no permission to read)\n"));
 }
 
 TEST_CASE("Other children are named, but not zklock's records of runs") {
