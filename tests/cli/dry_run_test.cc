@@ -90,7 +90,7 @@ TEST_CASE("a dry run names a chroot that does not exist, and does not create it"
              Catch::Contains("\nchroot    " + chroot + " does not exist: a run would create it\n"));
   CHECK(finished.out.find("\nchroot ") == finished.out.rfind("\nchroot "));  // once
   const Finished resumed = DryRun({"exclusive", "-z", servers, "--resume", "id"}, {"/a"});
-  CheckResult(resumed, 75, "would not run: /a is not reserved for id (any more)");
+  CheckResult(resumed, 75, "would not run: /a is not (or no longer) reserved for id");
   CHECK_THAT(resumed.out, Catch::Contains("\nchroot    " + chroot +
                                           " does not exist: no lock in it is reserved\n"));
   CHECK_FALSE(Tree().Exists(chroot));
@@ -263,7 +263,7 @@ TEST_CASE("a dry run knows reservations, with their reason, and when they are it
     REQUIRE(RunZklock(words).exit == Exited(0));
   };
   CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 75,
-              "would not run: " + lock + " is not reserved for job (any more)");
+              "would not run: " + lock + " is not (or no longer) reserved for job");
   reserve({});
   CheckResult(DryRun({"exclusive"}, {lock}), 75, busy);
   CheckResult(DryRun({"write", "--reserve", "other"}, {lock}), 75, busy);
@@ -285,7 +285,7 @@ TEST_CASE("a dry run knows reservations, with their reason, and when they are it
   reserve({"--for", "1ms"});
   CheckResult(DryRun({"exclusive"}, {lock}), 0, "would run at once");
   CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 75,
-              "would not run: " + lock + " is not reserved for job (any more)");
+              "would not run: " + lock + " is not (or no longer) reserved for job");
 }
 
 TEST_CASE("a dry run knows when a run would be too soon") {

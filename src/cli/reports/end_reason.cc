@@ -27,7 +27,8 @@ constexpr char kSuperseded[] =
     "superseded by a newer contender for {} (--supersede); the command was not run";
 constexpr char kTooRecent[] =
     "{} last {} on {} {} ago, which is within {} {}; the command was not run";
-constexpr char kNotResumed[] = "{} is not reserved for {} (any more){}; the command was not run";
+constexpr char kNotResumed[] =
+    "{} is not (or no longer) reserved for {}{}; the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 constexpr char kInterruptedBeforeRun[] =
     "{} before the command could begin under {}; the command was not run";

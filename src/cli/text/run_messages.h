@@ -84,7 +84,7 @@ inline constexpr char kNoneBecameFree[] =
 inline constexpr char kAllQueuesFull[] =
     "the queue of each of {} is full (--max-queue); the command was not run";
 inline constexpr char kNoneReserved[] =
-    "none of {} is reserved for {} (any more){}; the command was not run";
+    "none of {} is (or still is) reserved for {}{}; the command was not run";
 inline constexpr char kRemovedFromAll[] =
     "removed from the queues of {}: our contenders were deleted; the command was not run";
 
@@ -100,7 +100,7 @@ inline constexpr char kMayBeReserved[] =
 inline constexpr char kExpiredWhileReserving[] =
     "{} was not reserved: the session expired before the servers processed the request; try again";
 inline constexpr char kOutlived[] =
-    "{} is not reserved for {} any more: {} outlived the reservation, and the next holder may have "
+    "{} is no longer reserved for {}: {} outlived the reservation, and the next holder may have "
     "run at the same time";
 inline constexpr char kRanPastEnd[] =
     "the reservation of {} for {} ended at {}, before {} did: nobody has taken the lock yet; give "

@@ -488,7 +488,7 @@ Provocations QueueProvocations() {
          Reserve(lock);
          const Words words = {"exclusive", "--resume", "ci", lock, "--", "true"};
          CHECK_THAT(RunZklock({"exclusive", "--dry-run", "--resume", "ci", lock, "--", "true"}).out,
-                    Catch::Contains("is not reserved for ci (any more), but for freeze\n"));
+                    Catch::Contains("is not (or no longer) reserved for ci, but for freeze\n"));
          return SaidBy(words, 75);
        }},
       {{"kRenewed"}, Renewed},

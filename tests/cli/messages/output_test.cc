@@ -227,8 +227,8 @@ TEST_CASE("--resume names a chroot that does not exist, and creates nothing") {
   const Finished finished = RunZklock(
       {"exclusive", "-z", TestServers() + chroot, "--resume", "id", "/lock", "--", "true"},
       Exited(75));
-  CHECK(finished.err == "zklock: /lock is not reserved for id (any more): the chroot " + chroot +
-                            " does not exist; the command was not run\n");
+  CHECK(finished.err == "zklock: /lock is not (or no longer) reserved for id: the chroot " +
+                            chroot + " does not exist; the command was not run\n");
   CHECK_FALSE(Tree().Exists(chroot));
 }
 

@@ -297,7 +297,8 @@ TEST_CASE("any: one LOCK is reserved for an ID, found again, and released by it"
   CHECK(RunZklock(Words{"release", "--any", "--reserve", "ci"} + pool.locks, Exited(75)).err ==
         "zklock: none of " + SortedNames(pool.locks) + " is reserved for ci\n");
   CHECK(pool.Run({"exclusive", "--resume", "ci"}, "true", Exited(75)).err ==
-        "zklock: none of " + names + " is reserved for ci (any more); the command was not run\n");
+        "zklock: none of " + names +
+            " is (or still is) reserved for ci; the command was not run\n");
 }
 
 TEST_CASE("any: a run ends if an earlier one with its ID is in a queue that is full") {

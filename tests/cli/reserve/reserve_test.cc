@@ -176,7 +176,7 @@ TEST_CASE("nothing ends a command whose reservation is released or taken away") 
   child.Write("\n");
   CHECK(child.ReadLine() == "on");
   CHECK(child.Wait() == Exited(0));
-  CHECK_THAT(child.err(), Catch::Contains(lock + " is not reserved for ci any more"));
+  CHECK_THAT(child.err(), Catch::Contains(lock + " is no longer reserved for ci"));
 }
 
 TEST_CASE("a second INT ends the look for a reservation that a command may have outlived") {
@@ -299,7 +299,7 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   Finished finished = resume({lock});
   CHECK(finished.exit == Exited(75));
   CHECK(finished.out.empty());
-  CHECK_THAT(finished.err, Catch::Contains(lock + " is not reserved for ci (any more)"));
+  CHECK_THAT(finished.err, Catch::Contains(lock + " is not (or no longer) reserved for ci"));
   CHECK_FALSE(Tree().Exists(lock));
 
   Reserve("ci", lock, {"--for", "1h"});
@@ -309,7 +309,7 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   CHECK(finished.out == FirstOf(lock)["token"].get<std::string>() + "\n");
   finished = resume({lock, other});
   CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains(other + " is not reserved for ci"));
+  CHECK_THAT(finished.err, Catch::Contains(other + " is not (or no longer) reserved for ci"));
   RunZklock({"read", "--resume", "ci", lock, "--", "true"}, Exited(78));
 
   CHECK(Unreserve("ci", lock) == Exited(0));
@@ -368,7 +368,7 @@ TEST_CASE("a reservation that has ended is not resumed, though nobody has delete
   Reserve("ci", lock, {"--for", "500ms"});
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
   CHECK(RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}, Exited(75)).err ==
-        "zklock: " + lock + " is not reserved for ci (any more); the command was not run\n");
+        "zklock: " + lock + " is not (or no longer) reserved for ci; the command was not run\n");
   CHECK(Tree().Children(lock).size() == 1);
 }
 
