@@ -84,12 +84,12 @@ inline constexpr char kNotAbsolute[] = "does not begin with a slash";
 inline constexpr char kIsRoot[] = "is the root of all znodes";
 inline constexpr char kZooKeepers[] = "is reserved for ZooKeeper";
 inline constexpr char kEndsInSlash[] = "ends in a slash";
-inline constexpr char kEmptyComponent[] = "has an empty component";
-inline constexpr char kDot[] = "has '.' as a component";
-inline constexpr char kDotDot[] = "has '..' as a component";
+inline constexpr char kEmptyComponent[] = "contains an empty component";
+inline constexpr char kDot[] = "contains '.' as a component";
+inline constexpr char kDotDot[] = "contains '..' as a component";
 inline constexpr char kNoUtf8[] = "is not valid UTF-8";
-inline constexpr char kControlCharacter[] = "has a control character";
-inline constexpr char kRefusedCharacter[] = "has a character that ZooKeeper refuses in paths";
+inline constexpr char kControlCharacter[] = "contains a control character";
+inline constexpr char kRefusedCharacter[] = "contains a character that ZooKeeper refuses in paths";
 inline constexpr char kBlankAtEnd[] = "begins or ends with a blank";
 inline constexpr char kIsRecord[] = "contains '{}', which is a record in the LOCK {}";
 inline constexpr char kIsContender[] = "contains '{}', which is a contender in the LOCK {}";
@@ -97,16 +97,17 @@ inline constexpr char kNamesNone[] = "it names no server";
 inline constexpr char kHasScheme[] = "it must not begin with a scheme such as zk://";
 inline constexpr char kItsChroot[] = "its chroot {}";
 inline constexpr char kServersBehind[] =
-    "its chroot has a comma or a colon (the chroot belongs at the end of the list, once)";
-inline constexpr char kHasSemicolon[] = "it has a ';' in it (separate servers with commas)";
+    "its chroot contains a comma or a colon (the chroot belongs at the end of the list, once)";
+inline constexpr char kHasSemicolon[] = "it contains a ';' (separate servers with commas)";
 inline constexpr char kNoBracket[] = "server {} has a [ without a ]";
 inline constexpr char kNoIpv6[] = "server {} has no IPv6 address between [ and ]";
 inline constexpr char kBehindBracket[] = "server {} has text after ]";
 inline constexpr char kSeveralColons[] =
     "server {} has several colons (write an IPv6 address between [ and ])";
 inline constexpr char kNoHost[] = "server {} has no host";
-inline constexpr char kHasBlank[] = "server {} has a blank in it (separate servers with commas)";
-inline constexpr char kBadHost[] = "server {} has a character that is not allowed in a host name";
+inline constexpr char kHasBlank[] = "server {} contains a blank (separate servers with commas)";
+inline constexpr char kBadHost[] =
+    "server {} contains a character that is not allowed in a host name";
 inline constexpr char kBadPort[] = "server {} has no port from 1 to 65535 after the colon";
 
 // Options of exclusive, read, write and try.
@@ -220,7 +221,7 @@ inline constexpr char kFileOpenToOthers[] =
     "{}: not safe to use: others may write to {}; see chmod(1), or name it with --config";
 inline constexpr char kFileNotRegular[] = "{}: not a regular file; see --config";
 inline constexpr char kFileTooLarge[] = "{}: larger than 64 KiB; see --config";
-inline constexpr char kLineControl[] = "the line has a control character";
+inline constexpr char kLineControl[] = "the line contains a control character";
 inline constexpr char kNoSetting[] = "is not of the form 'name = value'";
 inline constexpr char kUnknownSetting[] = "unknown option '{}'{}";
 inline constexpr char kSetTwice[] = "'{}' is already set in line {}; remove one of the two";
@@ -229,7 +230,7 @@ inline constexpr char kOpenQuotes[] =
 
 // Credentials. The file and the line number precede the message; the text of the line is not shown.
 inline constexpr char kSecretControl[] =
-    "the line has a control character, such as a tab or a carriage return";
+    "the line contains a control character, such as a tab or a carriage return";
 inline constexpr char kNoCredential[] = "expected scheme:credential, such as digest:user:password";
 inline constexpr char kNoDigest[] = "expected digest:user:password";
 inline constexpr char kNoCredentials[] =

@@ -382,7 +382,7 @@ TEST_CASE("a configuration that cannot be used: 78, with file and line, before a
         place + ":1: --quiet and --verbose cannot be used together");
   CHECK(refused("\nmin-interval = 1h\n", "--permits=2") ==
         place + ":2: --permits and --min-interval cannot be used together");
-  CHECK(refused("label = \x1b[2Jx\n") == place + ":1: the line has a control character");
+  CHECK(refused("label = \x1b[2Jx\n") == place + ":1: the line contains a control character");
 }
 
 TEST_CASE(

@@ -42,20 +42,20 @@ TEST_CASE("A relative LOCK is below the root") {
 TEST_CASE("Empty components are refused") {
   CHECK(Resolved("") == "bad: is empty");
   CHECK(Resolved("/") == "bad: is the root of all znodes");
-  CHECK(Resolved("//") == "bad: has an empty component");
+  CHECK(Resolved("//") == "bad: contains an empty component");
   CHECK(Resolved("/a/") == "bad: ends in a slash");
   CHECK(Resolved("a/") == "bad: ends in a slash");
-  CHECK(Resolved("/a//b") == "bad: has an empty component");
-  CHECK(Resolved("//a") == "bad: has an empty component");
-  CHECK(Resolved("a//b") == "bad: has an empty component");
+  CHECK(Resolved("/a//b") == "bad: contains an empty component");
+  CHECK(Resolved("//a") == "bad: contains an empty component");
+  CHECK(Resolved("a//b") == "bad: contains an empty component");
 }
 
 TEST_CASE("The components . and .. are refused, dots in names are not") {
   for (const char* path : {".", "/.", "a/.", "./a", "/a/./b"}) {
-    CHECK(Resolved(path) == "bad: has '.' as a component");
+    CHECK(Resolved(path) == "bad: contains '.' as a component");
   }
   for (const char* path : {"..", "/..", "a/..", "../a", "/a/../b"}) {
-    CHECK(Resolved(path) == "bad: has '..' as a component");
+    CHECK(Resolved(path) == "bad: contains '..' as a component");
   }
   CHECK(Resolved("/...") == "/...");
   CHECK(Resolved("/.a/b./c..d") == "/.a/b./c..d");
@@ -74,7 +74,7 @@ TEST_CASE("Control characters are refused") {
   for (const std::string& bad :
        std::vector<std::string>{std::string("/a\0b", 4), "/\x01", "/a\n", "a\t", "/\x1f", "/\x7f",
                                 "/\xc2\x80", "/a\xc2\x9f"}) {
-    CHECK(Resolved(bad) == "bad: has a control character");
+    CHECK(Resolved(bad) == "bad: contains a control character");
   }
   CHECK(Resolved("/ ~") == "/ ~");
   CHECK(Resolved("/\xc2\xa0") == "/\xc2\xa0");
@@ -120,7 +120,7 @@ TEST_CASE("Letters of any language are accepted, code points that the servers re
   };
   for (const std::string& path : refused) {
     CAPTURE(path);
-    CHECK(Resolved(path) == "bad: has a character that ZooKeeper refuses in paths");
+    CHECK(Resolved(path) == "bad: contains a character that ZooKeeper refuses in paths");
   }
 }
 

@@ -62,8 +62,8 @@ TEST_CASE("A chroot's trailing slash is dropped") {
 TEST_CASE("A chroot that no server accepts is refused") {
   CHECK(Parsed("a:1//") == "bad: its chroot is the root of all znodes");
   CHECK(Parsed("a:1/app//") == "bad: its chroot ends in a slash");
-  CHECK(Parsed("a:1//app") == "bad: its chroot has an empty component");
-  CHECK(Parsed("a:1/../app") == "bad: its chroot has '..' as a component");
+  CHECK(Parsed("a:1//app") == "bad: its chroot contains an empty component");
+  CHECK(Parsed("a:1/../app") == "bad: its chroot contains '..' as a component");
   CHECK(Parsed("a:1/zookeeper") == "bad: its chroot is reserved for ZooKeeper");
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("A chroot after each server is refused: the others would be part of th
   for (const char* text : {"a:1/app,b:2/app", "a/app,b", "a/app:2181", "a:1/app,"}) {
     CAPTURE(text);
     CHECK(Parsed(text) ==
-          "bad: its chroot has a comma or a colon (the chroot belongs at the end of the "
+          "bad: its chroot contains a comma or a colon (the chroot belongs at the end of the "
           "list, once)");
   }
 }
@@ -84,9 +84,9 @@ TEST_CASE("A URL's scheme is refused by name") {
 }
 
 TEST_CASE("A blank does not separate servers") {
-  CHECK(Parsed("a:1 b:2") == "bad: server 1 has a blank in it (separate servers with commas)");
-  CHECK(Parsed("c,a\tb") == "bad: server 2 has a blank in it (separate servers with commas)");
-  CHECK(Parsed("a: 1") == "bad: server 1 has a blank in it (separate servers with commas)");
+  CHECK(Parsed("a:1 b:2") == "bad: server 1 contains a blank (separate servers with commas)");
+  CHECK(Parsed("c,a\tb") == "bad: server 2 contains a blank (separate servers with commas)");
+  CHECK(Parsed("a: 1") == "bad: server 1 contains a blank (separate servers with commas)");
 }
 
 TEST_CASE("A list without a server is refused") {
@@ -117,7 +117,7 @@ TEST_CASE("Ports are 1 to 65535") {
 TEST_CASE("Text that is not a host is refused without being repeated") {
   for (const char* text : {"user@a:1", "a\n:1", "a;b:1", "\xc3\xa9:1", "fe80%1:1"}) {
     CAPTURE(text);
-    CHECK(Parsed(text) == "bad: server 1 has a character that is not allowed in a host name");
+    CHECK(Parsed(text) == "bad: server 1 contains a character that is not allowed in a host name");
   }
 }
 

@@ -85,8 +85,8 @@ TEST_CASE("An error names the file and the line") {
         "f:1: the quotes do not enclose the whole value: put one at each end, or none");
   CHECK(ErrorOf("label = \"a\" b") ==
         "f:1: the quotes do not enclose the whole value: put one at each end, or none");
-  CHECK(ErrorOf("label = a\033[2J") == "f:1: the line has a control character");
-  CHECK(ErrorOf(std::string("label = a\0b", 11)) == "f:1: the line has a control character");
+  CHECK(ErrorOf("label = a\033[2J") == "f:1: the line contains a control character");
+  CHECK(ErrorOf(std::string("label = a\0b", 11)) == "f:1: the line contains a control character");
 }
 
 TEST_CASE("A file cannot set the options for a single run") {

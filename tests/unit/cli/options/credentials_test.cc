@@ -60,9 +60,9 @@ TEST_CASE("an error names the number of the line, and does not show the line") {
   }
   CHECK(ErrorOf("digest:secret") == "FILE:1: expected digest:user:password");
   CHECK(ErrorOf("#\ndigest:alice:secret\r\n") ==
-        "FILE:2: the line has a control character, such as a tab or a carriage return");
+        "FILE:2: the line contains a control character, such as a tab or a carriage return");
   CHECK(ErrorOf(std::string("digest:a:b\0c", 12)) ==
-        "FILE:1: the line has a control character, such as a tab or a carriage return");
+        "FILE:1: the line contains a control character, such as a tab or a carriage return");
 }
 
 TEST_CASE("a text without credentials is refused") {
