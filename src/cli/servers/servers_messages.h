@@ -60,7 +60,7 @@ inline constexpr char kPartialList[] =
 inline constexpr char kAddressUnreached[] =
     "{name} cannot be reached at {address} ({reason}), only at another address of that name";
 inline constexpr char kClockUnknown[] =
-    "the servers' clock is not known: reading it requires the rights CREATE and DELETE on / or on "
+    "the servers' clock is not known: reading it requires CREATE and DELETE permission on / or on "
     "{root}";
 inline constexpr char kWordsClosed[] =
     "cannot determine the {missing} of {servers}: add {words} to 4lw.commands.whitelist";
