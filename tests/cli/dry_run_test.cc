@@ -99,7 +99,7 @@ TEST_CASE("a dry run names a chroot that does not exist, and does not create it"
 TEST_CASE("a dry run shows the limit of --max-run") {
   const std::string lock = NewLock("dry-limit");
   CHECK_THAT(DryRun({"exclusive", "--max-run", "90m"}, {lock}).out,
-             Catch::Contains("\nmax-run   1h30m, then the command is ended\n"));
+             Catch::Contains("\nmax-run   1h30m, then the command is terminated\n"));
   CHECK_THAT(DryRun({"exclusive"}, {lock}).out, !Catch::Contains("max-run"));
   CHECK_THAT(
       RunZklock({"exclusive", "--dry-run", "--hold", "--max-run", "1m", "--owner-pid",

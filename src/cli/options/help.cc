@@ -36,10 +36,10 @@ exit status:
   69               no server gave a session in time
   70, 71           a defect of zklock, an error of the system
   75 (or -E N)     the command was not run because of other contenders
-  76               the lock was lost while it ran; it was ended first
+  76               the lock was lost while it ran; it was terminated first
   77               the servers refused: ACL or credentials
   78               the LOCK cannot be used like this
-  124              it ran for --max-run, and was ended
+  124              it ran for --max-run, and was terminated
   128+N            ended by signal N while waiting
 )";
 

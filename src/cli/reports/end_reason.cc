@@ -40,7 +40,7 @@ constexpr char kMayRemain[] =
 
 // Causes that end a running command. Their arguments: the LOCKs, and details of the cause.
 constexpr char kGuardFailed[] =
-    "the command's guard process was killed or hung: the command was ended";
+    "the command's guard process was killed or stopped responding: the command was killed";
 constexpr char kReleaseRequested[] = "asked to release {} by {}";
 constexpr char kRunTooLong[] = "{}: the run has lasted {} (--max-run)";
 constexpr char kLost[] = "lost {}: {}";
@@ -63,9 +63,9 @@ constexpr char kNotBegun[] = "{} was not run";
 constexpr char kHadEnded[] = "{} had already ended";
 constexpr char kContinues[] = "{} continues, and others may run too (--on-lost warn)";
 constexpr char kSentStop[] = "{} was sent {}";
-constexpr char kStopped[] = "{} was ended with {}";
-constexpr char kKilled[] = "{} was ended with KILL";
-constexpr char kKilledAfter[] = "{} was ended with KILL, since {} did not end it in time";
+constexpr char kStopped[] = "{} was terminated with {}";
+constexpr char kKilled[] = "{} was killed";
+constexpr char kKilledAfter[] = "{} was killed, since {} did not end it in time";
 constexpr char kUnsignalled[] = "{} could not be signalled";
 
 constexpr const char* kNone = "";

@@ -73,8 +73,8 @@ enum class Fate {
   kKilledAfter,  ///< likewise, after the stop signal
   kUnsignalled,  ///< it had to end, but could not be signalled
 };
-/// "./backup.sh ('nightly') was ended with TERM". `had_ended`: the command had ended by itself, so
-/// this is the fate of the processes that it left behind.
+/// "./backup.sh ('nightly') was terminated with TERM". `had_ended`: the command had ended by
+/// itself, so this is the fate of the processes that it left behind.
 [[nodiscard]] std::string FateText(Fate fate, const std::string& command, const std::string& label,
                                    int stop_signal, bool had_ended = false);
 

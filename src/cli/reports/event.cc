@@ -29,7 +29,7 @@ constexpr char kShortSession[] =
     "command; see --session-timeout";
 constexpr char kGrantedLess[] =
     "the servers grant a session timeout of {}, not of {} as requested: without a server the "
-    "command is ended sooner; see zklock inspect --servers-report";
+    "command is terminated sooner; see zklock inspect --servers-report";
 constexpr char kQueued[] = "queued as {}";
 constexpr char kWaiting[] = "waiting for {}: {}predecessor {}";
 constexpr char kFirst[] =

@@ -51,15 +51,15 @@ inline constexpr char kEventsUnwritten[] = "not all events were written: {}; see
 
 // While the command runs, and at its end.
 inline constexpr char kSuspending[] =
-    "suspended; {} stays held for at most {}, and the command will be ended before then";
+    "suspended; {} stays held for at most {}, and the command will be terminated before then";
 inline constexpr char kSuspendingLimited[] =
-    "suspended; {} stays held for at most {}, and the command will be ended in {} (--max-run)";
+    "suspended; {} stays held for at most {}, and the command will be terminated in {} (--max-run)";
 inline constexpr char kSuspendingUnguarded[] =
     "suspended; {} stays held for at most {}, and others may run after that (--on-lost warn)";
 inline constexpr char kSuspendingNested[] =
-    "suspended; {} stays held for at most {}, and nested runs will be ended before then";
+    "suspended; {} stays held for at most {}, and nested runs will be terminated before then";
 inline constexpr char kSuspendingReserved[] =
-    "suspended; the command will still be ended in {} (--max-run)";
+    "suspended; the command will still be terminated in {} (--max-run)";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =
@@ -131,7 +131,7 @@ inline constexpr char kUndelegated[] =
     "{} is not delegated by systemd; a cgroup is created in it because of --contain require";
 inline constexpr char kContainRequired[] = "--contain require: {}";
 inline constexpr char kOrphansEnded[] =
-    "ended processes in {}, left by a zklock that was killed together with its guard";
+    "killed processes in {}, left by a zklock that was killed together with its guard";
 inline constexpr char kOrphansAlive[] =
     "processes in {}, left by a zklock that was killed together with its guard, are still alive: "
     "end "

@@ -162,7 +162,7 @@ DryRunRow ContainRow(const std::string& parent, const std::optional<process::NoC
 DryRunRow MaxRunRow(Duration limit, bool has_owner) {
   return {"max-run", fmt::format("{}, then {}", FormatDuration(limit),
                                  has_owner ? "that process is signalled and the lock released"
-                                           : "the command is ended")};
+                                           : "the command is terminated")};
 }
 
 DryRunRow HeldByShellRow() { return {"holder", "this shell, for this run too (--hold)"}; }

@@ -619,7 +619,7 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
                                    status + " && echo gone"),
                             Exited(0));
   CHECK(next.out == "gone\n");
-  CHECK_THAT(next.err, Catch::Contains("ended processes in " + cgroup.path() + "/zklock-"));
+  CHECK_THAT(next.err, Catch::Contains("killed processes in " + cgroup.path() + "/zklock-"));
   CHECK(cgroup.Below().empty());
 }
 
@@ -665,7 +665,7 @@ TEST_CASE("what a crash leaves in one scope is ended by the next zklock in anoth
     CHECK(alive());  // a service always runs in the same cgroup, and looks only there
     const Finished next = run_in(second);
     CHECK(next.exit == Exited(0));
-    CHECK_THAT(next.err, Catch::Contains("ended processes in " + first.path + "/zklock-"));
+    CHECK_THAT(next.err, Catch::Contains("killed processes in " + first.path + "/zklock-"));
     CHECK_FALSE(alive());
   }
 }

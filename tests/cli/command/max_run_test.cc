@@ -39,9 +39,9 @@ TEST_CASE("a run that lasts too long is ended as a whole, with status 124") {
     std::string fate;
   };
   const auto [trap, fate] = GENERATE(values<Case>({
-      {"", "sh was ended with TERM"},
-      {"exit 3", "sh was ended with TERM"},
-      {":", "sh was ended with KILL, since TERM did not end it in time"},
+      {"", "sh was terminated with TERM"},
+      {"exit 3", "sh was terminated with TERM"},
+      {":", "sh was killed, since TERM did not end it in time"},
   }));
   CAPTURE(trap);
   const TemporaryDirectory directory;
@@ -104,7 +104,7 @@ TEST_CASE("the limit includes what outlives the command and is waited for") {
         RunZklock(Limited({"--descendants", "wait"}, lock, "sleep 1000 & exit 0"));
     CHECK(finished.exit == Exited(124));
     CHECK_THAT(finished.err,
-               Catch::EndsWith("(--max-run); what sh left behind was ended with TERM\n"));
+               Catch::EndsWith("(--max-run); what sh left behind was terminated with TERM\n"));
   }
   SECTION("descendants that ignore TERM") {
     const Finished finished = RunZklock(
@@ -112,7 +112,7 @@ TEST_CASE("the limit includes what outlives the command and is waited for") {
     CHECK(finished.exit == Exited(124));
     CHECK_THAT(finished.err,
                Catch::Contains("(--max-run); what sh left behind was sent TERM\n") &&
-                   Catch::EndsWith("what sh left behind was ended with KILL, since TERM did not "
+                   Catch::EndsWith("what sh left behind was killed, since TERM did not "
                                    "end it in time\n"));
   }
   SECTION("a nested run") {
@@ -241,7 +241,7 @@ TEST_CASE("the lock stays held until a command that runs as another user has end
   kill(command, SIGINT);
   CHECK(holder.Wait() == Exited(124));
   CHECK_THAT(holder.err(), Catch::Contains("; " + sudo.path() + " could not be signalled\n") &&
-                               !Catch::Contains("KILL"));
+                               !Catch::Contains("was killed"));
 }
 
 }  // namespace zklock::test

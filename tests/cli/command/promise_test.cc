@@ -81,10 +81,9 @@ TEST_CASE("when the lock is deleted, the whole command is ended first, then zklo
   // The file is free at the moment zklock ends, not some time later.
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);
-  CHECK(said[0] ==
-        "zklock: lost " + arena.lock +
-            ": our contender was deleted; flock was ended with KILL, since TERM did not end "
-            "it in time");
+  CHECK(said[0] == "zklock: lost " + arena.lock +
+                       ": our contender was deleted; flock was killed, since TERM did not end "
+                       "it in time");
 }
 
 TEST_CASE("zklock does not end before everything it ran has ended") {

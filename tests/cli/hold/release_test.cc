@@ -178,15 +178,16 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
     CHECK(holder.Wait() == Exited(76));
     CHECK_THAT(holder.err(),
                Catch::StartsWith("zklock: lost " + lock + ": taken away by ") &&
-                   Catch::EndsWith(" ('disk full'); sh ('nightly') was ended with TERM\n"));
+                   Catch::EndsWith(" ('disk full'); sh ('nightly') was terminated with TERM\n"));
   }
   SECTION("one that release may not write to") {
     Tree().SetAcl(lock + "/" + OnlyContender(lock), kRead);
     read->set_value();
     RunZklock(words, Exited(0));
     CHECK(holder.Wait() == Exited(76));
-    CHECK(holder.err() == "zklock: lost " + lock +
-                              ": our contender was deleted; sh ('nightly') was ended with TERM\n");
+    CHECK(holder.err() ==
+          "zklock: lost " + lock +
+              ": our contender was deleted; sh ('nightly') was terminated with TERM\n");
   }
   SECTION("one that cannot read it") {
     holders.Freeze();

@@ -354,9 +354,9 @@ Provocations LossProvocations() {
       {{"kRanPastEnd"}, RanPastEnd},
       {{"kOutlivedUnknown"}, UnknownIfOutlived},
       {{"kLost", Part("kDeleted", "our contender was deleted"),
-        Part("kStopped", "sh was ended with TERM")},
+        Part("kStopped", "sh was terminated with TERM")},
        TakenAway},
-      {{Part("kRunTooLong"), Part("kStopped", "sleep was ended with TERM")},
+      {{Part("kRunTooLong"), Part("kStopped", "sleep was terminated with TERM")},
        [] {
          return Said(
              RunZklock({"exclusive", "--max-run", "500ms", NewLock("said"), "--", "sleep", "60"}),
@@ -365,9 +365,9 @@ Provocations LossProvocations() {
       {{Part("kContinues", "sh continues, and others may run too (--on-lost warn)")}, RunsOn},
       {{Part("kTakenBy", "taken away by me ('for fun')"), Part("kWithLabel", "sh ('nightly')")},
        TakenAwayBy},
-      {{Part("kKilled", "sh was ended with KILL")}, [] { return Killed("0"); }},
+      {{Part("kKilled", "sh was killed")}, [] { return Killed("0"); }},
       {{Part("kSentStop", "sh was sent TERM"),
-        Part("kKilledAfter", "sh was ended with KILL, since TERM did not end it in time")},
+        Part("kKilledAfter", "sh was killed, since TERM did not end it in time")},
        [] { return Killed("2s"); }},
       {{Part("kHadEnded", "sh had already ended")},
        [] {

@@ -59,7 +59,7 @@ std::string SuspendedWithNested() {
   outer.Write("\n");
   outer.ReadErrUntil("is held until its nested runs have ended");
   outer.Signal(SIGTSTP);
-  outer.ReadErrUntil("nested runs will be ended before then\n");
+  outer.ReadErrUntil("nested runs will be terminated before then\n");
   outer.WaitUntilStopped();
   outer.Signal(SIGCONT);
   outer.Signal(SIGTERM);

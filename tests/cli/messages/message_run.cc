@@ -278,7 +278,7 @@ Provocations RunProvocations() {
        [] {
          return SaidBy({"exclusive", "--events", "/dev/full", NewLock("said"), "--", "true"}, 0);
        }},
-      {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be ended before then"); }},
+      {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be terminated before then"); }},
       {{"kSuspendingUnguarded"},
        [] {
          return Stops({"exclusive", "--on-lost", "warn"}, "(--on-lost warn)");
