@@ -39,7 +39,8 @@ constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued 
 constexpr char kSessionTooShort[] =
     "{}: a session of {} cannot be confirmed while the servers ping each other every {}: queuing "
     "again, at the tail, with a session of {}";
-constexpr char kIncompatibleArrived[] = "{}: both may hold it: '{}', which joined later, is {}";
+constexpr char kIncompatibleArrived[] =
+    "{}: this run and '{}', which joined later and is {}, may both hold the lock";
 constexpr char kAcquired[] = "acquired {} ({}, token {})";
 constexpr char kReserved[] = "reserved {} for {} ({}, token {}){}";
 constexpr char kAlreadyReserved[] = "{} is already reserved for {} ({}, token {}), since {}{}";

@@ -49,7 +49,7 @@ std::string IncompatibleArrives() {
   const std::string predecessor = InQueueOrder(tree.Children(lock)).at(1);
   tree.Create(lock + "/" + kKazooLock, ZnodeKind::kEphemeralSequential);
   tree.Delete(lock + "/" + predecessor);
-  waiter.ReadErrUntil("both may hold");
+  waiter.ReadErrUntil("may both hold the lock");
   waiter.ReadErrUntil("\n");
   return waiter.err();
 }
