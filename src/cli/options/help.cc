@@ -74,7 +74,7 @@ zklock {} --help
 // In the order in which the help lists them.
 constexpr std::pair<Section, std::string_view> kHeadings[] = {
     {Section::kView, "What is shown"},
-    {Section::kTargets, "Whom to release, and how"},
+    {Section::kTargets, "What to release, and how"},
     {Section::kWaiting, "Waiting"},
     {Section::kSharing, "Sharing"},
     {Section::kReservations, "Reservations"},
