@@ -128,7 +128,7 @@ class Exchange {
     const int result =
         sasl_client_start(connection_.get(), mechanism_, nullptr, &token, &size, &chosen);
     if (result == SASL_NOMECH) {
-      Refuse(std::string("Cyrus SASL has no ") + mechanism_ + " here: apt-get install " +
+      Refuse(std::string("Cyrus SASL has no ") + mechanism_ + " mechanism: apt-get install " +
              (options_.mechanism == "gssapi" ? "libsasl2-modules-gssapi-mit" : "libsasl2-modules"));
     }
     return Take(result, token, size);

@@ -27,7 +27,7 @@ inline constexpr char kSeveralLocks[] =
 inline constexpr char kTwoModes[] = "LOCK '{}' is named twice, in different modes: name it once";
 inline constexpr char kBadLock[] = "LOCK '{}' {}: name a path such as /jobs/backup";
 inline constexpr char kAmbiguousLock[] =
-    "LOCK '{}' may be {} or {}: write the one that you mean, or set --root";
+    "LOCK '{}' is ambiguous ({} or {}): write the one that you mean, or set --root";
 inline constexpr char kNoCommand[] =
     "no command given: write it after '--', or use -c 'SHELL LINE'";
 inline constexpr char kNoSeparator[] = "no '--' before the command '{}': write '-- {} ...'";
@@ -41,7 +41,7 @@ inline constexpr char kKnownSubcommands[] =
     "; expected exclusive, read, write, try, inspect or release";
 inline constexpr char kCommandsOptions[] = "; options of the command follow '--' and its name";
 inline constexpr char kKnownSettings[] =
-    "; 'zklock --print-config' shows those that a file can set";
+    "; 'zklock --print-config' lists the options that a file can contain";
 
 inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of each of these
 

@@ -78,7 +78,7 @@ inline constexpr char kReleaseBelow[] =
 inline constexpr char kKeeperSilent[] =
     "{} seems to be held for this shell by process {}, which does not answer: nothing was released";
 inline constexpr char kCannotBeAsked[] =
-    "{} cannot be asked to release: its program does not support that; see --force";
+    "{} cannot be asked to release the lock: its program does not support that; see --force";
 inline constexpr char kAsked[] = "asked {} to release {}";
 inline constexpr char kAskedWaiter[] = "asked {} to leave the queue of {}";
 inline constexpr char kAskedCurator[] =

@@ -45,7 +45,7 @@ inline constexpr char kHelperClosed[] =
 inline constexpr char kHelperSilent[] =
     "no answer through the proxy command or TLS: is the server hung?";
 inline constexpr char kLoopback[] =
-    "not asked: zklock cannot connect to itself over the loopback interface ({}): is it up?";
+    "not tried: zklock cannot connect to itself over the loopback interface ({}): is it up?";
 inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";
 inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 

@@ -149,8 +149,8 @@ DryRunRow CommandRow(const std::string& executable) { return {"command", executa
 
 DryRunRow NoCommandRow(const process::Owner* owner) {
   if (owner == nullptr) return {"command", "none: it only reserves"};
-  return {"command",
-          fmt::format("none: it holds for process {} ({})", owner->id().pid, owner->name())};
+  return {"command", fmt::format("none: it holds the lock for process {} ({})", owner->id().pid,
+                                 owner->name())};
 }
 
 DryRunRow ContainRow(const std::string& parent, const std::optional<process::NoCgroup>& none) {

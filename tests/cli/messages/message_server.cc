@@ -267,7 +267,7 @@ Provocations ServerProvocations() {
       {{"kProxyFailed"}, attempts.Through("exit 255")},
       {{Part("kHelperSilent")}, attempts.Through("sleep 1000")},
       {{Part("kLoopback",
-             "not asked: zklock cannot connect to itself over the loopback interface (Network is "
+             "not tried: zklock cannot connect to itself over the loopback interface (Network is "
              "unreachable): is it up?")},
        WithoutLoopback},
       {{Part("kLookupRuns")}, SlowName},

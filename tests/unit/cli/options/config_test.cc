@@ -74,8 +74,9 @@ TEST_CASE("A setting knows its file and line") {
 
 TEST_CASE("An error names the file and the line") {
   CHECK(ErrorOf("wait = 5s\nservers\n") == "f:2: is not of the form 'name = value'");
-  CHECK(ErrorOf("= x") ==
-        "f:1: unknown option ''; 'zklock --print-config' shows those that a file can set");
+  CHECK(
+      ErrorOf("= x") ==
+      "f:1: unknown option ''; 'zklock --print-config' lists the options that a file can contain");
   CHECK(ErrorOf("\nserver = a:1") == "f:2: unknown option 'server'; did you mean 'servers'?");
   CHECK(ErrorOf("--wait = 5s") == "f:1: unknown option '--wait'; did you mean 'wait'?");
   CHECK(ErrorOf("wait = 5s\n# wait = 6s\nlabel = x\n\nwait = 7s") ==

@@ -78,7 +78,7 @@ TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
 }
 
 TEST_CASE("A relative LOCK of several names is refused where no root was given") {
-  const std::string what = "LOCK 'jobs/y' may be /jobs/y or /zklock/jobs/y: ";
+  const std::string what = "LOCK 'jobs/y' is ambiguous (/jobs/y or /zklock/jobs/y): ";
   CHECK_THAT(ErrorOf({"exclusive", "jobs/y", "--", "x"}), Catch::StartsWith(what));
   CHECK_THAT(ErrorOf({"exclusive", "/a", "--also-read", "jobs/y", "--", "x"}),
              Catch::StartsWith(what));
