@@ -23,7 +23,7 @@ namespace zklock::commands {
 /// an entry counts only if the holder is a living ancestor, a committed check shows that its
 /// contender still exists, and it lets us run under its lock. Otherwise (a copied environment, a
 /// daemon that outlived its lock, a lost lock) the LOCK remains in `wanted`. Throws Exit if this
-/// could not be determined, and cli::UsageError where waiting would never end: if a reader asks to
+/// could not be determined, and cli::UsageError if the wait would never end: if a reader asks to
 /// write, if ancestors hold all permits or have reserved the LOCK, if the ancestor does not answer,
 /// or if the wait has no limit, with --no-nest or for an owner that is not below the ancestor.
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,

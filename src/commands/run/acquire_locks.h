@@ -51,7 +51,7 @@ struct HeldLocks {
 
 /// Leaves out the LOCKs that are already held for the beneficiary, and queues for the others until
 /// all are held, or reserved with --reserve. Throws Exit if they were not acquired, and
-/// cli::UsageError where waiting would never end; in both cases, the session has been closed.
+/// cli::UsageError if the wait would never end; in both cases, the session has been closed.
 [[nodiscard]] HeldLocks AcquireLocks(RunContext& context, const AcquireTask& task);
 
 }  // namespace zklock::commands

@@ -315,8 +315,7 @@ class LockExamination {
         }));
   }
 
-  /// Whether the shell holds LOCK with --hold. Throws cli::UsageError where waiting would never
-  /// end.
+  /// Whether the shell holds LOCK with --hold. Throws cli::UsageError if the wait would never end.
   [[nodiscard]] bool IsHeldForUs(const std::vector<const lock::QueueEntry*>& contenders) {
     DisprovenKeepers disproven;
     const auto holds = HoldsFor(context_, beneficiary_, wanted_.mode, disproven);

@@ -37,7 +37,7 @@ RecordedRuns::RecordedRuns(RunContext& context, SessionDriver& session_driver,
 RecordedRuns::Refusal RecordedRuns::Check(lock::Hold& hold) {
   Refusal refusal;
   if (context_.options.min_interval) refusal = CheckLastSuccess(hold);
-  // Comes last: a start is committed only if nothing else keeps the command from running.
+  // This must come last: a start is committed only if nothing else keeps the command from running.
   if (!refusal && context_.options.once_per) refusal = CommitStart(hold);
   return refusal;
 }

@@ -105,7 +105,7 @@ int RunCommand(RunContext& context) {
   if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
     return CannotExecute(context, *failed);
   }
-  process::RequireProcessTree();  // do not queue for a command that could not be ended
+  process::RequireProcessTree();  // do not queue for a command that could not be terminated
   auto command = std::make_unique<PreforkedCommand>(context, std::get<std::string>(executable));
   if (context.options.contain == cli::Contain::kRequire) command->RequireCgroup();
   const bool is_reserved = !context.options.reserve.empty();

@@ -19,8 +19,8 @@
 namespace zklock::lock {
 
 /// Acquires one LOCK: joins its queue, decides, waits for the predecessor, decides again, and, when
-/// its turn comes, proves that its contender exists. Or finds that the LOCK is already reserved for
-/// our ID.
+/// its turn comes, proves that its contender exists. It may instead find that the LOCK is already
+/// reserved for our ID.
 ///
 /// A part carries out each of these steps. Only one part at a time is at work, in its own state:
 ///

@@ -73,7 +73,7 @@ class AcquireSteps {
   virtual ~AcquireSteps() = default;
   /// Creates our contender and lists the queue with it.
   virtual void Join() = 0;
-  /// Takes the children `names` as our contender if they belong to our session, otherwise joins.
+  /// Adopts the children `names` as our contender if they belong to our session, otherwise joins.
   /// `reply`: the answer to the read of the first.
   virtual void AdoptOrJoin(const std::vector<std::string>& names,
                            const zookeeper::GetReply& reply) = 0;
@@ -134,8 +134,8 @@ class Attempt {
     return state_scope_.Wrap(std::move(f));
   }
 
-  /// An answer is awaited: gives up on the server after AnswerTime(), or at an earlier deadline
-  /// that is already set.
+  /// Call when an answer is awaited: the server is given up after AnswerTime(), or at an earlier
+  /// deadline that is already set.
   void ExpectAnswer();
 
   [[nodiscard]] bool IsOver() const { return outcome.has_value(); }
@@ -181,9 +181,9 @@ class Attempt {
   PermitNumber permit_number;
 
   std::optional<AcquireOutcome> outcome;
-  bool has_queued = false;                  ///< our contender has been in the queue
-  bool has_decided = false;                 ///< a list has shown that LOCK can be used
-  bool may_hold = false;                    ///< according to the last list, our contender may hold
+  bool has_queued = false;   ///< our contender has been in the queue
+  bool has_decided = false;  ///< a list has shown that LOCK can be used
+  bool may_hold = false;     ///< according to the last list, our contender may hold the lock
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
   bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
   bool is_first = false;                    ///< the observer knows that only the lease is missing

@@ -22,8 +22,8 @@
 
 namespace zklock::lock {
 
-/// During the wait for one contender, examines the others before ours: does one of them hold the
-/// lock for us, and which of them are reservations, which we delete when they end?
+/// During the wait for one contender, examines the others before ours: whether one of them holds
+/// the lock on our behalf, and which of them are reservations, to be deleted when they end.
 class Lookahead {
  public:
   /// Why a wait state looks ahead.

@@ -81,7 +81,7 @@ std::vector<std::string> OwnContender::FindCreated(const protocol::Children& chi
       names.emplace_back(child);
     }
   }
-  // The names of ours differ only in their number.
+  // The names of our contenders differ only in their numbers.
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -62,8 +62,8 @@ class OwnContender {
   /// children will be deleted with their own session, and nobody has a ticket for them
   /// (CURATOR-498, -604).
   bool Adopt(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
-  /// Deletes children with our UUID that are not our contender, so that they block nobody: they
-  /// come from a create that succeeded although its reply was lost.
+  /// Deletes children with our UUID that are not our contender, so that they do not block others:
+  /// they come from a create that succeeded although its reply was lost.
   void DeleteStrays(const protocol::Children& children);
   /// Leaves the queue, but keeps the session.
   void Delete();
@@ -93,7 +93,7 @@ class OwnContender {
   bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
   TimePoint create_sent_at_{};  ///< when the first of these creates was sent: it may have succeeded
   std::vector<std::string> created_;
-  bool may_not_delete_ = false;  ///< the last create was refused for want of DELETE
+  bool may_not_delete_ = false;  ///< the last create was refused for lack of DELETE
   std::optional<Ticket> ticket_;
   CallbackScope scope_;
 };

@@ -17,9 +17,8 @@ constexpr Duration kOrderTime = milliseconds(100);
 // If the guard is suspected, the tree is taken over this long before the lease's end.
 constexpr Duration kTakeOverMargin = milliseconds(150);
 // How long a suspicion lasts. It starts when zklock notices that the guard is late: if both were
-// stopped or suspended, the guard also gets time to wake up. zklock is patient while the lease
-// leaves time, less so once there is an order to carry out, and hasty from the lease's stop time
-// on.
+// stopped or suspended, the guard also gets time to wake up. zklock waits longest while the lease
+// leaves time, less once there is an order to carry out, and least from the lease's stop time on.
 constexpr Duration kPatience = milliseconds(3000);
 constexpr Duration kOrderPatience = milliseconds(1000);
 constexpr Duration kLeastHaste = milliseconds(1000);

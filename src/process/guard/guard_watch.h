@@ -30,7 +30,7 @@ struct GuardTerms {
   bool is_ending = false;  ///< it is carrying out the order
 };
 
-/// Finds out whether the guard hangs, that is, does not look by the time that it promised.
+/// Finds out whether the guard hangs, that is, has not looked by the time that it promised.
 ///
 /// A late guard is first suspected. If it is still late after some time, it hangs, unless it is
 /// only slow: it is ready to run, but is not scheduled. A slow guard gets time until the lease's
@@ -38,7 +38,7 @@ struct GuardTerms {
 class GuardWatch {
  public:
   enum class Verdict {
-    kTrusted,  ///< or only suspected: look again at Wake()
+    kTrusted,  ///< or is only suspected: look again at Wake()
     kHangs,
     kSlow,  ///< and the lease leaves no more time
   };

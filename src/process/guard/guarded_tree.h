@@ -12,7 +12,7 @@
 
 namespace zklock::process {
 
-/// The tree of a guard: all descendants of this process. Signals and ends them.
+/// The tree of a guard: all descendants of this process. Signals and kills them.
 ///
 /// Nothing announces forks, so the tree is stopped and killed in rounds, each of which walks it
 /// again. When the system has no descriptors left, /proc cannot be walked; a round then reaches

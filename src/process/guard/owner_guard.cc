@@ -127,7 +127,7 @@ void OwnerGuard::Watch(pid_t keeper, int keepers_end) noexcept {
   try {
     WatchUntilEnd(keeper, keepers_end);
   } catch (...) {
-    _exit(kExitInternal);  // the keeper forks another guard
+    _exit(kExitInternal);  // the keeper then forks another guard
   }
   _exit(kExitOk);
 }

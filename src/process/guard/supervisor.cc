@@ -49,7 +49,7 @@ std::unique_ptr<Cgroup> MakeCgroup(const CommandSpec& command, Containment& cont
 }  // namespace
 
 struct Supervisor::State {
-  /// How far the command has come.
+  /// How far the command has got.
   enum class Progress { kForking, kForked, kStarted };
 
   /// The guard is in charge of the tree. -> TakenOver, or a result

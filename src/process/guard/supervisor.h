@@ -25,10 +25,9 @@ using Containment = std::variant<std::monostate, std::string, NoCgroup>;
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
 ///
 /// The guard is forked here and forks the command, which is not executed before Begin(): both forks
-/// can happen while the servers are still deciding about the lock. The guard ends the whole tree
-/// when told to, when the lease is about to end, or when zklock is gone. Once it has reported the
-/// end, the whole tree is gone, except for descendants left behind by a command that ended by
-/// itself.
+/// can happen before the lock is acquired. The guard ends the whole tree when told to, when the
+/// lease is about to end, or when zklock is gone. Once it has reported the end, the whole tree is
+/// gone, except for descendants left behind by a command that ended by itself.
 ///
 /// The guard outlives the tree. Until the destructor dismisses it, it is ready to close the session
 /// (CommandSpec::when_orphaned) when zklock and the nested runs have ended.
@@ -69,15 +68,15 @@ class Supervisor final : public EventSource {
   /// stop time of its lease, the command does not begin, and counts as ended for that reason.
   void Begin(const std::vector<std::string>& environment);
 
-  /// Moves the lease's end, forward or back, and sets the grace between the stop signal and KILL.
-  /// The command is terminated accordingly, immediately if the stop time has passed.
+  /// Moves the end of the lease, forward or back, and sets the grace between the stop signal and
+  /// KILL. The command is terminated accordingly, immediately if the stop time has passed.
   void SetLease(TimePoint lease_end, Duration grace);
   /// Sends a signal to the command itself; once that has ended, to all processes that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
   /// Likewise, except for processes in this process's group: the terminal has signalled these.
   void ForwardFromTerminal(int signal_number);
-  /// Call before the signals that have arrived are read, all of them.
+  /// Call this before reading the signals that have arrived; then read all of them.
   void ReadsSignals();
   /// Whether a signal's `sender` is the command itself, or its guard, which continues zklock after
   /// SuspendWithCommand(). Signals from them must not be forwarded to the command.
