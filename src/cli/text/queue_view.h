@@ -64,7 +64,7 @@ class QueueDescriber {
   explicit QueueDescriber(const lock::LockSurvey& lock);
   [[nodiscard]] ContenderView Describe(const lock::QueueEntry& entry);
 
-  /// The last run under the LOCK, if there is a release record that we may read.
+  /// The last run under the LOCK, if there is a release record that we can read.
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const { return last_; }
 
  private:

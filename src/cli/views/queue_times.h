@@ -11,7 +11,7 @@
 
 namespace zklock::cli {
 
-/// The last success under a LOCK, as far as we may read it.
+/// The last success under a LOCK, as far as we can read it.
 struct KnownSuccess {
   std::optional<std::int64_t> began_ms;  ///< when it got the lock, by the servers' clock
   bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
