@@ -299,7 +299,7 @@ class Crowd {
     }
   }
 
-  /// Runs until every contender holds or waits.
+  /// Runs until every contender holds its lock or waits for it.
   void JoinAll() {
     std::size_t begun = 0;
     Tell("joined", [&](std::size_t index) {
@@ -310,7 +310,7 @@ class Crowd {
     });
   }
   void AwaitLeave() { WaitForInputsEnd(loop_); }
-  /// Lets each contender release as soon as it holds.
+  /// Makes each contender release its lock as soon as it has acquired it.
   void PassOn() {
     std::deque<Contender*> left, closing;
     for (const auto& contender : contenders_) left.push_back(contender.get());

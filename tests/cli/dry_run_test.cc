@@ -196,7 +196,8 @@ TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the 
                                      !Catch::Contains("would wait for " + two));
 }
 
-TEST_CASE("a dry run compares the ACL with the caller: 77 if it may not queue") {
+TEST_CASE(
+    "a dry run compares the ACL with the caller: 77 if the caller lacks permission to queue") {
   auto [tree, lock] = MadeLock("dry-acl");
   tree.SetAcl(lock, {{"alice:tulip", kRead | kWrite | kCreate | kDelete | kAdmin},
                      {"bob:rose", kRead | kCreate},
@@ -384,7 +385,7 @@ TEST_CASE("release --dry-run shows whom it would ask or delete, and does neither
   }
 }
 
-TEST_CASE("release --dry-run by a user without the right exits with 77") {
+TEST_CASE("release --dry-run by a user without DELETE permission exits with 77") {
   const std::string parent = Tree().Create(NewLock("dry-right"));
   const std::string lock = parent + "/lock";
   ChildOptions options = HolderOptions({"exclusive"}, lock);

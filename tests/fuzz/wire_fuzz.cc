@@ -47,7 +47,7 @@ std::vector<std::byte> Copy(std::string_view bytes) {
   return copy;
 }
 
-/// Feeds pieces of sizes derived from `step`; 0: all at once.
+/// Feeds pieces of sizes derived from `step`; 0: all in one piece.
 void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
   const std::optional<std::size_t> reply = FindReply(stream, xid);
   ReplyScanner scanner(xid);

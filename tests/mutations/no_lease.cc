@@ -1,5 +1,5 @@
-// zklock broken on purpose: the lease never ends, so the command runs on when the servers have
-// given the lock to another contender. The linker puts this in place of protocol::Lease::End()
+// zklock broken on purpose: the lease never ends, so the command keeps running when the servers
+// have given the lock to another contender. The linker puts this in place of protocol::Lease::End()
 // (--wrap in cmake/Faults.cmake).
 
 #include <optional>

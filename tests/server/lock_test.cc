@@ -162,7 +162,7 @@ TEST_CASE("a waiter that leaves does not let the next one pass the holder") {
   next.Hold();
 }
 
-TEST_CASE("readers hold together, and a writer waits for the last of them") {
+TEST_CASE("readers hold the lock together, and a writer waits for the last of them") {
   const std::string lock = NewLock("readers");
   process::EventLoop loop;
   Holder first(loop, lock, {.mode = Mode::kRead});
@@ -289,7 +289,7 @@ TEST_CASE("a holder leaves a server that hangs, and continues with another") {
   CHECK(BootClock::now() - before < 15s);  // the client library would have waited for 16 s
 }
 
-TEST_CASE("a holder without servers gives up before the next contender can hold") {
+TEST_CASE("a holder without servers gives up before the next contender can take the lock") {
   const std::string lock = NewLock("lease");
   Proxy proxy(TestServers());
   process::EventLoop loop;

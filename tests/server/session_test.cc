@@ -228,7 +228,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(read.data == "after");
     CHECK(read.stat.version == 3);
   }
-  SECTION("however often somebody has written to the old one") {
+  SECTION("however often someone has written to the old one") {
     for (int version = 0; version < 600; ++version) {
       REQUIRE(Set(client, x, "again", version).error == Error::kNone);
     }

@@ -431,7 +431,7 @@ int zookeeper_process(zhandle_t* zh, int events) {
   if ((events & ZOOKEEPER_READ) == 0) return ZNOTHING;
   sim::Socket& socket = *zh->socket;
   if (sim::descriptors.at(socket.near) != zh->socket) {
-    // src/ has taken our socket: the descriptor now belongs to another one.
+    // The code in src/ has taken over our socket: the descriptor now belongs to another one.
     socket.TakeClose();
     sim::CloseDescriptor(socket.near);
     zh->socket.reset();

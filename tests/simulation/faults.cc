@@ -236,7 +236,7 @@ void OldRecord(Life& life) {
 /// A client that may only create children makes one that looks like a reservation.
 void ForgeReservation(Life& life) {
   const std::string lock = life.AnyLock();
-  // Includes the znodes that a leader without a majority may commit later, all at once.
+  // Includes the znodes that a leader without a majority may commit later, all together.
   const Server* const leader = life.ensemble.Leader();
   const Znode* const node = leader == nullptr ? nullptr : leader->prepared.Find(lock);
   if (node == nullptr) return;

@@ -284,7 +284,7 @@ class ZklockRun {
     return outcome;
   }
 
-  /// A server may not be reached in time; no server refuses an operation.
+  /// It might be impossible to reach a server in time; no server refuses an operation.
   std::string FailureOf(const std::string& what, const lock::OperationFailed& failed) const {
     if (!std::holds_alternative<lock::Unreachable>(failed.failure())) {
       throw Violation(fmt::format("{}: {} {}", run_.name, what, failed.failure().index()));
@@ -506,7 +506,7 @@ class ZklockRun {
       return IsForged(one.path) || life_.checks.MayHaveEnded(one.path);
     };
     if (std::none_of(reserved_.begin(), reserved_.end(), may_be_gone)) {
-      throw Violation(run_.name + " takes a reservation that stands for ended");
+      throw Violation(run_.name + " takes a reservation that counts as ended");
     }
     return false;
   }

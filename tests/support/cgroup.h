@@ -24,8 +24,8 @@
 namespace zklock::test {
 
 /// A cgroup for the programs of a test, marked as delegated, and removed in the end with everything
-/// in it. The hierarchy is mounted in this process's own mount namespace, so that this works on
-/// hosts with cgroup version 1, too. works() is false if this process may not mount.
+/// in it. The hierarchy is mounted in this process's own mount namespace, so that this also works
+/// on hosts with cgroup version 1. works() is false if this process lacks permission to mount.
 class TestCgroup {
  public:
   TestCgroup() {

@@ -222,8 +222,8 @@ Child Child::Start(ChildOptions options) {
     UseAsStandardStream(err.write.get(), STDERR_FILENO);
     BecomeChild(options, execution);
   }
-  // The parent does this, too, so that SignalGroup() works from now on. It fails with EACCES if the
-  // child has already done it and called execve.
+  // The parent does this as well, so that SignalGroup() works from now on. It fails with EACCES if
+  // the child has already done it and called execve.
   if (options.own_process_group) setpgid(child.pid_, child.pid_);
   child.pidfd_ = OpenPidFd(child.pid_);
   child.out_.fd = std::move(out.read);

@@ -14,8 +14,8 @@ namespace zklock::test {
 /// A real server or ensemble for one test, with settings that must not affect other tests.
 class OwnServer {
  public:
-  /// `settings`: configuration lines, KEY=VALUE, or N:KEY=VALUE for server N only. `options`:
-  /// further options for scripts/zookeeper.
+  /// `settings`: configuration lines, KEY=VALUE, or N:KEY=VALUE for server N only. `options`: more
+  /// options for scripts/zookeeper.
   explicit OwnServer(const std::vector<std::string>& settings, int size = 1,
                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> words = {"start", "--tick", "500"};

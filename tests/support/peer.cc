@@ -141,7 +141,7 @@ class Listener {
 
  protected:
   virtual void OnConnection(UniqueFd connection) = 0;
-  /// Adds further descriptors to poll.
+  /// Adds more descriptors to poll.
   virtual void AddTo(std::vector<pollfd>& polled) = 0;
   /// The poll results of those descriptors.
   virtual void OnReady(const std::vector<pollfd>& polled) = 0;
@@ -210,7 +210,7 @@ class Listener {
 ClosedPort::ClosedPort() : socket_(BoundSocket()), address_(TextOf(socket_)) {}
 
 BlackHole::BlackHole() : listener_(BoundSocket()), filler_(NewSocket()) {
-  // With a backlog of 0 the queue holds one connection; every further SYN is dropped.
+  // With a backlog of 0 the queue holds one connection; each later SYN is dropped.
   Check(listen(listener_.get(), 0), "listen");
   Connect(filler_, AddressOf(listener_));
   address_ = TextOf(listener_);

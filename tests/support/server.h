@@ -17,7 +17,7 @@ namespace zklock::test {
 /// not set: a test against a server is never skipped.
 [[nodiscard]] std::string TestServers();
 
-/// A path that no other test uses, now or later: "/t/NAME-…". It does not exist, and /t may not
+/// A path that no other test uses, now or later: "/t/NAME-…". It does not exist, and /t might not
 /// exist either.
 [[nodiscard]] std::string NewLock(std::string_view name);
 

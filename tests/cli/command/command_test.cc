@@ -273,7 +273,7 @@ TEST_CASE("a descendant that gets the command's pid does not change the status")
   CHECK(StartReuser("exit 0").Wait() == Exited(3));
 }
 
-TEST_CASE("a signal from a process that has got the command's pid is passed on") {
+TEST_CASE("a signal from a process that has reused the command's pid is passed on") {
   if (!CanReusePids()) return Skip("root and PID namespaces");
   Child child = StartReuser(
       "trap \"echo passed; exit 0\" TERM; read -r x <&3; kill -TERM $z;"

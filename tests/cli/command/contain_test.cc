@@ -326,7 +326,8 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
   const Nobody nobody(cgroup);
   if (!nobody.has_sudo()) return Skip("sudo");
   const std::string lock = NewLock("contain");
-  // zklock may not signal this process, so a walk over /proc would not wait for its end.
+  // zklock is not permitted to signal this process, so a walk over /proc would not wait for its
+  // end.
   const std::string script = nobody.sudo() + "sh -c 'echo $$; exec sleep 1000' & exec sleep 1000";
   Child holder = Child::Start(nobody.Options(
       In(cgroup, {"exclusive", "-k", "50ms", "--session-timeout", "40s"}, lock, script)));
@@ -571,7 +572,7 @@ TEST_CASE("a process that has moved to another cgroup is found by the walk") {
   CHECK(cgroup.Below().empty());
 }
 
-TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
+TEST_CASE("a command that has made its cgroup threaded is killed by the walk") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
@@ -588,7 +589,7 @@ TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
   CHECK(cgroup.Below().empty());
 }
 
-TEST_CASE("a command that has frozen its cgroup is ended") {
+TEST_CASE("a command that has frozen its cgroup is killed") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
@@ -600,7 +601,7 @@ TEST_CASE("a command that has frozen its cgroup is ended") {
   CHECK(cgroup.Below().empty());
 }
 
-TEST_CASE("what zklock and its guard leave when killed together, the next zklock ends") {
+TEST_CASE("the next zklock kills what zklock and its guard leave when killed together") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
@@ -612,7 +613,7 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
   CHECK(IsAlive(daemon));
   CHECK(cgroup.Below().size() == 1);
 
-  // The daemon has ended before the next command begins, though it may not have been reaped yet.
+  // The daemon has ended before the next command begins, though it might not have been reaped yet.
   const std::string status = "/proc/" + std::to_string(daemon) + "/status";
   const Finished next = Run(In(cgroup, {"try"}, other,
                                "grep -q '^State:.[ZX]' " + status + " 2>/dev/null || test ! -e " +
@@ -643,7 +644,7 @@ struct Scope {
 
 }  // namespace
 
-TEST_CASE("what a crash leaves in one scope is ended by the next zklock in another") {
+TEST_CASE("processes left by a crash in one scope are killed by the next zklock in another") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Scope first(cgroup, "session-1.scope");
@@ -670,7 +671,7 @@ TEST_CASE("what a crash leaves in one scope is ended by the next zklock in anoth
   }
 }
 
-TEST_CASE("what another user's crash has left is not this user's to end") {
+TEST_CASE("processes left by another user's crash are not this user's to kill") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);

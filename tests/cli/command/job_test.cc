@@ -181,7 +181,7 @@ TEST_CASE("zklock does not stop with its command if nothing would continue it") 
   child.ReadUntil("pid ");
   const pid_t command = std::stoi(child.ReadUntil("."));
   REQUIRE(kill(command, SIGSTOP) == 0);
-  // zklock still answers a request to release: it ends the stopped command.
+  // zklock still responds to a release request: it ends the stopped command.
   RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(child.Wait() == Exited(76));
   CHECK(child.out().find("stays held") == std::string::npos);

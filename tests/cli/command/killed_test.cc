@@ -82,7 +82,7 @@ class NestedRun {
 
 }  // namespace
 
-TEST_CASE("a zklock killed while it still enters the beginning of its run leaves no contender") {
+TEST_CASE("a zklock killed while it still records the start of its run leaves no contender") {
   const std::string lock = NewPersistentLock("history");
   Gate gate("get " + lock + "/last-run");
   Child holder = Child::Start(
@@ -158,7 +158,8 @@ TEST_CASE("when zklock is killed after its command, its nested runs end first, t
   outer.ReadToEnd();
 }
 
-TEST_CASE("what the command left behind lives on when zklock is killed after its command") {
+TEST_CASE(
+    "processes that the command left behind live on when zklock is killed after its command") {
   const std::string lock = NewLock("left");
   Proxy proxy(TestServers());
   ChildOptions options = Zklock(Exclusive({"--events", "2", "-z", proxy.address(), lock, "--", "sh",
@@ -259,7 +260,7 @@ TEST_CASE("a keeper killed on the way to its lock leaves no contender") {
     gate.Open();
     holder = StartHolder(lock);
   }
-  SECTION("before it knows that it holds") {}
+  SECTION("before it knows that it holds the lock") {}
   Child script = Child::Start(
       gate.Before(Script(lock, "$Z exclusive --hold --session-timeout 40s $L; echo $?; read x")));
   const auto queue = InQueueOrder(tree.WaitForChildren(lock, holder ? 2 : 1));

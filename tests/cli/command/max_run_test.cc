@@ -33,7 +33,7 @@ Words Limited(const Words& options, const std::string& lock, const std::string& 
 
 }  // namespace
 
-TEST_CASE("a run that lasts too long is ended as a whole, with status 124") {
+TEST_CASE("a run that lasts too long is terminated as a whole, with status 124") {
   struct Case {
     std::string trap;
     std::string fate;

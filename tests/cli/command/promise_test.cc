@@ -1,4 +1,4 @@
-// Tests two promises, mutual exclusion and no orphans, on the whole program. The tests do not
+// Tests two promises, mutual exclusion and no orphans, against the whole program. The tests do not
 // rely on timing to detect leftover processes: every process of a command holds an flock(2) on one
 // file, and the next holder's command fails unless it gets that lock at once.
 
@@ -29,7 +29,8 @@ const std::string kStubbornTree =
     "echo up; exec sleep 1000";
 constexpr int kTreeSize = 4;
 
-/// Detects two commands at once: `flock` fails with 1 if another process still has the file locked.
+/// Detects two commands that run at the same time: `flock` fails with 1 if another process still
+/// has the file locked.
 class Arena {
  public:
   /// `zklock WORDS LOCK -- …` with the stubborn tree.
@@ -68,7 +69,7 @@ void MustRunAlone(Child& next) {
 
 }  // namespace
 
-TEST_CASE("when the lock is deleted, the whole command is ended first, then zklock ends") {
+TEST_CASE("when the lock is deleted, the whole command is terminated first, then zklock ends") {
   const Arena arena;
   Child holder =
       arena.StartStubborn({"exclusive", "--kill-after", "100ms", "--session-timeout", "40s"});
@@ -114,7 +115,7 @@ TEST_CASE("a command that handles the stop signal gets time to clean up") {
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("without a server the command is ended before the servers give the lock away") {
+TEST_CASE("without a server the command is terminated before the servers give the lock away") {
   const Arena arena;
   Proxy proxy(TestServers());
   Child holder =

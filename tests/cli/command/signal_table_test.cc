@@ -31,7 +31,7 @@ void Send(const Child& child, Target target, int number) {
   target == Target::kZklock ? child.Signal(number) : child.SignalGroup(number);
 }
 // A signal to the group arrives twice, unless the second finds the first still pending: zklock
-// cannot know which other processes got it.
+// cannot know which other processes received it.
 int MostTimes(Target target) { return target == Target::kZklock ? 1 : 2; }
 
 /// zklock with a command that writes "ready", then the number of each signal it gets, until its

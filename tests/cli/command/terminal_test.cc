@@ -118,7 +118,8 @@ TEST_CASE("Ctrl-C during a wait leaves the queue") {
   CHECK(Tree().Children(terminal.lock()).size() == 1);
 }
 
-TEST_CASE("Ctrl-Z stops the job and says for how long it may; fg resumes it within the lease") {
+TEST_CASE(
+    "Ctrl-Z stops the job and says how long it may stay stopped; fg resumes it within the lease") {
   Terminal terminal("terminal");
   terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; read x; echo \"go\"t $x'");
   terminal.ReadUntil("begun");

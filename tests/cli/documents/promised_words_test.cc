@@ -1,4 +1,4 @@
-// Help, manual pages, completions, README and the code agree about the options in the table, the
+// Help, manual pages, completions, README and the code agree on the options in the table, the
 // subcommands, and the exit statuses, which are listed here.
 
 #include <algorithm>
@@ -103,7 +103,7 @@ TEST_CASE("each option has help, and a variable or a place in a file only with a
   }
 }
 
-TEST_CASE("what zklock(1) calls an option that excludes others is a rule of the table") {
+TEST_CASE("every option that zklock(1) says excludes others is a rule of the table") {
   const auto is_rule = [](const std::string& one, const std::string& other) {
     const auto names = [](std::string_view list, const std::string& name) {
       const auto all = cli::NamesIn(list);

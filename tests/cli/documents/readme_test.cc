@@ -247,7 +247,7 @@ TEST_CASE("README's script locks itself even in a daemon that has outlived an ea
   {
     const Holder other(workspace, "/jobs/report");
     shell.Write("\n");
-    // It queues behind the other run instead of running at the same time.
+    // It queues after the other run instead of running at the same time.
     workspace.WaitForContenders("/jobs/report", 2);
   }
   CHECK(shell.ReadLine() != first);

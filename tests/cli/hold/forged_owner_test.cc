@@ -47,7 +47,7 @@ struct Forged {
   }
 };
 
-TEST_CASE("A forged owner does not let a second command run beside the holder") {
+TEST_CASE("A forged owner does not let a second command run at the same time as the holder") {
   Forged forged("$Z try -q $L -- echo ran");
   SECTION("the forged holder listens nowhere") { forged.Write(getpid(), "zklock-nobody"); }
   SECTION("the forged holder is the real one") {

@@ -132,7 +132,7 @@ TEST_CASE("A keeper that cannot replace its guard signals the owner itself befor
   CHECK(script.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("A signal arriving with the lock reaches only an owner that was told it holds") {
+TEST_CASE("A signal arriving with the lock reaches only an owner that was told it holds the lock") {
   auto [lock, holder] = HoldNewLock("signal");
   Child script = Child::Start(Script(lock,
                                      "trap 'echo told' TERM; $Z exclusive -v --hold $L; echo $?; "

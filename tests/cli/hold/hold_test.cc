@@ -165,7 +165,7 @@ TEST_CASE("A run below the shell, with --hold or a command, does not wait for th
   CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
 }
 
-TEST_CASE("A run below the shell is given the contender that holds for the shell") {
+TEST_CASE("A run below the shell is given the contender that holds the lock for the shell") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -202,7 +202,7 @@ TEST_CASE("The shell's hold is recognised and released in every dialect") {
   CHECK(finished.out == "twice\nbelow\ntried\n0\n0\nfree\n");
 }
 
-TEST_CASE("A waiting writer does not block a reader whose shell holds") {
+TEST_CASE("A waiting writer does not block a reader whose shell holds the lock") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(
       lock, "$Z read --hold $L && echo held; read x; $Z read $L -- echo below; $Z release $L; :"));
@@ -239,7 +239,7 @@ Words RequestsThrough(const Proxy& proxy) {
 
 }  // namespace
 
-TEST_CASE("try asks whether the shell holds with its one session and one list request") {
+TEST_CASE("try asks whether the shell holds the lock with its one session and one list request") {
   const bool ours = GENERATE(false, true);
   CAPTURE(ours);
   const std::string lock = NewLock("hold");
@@ -302,7 +302,7 @@ TEST_CASE(
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE("A signal ends a wait before it is known whether the shell itself holds") {
+TEST_CASE("A signal ends a wait before it is known whether the shell itself holds the lock") {
   const auto signal = GENERATE(SIGTERM, SIGINT);
   auto [lock, holder] = HoldNewLock("hold");
   Child between = StartWaiter(lock);
@@ -317,7 +317,7 @@ TEST_CASE("A signal ends a wait before it is known whether the shell itself hold
   CHECK_THAT(waiter.err(), Catch::Contains("left the queue"));
 }
 
-TEST_CASE("A hold whose data may not be read is waited for") {
+TEST_CASE("A hold whose data cannot be read is waited for") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -335,7 +335,7 @@ TEST_CASE("A hold whose data may not be read is waited for") {
   CHECK(script.ReadLine() == "below");
 }
 
-TEST_CASE("With --no-nest the shell's own hold is waited for, but not for ever") {
+TEST_CASE("With --no-nest the shell's own hold is waited for, but not forever") {
   const std::string lock = NewLock("hold");
   const Finished finished =
       Run(Script(lock,
@@ -367,7 +367,7 @@ TEST_CASE("--hold takes nothing and returns at once if a zklock above holds the 
   tree.WaitForChildren(lock + "-also", 0);
 }
 
-TEST_CASE("A --hold that would wait for ever for a zklock above it is refused") {
+TEST_CASE("A --hold that would wait forever for a zklock above it is refused") {
   const std::string lock = NewLock("hold");
   const auto run = [&](const std::string& outer, const std::string& inner) {
     return Run(Script(
@@ -389,7 +389,7 @@ TEST_CASE("A --hold that would wait for ever for a zklock above it is refused") 
   CHECK(run("read", "read --hold --no-nest").out == "0\n");
 }
 
-TEST_CASE("A shell that holds as a reader is told why it can never write") {
+TEST_CASE("A shell that holds the lock as a reader is told why it can never write") {
   const std::string lock = NewLock("hold");
   ChildOptions options = Script(lock,
                                 "$Z read --hold $L; $Z write --hold $L; echo $?; "
@@ -442,7 +442,8 @@ TEST_CASE(
   CHECK(waiter.ReadLine() == "alone");
 }
 
-TEST_CASE("A nested run that is stopped does not keep the lock once its command has been ended") {
+TEST_CASE(
+    "A nested run that is stopped does not keep the lock once its command has been terminated") {
   const std::string lock = NewLock("hold");
   Child script =
       Child::Start(Script(lock,
@@ -485,7 +486,7 @@ TEST_CASE("A keeper sleeps while it waits for a nested run after its owner's end
   CHECK(process::ReadRunTime(keeper) - used < 200'000'000);
 }
 
-TEST_CASE("The session of a killed keeper is closed if nothing relies on the lock any more") {
+TEST_CASE("The session of a killed keeper is closed once nothing relies on the lock") {
   const std::string relies =
       GENERATE("$Z inspect --mine $L >&2", "$Z exclusive $L -- true", "$Z exclusive --hold $L");
   CAPTURE(relies);

@@ -19,7 +19,8 @@ namespace {
 std::string OnlyContender(const std::string& lock) { return Tree().Children(lock).at(0); }
 
 TEST_CASE(
-    "A holder asked to release ends its command, reports who asked and why, and exits with 76") {
+    "A holder asked to release the lock ends its command, reports who asked and why, and exits "
+    "with 76") {
   const auto mode = GENERATE(as<std::string>{}, "exclusive", "read", "write");
   auto [lock, holder] = HoldNewLock("release", {mode});
   RunZklock({"release", "--contender", OnlyContender(lock), "--yes", "--wait-released", "--reason",
@@ -180,7 +181,7 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
                Catch::StartsWith("zklock: lost " + lock + ": taken away by ") &&
                    Catch::EndsWith(" ('disk full'); sh ('nightly') was terminated with TERM\n"));
   }
-  SECTION("one that release may not write to") {
+  SECTION("one that release cannot write to") {
     Tree().SetAcl(lock + "/" + OnlyContender(lock), kRead);
     read->set_value();
     RunZklock(words, Exited(0));
@@ -245,14 +246,14 @@ TEST_CASE("Contradictory or missing targets are refused") {
 }
 
 }  // namespace
-TEST_CASE("a holder in the simple dialect can be asked to release") {
+TEST_CASE("a holder in the simple dialect can be asked to release the lock") {
   auto [lock, holder] = HoldNewLock("release", {"exclusive", "--dialect", "simple"});
   RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(holder.Wait() == Exited(76));
   CHECK_THAT(holder.err(), Catch::Contains("asked to release " + lock));
 }
 
-TEST_CASE("a contender of go-zookeeper cannot be asked to release") {
+TEST_CASE("a contender of go-zookeeper cannot be asked to release the lock") {
   auto [tree, lock] = MadeLock("release-go");
   const std::string contender = tree.Create(lock + "/_c_0123456789abcdef0123456789abcdef-lock-",
                                             ZnodeKind::kEphemeralSequential, "its own data");

@@ -21,7 +21,7 @@ json OneAsJson(const std::string& lock) {
 
 const Words kTwoPermits{"exclusive", "--progress", "none", "--permits", "2"};
 
-/// Returns when the holder has left the turnstile: no child of LOCK changes any more.
+/// Returns when the holder has left the turnstile: the children of LOCK no longer change.
 Child StartPermit(const std::string& lock) {
   Child holder = StartHolder(kTwoPermits, lock);
   Tree().WaitForChildren(lock + "/locks", std::size_t{0});

@@ -63,7 +63,7 @@ TEST_CASE("a run with several permits holds as long as it has all of them") {
   CHECK(run.Wait() == Exited(76));
 }
 
-TEST_CASE("a shell that holds by --hold can ask by the LOCK's name") {
+TEST_CASE("a shell that holds a lock by --hold can ask by the LOCK's name") {
   const std::string lock = NewLock("mine");
   const Finished finished =
       Run(Script(lock,

@@ -187,7 +187,7 @@ TEST_CASE("a check of several locks names those that do not exist") {
              Catch::Contains("-3 and 1 more do not exist | "));
 }
 
-TEST_CASE("a check of a path includes the locks below it even while somebody holds the path") {
+TEST_CASE("a check of a path includes the locks below it even while someone holds the path") {
   const std::string root = NewLock("check");
   const Child holder = StartHolder(root + "/a");
   std::this_thread::sleep_for(20ms);
@@ -198,7 +198,7 @@ TEST_CASE("a check of a path includes the locks below it even while somebody hol
   CHECK_THAT(Check(limit, 2), Catch::Contains(root + "/a: held for "));
 }
 
-TEST_CASE("what may not be read is an unknown state of a check") {
+TEST_CASE("missing permission to read makes the state of a check unknown") {
   const std::string root = NewLock("check");
   Tree tree;
   tree.Create(root + "/open", ZnodeKind::kPersistent, "zklock/1");
@@ -216,7 +216,7 @@ TEST_CASE("what may not be read is an unknown state of a check") {
   CHECK_THAT(Check({"--max-age", "1h", root + "/open"}, 3), Catch::StartsWith("UNKNOWN - "));
 }
 
-TEST_CASE("a contender that may not be read is an unknown state of a check, without limits too") {
+TEST_CASE("an unreadable contender makes the state of a check unknown, even without limits") {
   auto [lock, holder] = HoldNewLock("check");
   Tree tree;
   tree.SetAcl(lock + "/" + tree.Children(lock).at(0), kAdmin);
@@ -323,7 +323,7 @@ TEST_CASE("metrics that cannot be written whole leave the old file and no other"
                      "--connect-timeout", "100ms"})
               .exit == Exited(69));
   }
-  SECTION("a directory that may not be written to") {
+  SECTION("a directory that is not writable") {
     // Root may write to that directory, but even root cannot create a file below a plain file.
     const std::string below = directory.Write("plain", "") + "/zklock.prom";
     CHECK(RunZklock({"inspect", "--prometheus", "--output", below}).exit == Exited(71));

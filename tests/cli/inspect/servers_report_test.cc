@@ -246,7 +246,7 @@ TEST_CASE("a ZooKeeper that is too old for zklock has to be fixed") {
   CHECK(FindingOf(report, "oldVersion")["fix"] == true);
 }
 
-TEST_CASE("an observer is no voter, and the first server decides nothing") {
+TEST_CASE("an observer is not a voter, and the order of the servers does not matter") {
   const OwnServer servers(kAllWords, 4, {"--observers", "1"});
   const Words addresses = Split(servers.address());
   // The servers are listed in reverse order.
@@ -290,8 +290,8 @@ TEST_CASE(
   const json twice = JsonReport(server.address() + ",localhost" + port, 0);
   CHECK(twice["servers"][1]["sameEnsemble"].is_null());
   CHECK_FALSE(FindingOf(twice, "notCompared").is_null());
-  // With the right credentials, no permission is missing. Being allowed to create znodes below
-  // --root is enough, too.
+  // With the right credentials, no permission is missing. Permission to create znodes below --root
+  // is also enough.
   ChildOptions as_admin = Report(server.address(), {"--json"});
   as_admin.also_environment.push_back("ZKLOCK_AUTH=digest:admin:x");
   const Finished admin = Run(as_admin);
@@ -357,7 +357,7 @@ while True:
   CHECK(report["servers"][0]["role"] == "standalone");
 }
 
-TEST_CASE("what does not speak ZooKeeper is bounded in time and size, and shown harmlessly") {
+TEST_CASE("an answer that is not ZooKeeper's is bounded in time and size, and shown harmlessly") {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-c", R"(
 import socket, threading

@@ -66,7 +66,7 @@ Words FrameWith(Child& child, const std::string& first_line) {
   return frame;
 }
 
-TEST_CASE("--watch cuts the lines about an outage and about what may not be listed") {
+TEST_CASE("--watch cuts the lines about an outage and about znodes that cannot be listed") {
   Proxy proxy(TestServers());
   Tree tree;
   const std::string root = NewLock("narrow");
@@ -235,7 +235,7 @@ TEST_CASE("Ctrl-Z restores the screen, and fg redraws it") {
   shell.ReadUntil("status 130.");
 }
 
-TEST_CASE("a watcher that loses its servers says so above the last picture, and goes on") {
+TEST_CASE("a watcher that loses its servers says so above the last picture, and continues") {
   const std::string lock = NewLock("screen");
   Proxy proxy(TestServers());
   Child watcher = InspectOnTerminal({"--watch", "--connect-timeout", "2s", lock}, 24, 100,

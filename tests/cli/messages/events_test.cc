@@ -176,7 +176,7 @@ TEST_CASE("the events of a lock that is lost") {
   CheckDocumented(events);
 }
 
-TEST_CASE("the events of a run that is asked to release") {
+TEST_CASE("the events of a run that is asked to release the lock") {
   const TemporaryDirectory directory;
   auto [lock, holder] = HoldNewLock("events", {"exclusive", "--events", directory.Path("events")});
   RunZklock({"release", "--holders", "--yes", lock}, Exited(0));

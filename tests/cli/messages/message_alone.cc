@@ -63,13 +63,13 @@ std::string NoProc() {
   });
 }
 
-// A killed look-up helper is replaced within a second, so the scheduler decides whether the timeout
-// finds the old helper or the new one. tests/cli/servers/lookup_test.cc has a resolver that does
-// not answer.
+// A killed look-up helper is replaced within a second, so it depends on the scheduler whether the
+// timeout finds the old helper or the new one. tests/cli/servers/lookup_test.cc has a resolver that
+// does not answer.
 std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1", "2181"}, {}}); }
 
-// Only root and a setuid program can make a process that zklock may not signal: where they are
-// available, tests/unit/process/survivor_test.cc creates one.
+// Only root and a setuid program can make a process that zklock is not permitted to signal: where
+// they are available, tests/unit/process/survivor_test.cc creates one.
 std::string Survivor() {
   return Reported([](cli::Report& report) {
     report.Survivor({.pid = 7, .name = "sudo"});
@@ -88,9 +88,9 @@ std::string OtherIdentities() {
   return cli::IdentityText(access, transport);
 }
 
-// zklock and its guard watch the same lease; the scheduler decides which of them sees its end
-// first. tests/unit/process/guard_test.cc tests the guard alone. Nor can a test know whether zklock
-// or the guard controls a command that has not been executed yet, or how long ago the last
+// zklock and its guard watch the same lease; which of them sees its end first depends on the
+// scheduler. tests/unit/process/guard_test.cc tests the guard alone. Nor can a test know whether
+// zklock or the guard controls a command that has not been executed yet, or how long ago the last
 // confirmation was when another contender's lease is about to end.
 std::string LeaseRanOut() {
   return cli::CauseText(EndCause::kLeaseRanOut, "/jobs/backup") + "; " +

@@ -23,7 +23,7 @@ std::string IntoNowhere(const Words& words) {
 }
 
 std::string Unlistable() {
-  // On the tests' shared servers, other tests that inspect them would report these LOCKs, too.
+  // On the tests' shared servers, other tests that inspect them would also report these LOCKs.
   const OwnServer server({});
   Tree tree("", server.address());
   for (const char* place : {"/a", "/b", "/c"}) tree.SetAcl(tree.Create(place), kAdmin);

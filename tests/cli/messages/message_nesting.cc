@@ -119,7 +119,7 @@ std::string Released() {
   return script.err();
 }
 
-/// A nested reader queued behind a writer that waits for the outer reader.
+/// A nested reader queued after a writer that waits for the outer reader.
 std::string BehindWriter() {
   const std::string lock = NewLock("said");
   Child reader = Child::Start(Script(

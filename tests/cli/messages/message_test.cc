@@ -48,7 +48,7 @@ Words AnyOf(int count) {
   return words + Words{"--", "true"};
 }
 
-/// Command lines that are invalid by themselves. RUN stands for the words that every run needs.
+/// Command lines that are invalid by themselves. RUN represents the words that every run needs.
 std::vector<Case> WrongWords() {
   std::vector<Case> cases = {
       {"kNoSubcommand", 64, {}},

@@ -274,7 +274,7 @@ TEST_CASE("a standard error that nobody reads does not delay zklock") {
   const std::string lock = NewLock("stalled");
   Tree tree;
 
-  SECTION("a run from its beginning to its end") {
+  SECTION("a run from its start to its end") {
     Child child = Child::Start(WithStalledError(
         HolderOptions({"exclusive", "-v", "--session-timeout", "12s"}, lock), stalled));
     CHECK(child.ReadLine() == "held");
@@ -284,7 +284,7 @@ TEST_CASE("a standard error that nobody reads does not delay zklock") {
     tree.WaitForChildren(lock, 0);
     CHECK(child.Wait() == Exited(6));
   }
-  SECTION("a command that must be ended") {
+  SECTION("a command that must be terminated") {
     Child child = Child::Start(WithStalledError(HolderOptions({"exclusive", "-v"}, lock), stalled));
     CHECK(child.ReadLine() == "held");
     tree.Delete(lock + "/" + tree.Children(lock).front());

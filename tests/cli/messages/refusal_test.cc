@@ -198,7 +198,7 @@ TEST_CASE("an invalid value in the environment is refused as on the command line
   }
 }
 
-TEST_CASE("a variable that decides which lock it is must not be empty") {
+TEST_CASE("a variable that determines which lock it is must not be empty") {
   for (const std::string variable : {"ZKLOCK_SERVERS", "ZKLOCK_ROOT", "ZKLOCK_DIALECT"}) {
     ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
     options.also_environment = {variable + "="};
@@ -255,7 +255,7 @@ TEST_CASE("servers that upgrade local sessions when an ephemeral znode is create
   RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}, Exited(0));
 }
 
-TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
+TEST_CASE("a peer that is not a ZooKeeper server exits with 69 and the reason") {
   const auto refuse = [](const std::string& address) {
     return Refuse({"try", "-z", address, "--connect-timeout", "1s", "--session-timeout", "4s",
                    "/t/x", "--", "true"},
@@ -347,7 +347,7 @@ TEST_CASE("a LOCK whose ACL denies queueing exits with 77 and names LOCK") {
              Catch::Contains("not authorised") && Catch::Contains(lock));
 }
 
-TEST_CASE("a LOCK that may not be listed exits with 77 and leaves no contender") {
+TEST_CASE("a LOCK that the caller lacks permission to list exits with 77 and leaves no contender") {
   auto [tree, lock] = MadeLock("acl");
   tree.SetAcl(lock, kCreate | kDelete | kAdmin);
   for (const char* subcommand : {"exclusive", "try"}) {
@@ -358,7 +358,7 @@ TEST_CASE("a LOCK that may not be listed exits with 77 and leaves no contender")
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a LOCK that may not be created exits with 77") {
+TEST_CASE("a LOCK that the caller lacks permission to create exits with 77") {
   auto [tree, parent] = MadeLock("acl");
   tree.SetAcl(parent, kRead | kAdmin);
   CHECK_THAT(Refuse({"exclusive", parent + "/a/b", "--", "true"}, 77),
@@ -374,7 +374,7 @@ TEST_CASE("an existing LOCK can be used even if its parent denies creating") {
   RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
 }
 
-TEST_CASE("a contender that may not be read is waited for all the same") {
+TEST_CASE("an unreadable contender is still waited for") {
   Tree tree;
   const std::string lock = NewLock("acl");
   const std::string other =
@@ -435,7 +435,7 @@ TEST_CASE("a LOCK that is an ephemeral znode exits with 78") {
   Refuse({"try", lock, "--", "true"}, 78);
 }
 
-TEST_CASE("a foreign contender's name is printed without its control characters") {
+TEST_CASE("the name of another program's contender is printed without its control characters") {
   Tree tree;
   const std::string lock = NewLock("bytes");
   // Names that the servers accept can still be harmful on a terminal: U+202E reverses text.

@@ -146,7 +146,7 @@ TEST_CASE("When the outer zklock is stopped, a nested run ends before the lease"
   CHECK(next.ReadLine() == "held");
 }
 
-TEST_CASE("A release waits for nested runs of the shell that holds") {
+TEST_CASE("A release waits for nested runs of the shell that holds the lock") {
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
   const std::string lock = NewLock("nested");

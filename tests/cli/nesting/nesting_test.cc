@@ -310,7 +310,8 @@ TEST_CASE("Below an outer zklock in another PID or time namespace a run is refus
   CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
 }
 
-TEST_CASE("In another namespace too, an outer lock between is no obstacle, and --no-nest queues") {
+TEST_CASE(
+    "In another namespace as well, an outer lock between does not matter, and --no-nest queues") {
   if (!Works(kPidNamespace)) return;
   const std::string lock = NewLock("elsewhere");
   Run(Script(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " +
@@ -333,7 +334,7 @@ TEST_CASE("Permits that are held above in another namespace are not waited for")
              Catch::Contains("outer zklocks hold all permits"));
 }
 
-TEST_CASE("Below a shell that holds in another PID or time namespace a run is refused") {
+TEST_CASE("Below a shell that holds the lock in another PID or time namespace a run is refused") {
   const auto in_namespace = GENERATE(kPidNamespace, kTimeNamespace);
   if (!Works(in_namespace)) return;
   CAPTURE(in_namespace);
@@ -344,7 +345,7 @@ TEST_CASE("Below a shell that holds in another PID or time namespace a run is re
   CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
 }
 
-TEST_CASE("What a shell in another PID namespace holds is waited for by all but what it runs") {
+TEST_CASE("All but its own descendants wait for the lock of a shell in another PID namespace") {
   if (!Works(kPidNamespace)) return;
   const std::string lock = NewLock("elsewhere");
   Child shell = Child::Start(

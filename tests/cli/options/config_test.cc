@@ -78,7 +78,7 @@ void WithAccounts(const TemporaryDirectory& directory, ChildOptions& options) {
                                              directory.path()});
 }
 
-/// Makes `options` run zklock as a user who may not read the subdirectories of `directory`.
+/// Makes `options` run zklock as a user who cannot read the subdirectories of `directory`.
 void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
   if (geteuid() != 0) return;  // without the permission bit, not even the owner can
   // A copy that any user can run.
@@ -306,7 +306,7 @@ TEST_CASE("the output of --print-config is a file that means the same") {
   }
 }
 
-TEST_CASE("what a run refuses is refused by --print-config with the same message") {
+TEST_CASE("a file that a run refuses is refused by --print-config with the same message") {
   const TemporaryDirectory directory;
   for (const char* lines :
        {"wait = 30 min\n", "kill-after = soon\n", "acl = nobody\n",
@@ -400,7 +400,7 @@ TEST_CASE(
   Run(WithUserFile(directory, {"--print-config"}), Exited(0));
 }
 
-TEST_CASE("a user's file that may not be read is ignored, and -v and --print-config report it") {
+TEST_CASE("a user's file that cannot be read is ignored, and -v and --print-config report it") {
   const TemporaryDirectory directory;
   const std::string home = directory.Path("home");
   REQUIRE(mkdir(home.c_str(), 0700) == 0);
@@ -466,7 +466,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
   }
 }
 
-TEST_CASE("a user's file that others may change, or that is no plain file, is an error") {
+TEST_CASE("a user's file that others may change, or that is not a plain file, is an error") {
   const TemporaryDirectory directory;
   REQUIRE(mkdir(directory.Path("home").c_str(), 0700) == 0);
   const std::string file = directory.Path("home/zklock.conf");

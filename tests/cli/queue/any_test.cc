@@ -141,7 +141,7 @@ TEST_CASE("any: a signal, or the death of zklock, takes it out of every queue") 
   for (const std::string& lock : pool.locks) Tree().WaitForChildren(lock, 1);
 }
 
-TEST_CASE("any: a LOCK that may not be used is named, and the run is in no queue") {
+TEST_CASE("any: a LOCK that the run lacks permission to use is named, and the run is in no queue") {
   const Pool pool;
   Tree tree;
   for (const std::string& lock : pool.locks) tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");

@@ -165,14 +165,14 @@ TEST_CASE("a wait ends when its time is over, with the conflict code, and leaves
   CHECK(SteadyClock::now() - before < 20s);
   CHECK(finished.exit == Exited(75));
   CHECK(finished.out.empty());
-  // zklock may not know the holder's name yet.
+  // zklock might not know the holder's name yet.
   CHECK_THAT(finished.err,
              Catch::StartsWith("zklock: " + lock + " did not become free within 500ms") &&
                  Catch::EndsWith("; the command was not run\n"));
   CHECK(tree.Children(lock) == alone);
 }
 
-TEST_CASE("readers hold together") {
+TEST_CASE("readers hold the lock together") {
   const std::string lock = NewLock("readers");
   std::vector<Child> readers;
   for (int i = 0; i < 5; ++i) readers.push_back(StartHolder({"read"}, lock));

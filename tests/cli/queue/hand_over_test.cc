@@ -208,7 +208,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   KeepToOneConnection(proxy);
   Child next = Child::Start(Through(proxy, HolderOptions(words, lock)));
   next.ReadErrUntil("waiting for " + lock);
-  // Only the next in line sends heartbeats. A waiter further back reads LOCK.
+  // Only the next in line sends heartbeats. Waiters after it read LOCK.
   const Proxy other_proxy(TestServers());
   Child behind = Child::Start(Through(other_proxy, HolderOptions(words, lock)));
   behind.ReadErrUntil("waiting for " + lock);
@@ -249,7 +249,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
 }
 
-TEST_CASE("a release causes no requests by contenders further back") {
+TEST_CASE("a release causes no requests by contenders later in the queue") {
   auto [lock, holder] = HoldNewLock("behind");
   Child next = StartWaiter(lock);
   const Proxy proxy(TestServers());
@@ -302,7 +302,7 @@ TEST_CASE("a command stopped because its lock was lost leaves no record") {
   CHECK_FALSE(RecordIn(tree, lock));
 }
 
-TEST_CASE("a LOCK with foreign data can be used, and its data is left alone") {
+TEST_CASE("a LOCK with another program's data can be used, and its data is left alone") {
   const std::string data = GENERATE("", "somebody else's", "zklock/2 x");
   const std::string lock = NewLock("foreign");
   Tree tree;
@@ -316,7 +316,7 @@ TEST_CASE("a LOCK with foreign data can be used, and its data is left alone") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a LOCK whose data may not be written is released all the same") {
+TEST_CASE("a LOCK whose data cannot be written is still released") {
   const std::string lock = NewLock("refused");
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");

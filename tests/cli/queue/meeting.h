@@ -16,7 +16,8 @@ inline std::string PeerProgram(std::string_view name) {
   return SourcePath("tests/peers/") + std::string(name);
 }
 
-/// Detects contenders that hold at the same time when they must not; see tests/peers/visit.
+/// Detects contenders that hold the lock at the same time when they must not; see
+/// tests/peers/visit.
 class Meeting {
  public:
   Meeting() { static_cast<void>(directory_.Write("count", "0\n")); }

@@ -1,4 +1,4 @@
-// --permits: up to N holders at once, never more, in the order of the queue.
+// --permits: up to N holders at the same time, never more, in the order of the queue.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -51,7 +51,7 @@ TEST_CASE("there are as many holders as permits, and no more") {
   CHECK(TryPermit("2", lock).exit == Exited(0));
 }
 
-TEST_CASE("of several that try at once, as many succeed as there are permits") {
+TEST_CASE("of several that try at the same time, as many succeed as there are permits") {
   for (int round = 0; round < 5; ++round) {
     const std::string lock = NewLock("permits");
     std::vector<Child> tries;
@@ -75,7 +75,7 @@ TEST_CASE("of several that try at once, as many succeed as there are permits") {
   }
 }
 
-TEST_CASE("of several that start at once, all get a free permit, whatever --max-queue says") {
+TEST_CASE("of several that start together, all get a free permit, whatever --max-queue says") {
   for (int round = 0; round < 5; ++round) {
     const std::string lock = NewLock("permits");
     std::vector<Child> runs;
@@ -172,7 +172,7 @@ TEST_CASE("two numbers of permits never run together if another program made the
   CHECK(Finish(three) == Exited(0));
 }
 
-TEST_CASE("a permit is not taken if the number may not be written") {
+TEST_CASE("a permit is not taken without permission to write the number") {
   const std::string lock = NewLock("permits");
   Tree tree;
   tree.Create(lock + "/leases");
@@ -201,7 +201,7 @@ TEST_CASE("a run that could not let the next one have a permit does not queue fo
   RunZklock(Words{"exclusive"} + words, Exited(0));
 }
 
-TEST_CASE("a semaphore in use cannot be a plain lock, nor the other way round") {
+TEST_CASE("a semaphore in use cannot be a plain lock, nor vice versa") {
   const std::string lock = NewLock("permits");
   {
     Child holder = StartPermit("2", lock);
@@ -299,7 +299,7 @@ TEST_CASE("a big request at the head is not overtaken by a small one") {
   CHECK(PermitsOf(lock).size() == 6);
 }
 
-TEST_CASE("whoever takes one permit from a run takes all, by force or not") {
+TEST_CASE("taking one permit from a run takes all of them, by force or not") {
   const std::string lock = NewLock("permits");
   Child other = StartHolder(Taking("1"), lock);
   Child holder = StartHolder(Taking("4"), lock);
@@ -348,7 +348,7 @@ TEST_CASE("permits are reserved, resumed and released together") {
   CHECK(PermitsOf(lock).empty());
 }
 
-TEST_CASE("the history enters a run with several permits once, and its release deletes them") {
+TEST_CASE("the history records a run with several permits once, and its release deletes them") {
   const std::string lock = NewLock("permits");
   RunZklock(Taking("4") + Words{"--history", "3", lock, "--", "true"}, Exited(0));
   CHECK(PermitsOf(lock).empty());
@@ -364,7 +364,8 @@ TEST_CASE("a killed run gives all its permits back") {
   RunZklock(Taking("6") + Words{"--wait", "20s", lock, "--", "true"}, Exited(0));
 }
 
-TEST_CASE("a nested run takes permits beside those of the runs above it, if enough are left") {
+TEST_CASE(
+    "a nested run takes permits in addition to those of the runs above it, if enough are left") {
   const std::string lock = NewLock("permits");
   const auto nested = [&](const std::string& take) {
     return Taking("4") + Words{lock, "--", Binary()} + Taking(take) + Words{lock, "--", "true"};

@@ -32,11 +32,11 @@ struct SharedLocks {
   std::string queue;
 };
 
-/// The peer's lock `name` holds while zklock waits, then the other way round.
+/// The peer holds its lock `name` while zklock waits, then vice versa.
 void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairing);
 
 /// One kind of contender, as a peer's recipe and as zklock's arguments, and how many contenders may
-/// hold at the same time.
+/// hold the lock at the same time.
 struct Side {
   std::string recipe;
   Words zklock;

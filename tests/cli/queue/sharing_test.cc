@@ -95,7 +95,7 @@ TEST_CASE("readers and writers take turns with Curator's") {
                    {"", {"read"}, "readers"},
                    {"", {"write"}, "1"}},
                   shared);
-  // Two readers hold at the same time.
+  // Two readers hold the lock at the same time.
   const std::string& lock = shared.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder({"read"}, lock);
@@ -199,7 +199,7 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = write});
   CheckHandOver(peer, "b", {.recipe = "write", .zklock = read});
   const SharedLocks shared({});
-  // Without kazoo's readers: in kazoo 2.8, a reader also waits for writers behind it, and so may
+  // Without kazoo's readers: in kazoo 2.8, a reader also waits for writers after it, and so may
   // wait forever.
   CheckContention(peer, "c", {{"write", {}, "1"}, {"", read, "readers"}, {"", write, "1"}}, shared);
   const std::string& lock = shared.locks.front();

@@ -30,7 +30,7 @@ Finished RunKept(const std::string& lock, const Words& more = {}, const std::str
   return RunZklock(words);
 }
 
-/// Polls until the history has `count` runs: nothing announces the beginning of a run.
+/// Polls until the history has `count` runs: nothing announces the start of a run.
 void WaitForRuns(const std::string& lock, std::size_t count) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (StatesOf(lock).size() < count) REQUIRE(std::chrono::steady_clock::now() < deadline);
@@ -108,7 +108,7 @@ TEST_CASE("a hundred runs are kept, within 16 KiB") {
   CHECK(tree.Get(lock + "/last-run")->data.size() <= lock::kMostHistoryData);
 }
 
-TEST_CASE("a run whose zklock is killed is running, then lost, and the next run enters that") {
+TEST_CASE("a run whose zklock is killed is running, then lost, and the next run records that") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
   Tree tree;
@@ -162,7 +162,7 @@ TEST_CASE("a run that is asked to release has ended, with status 76 and a releas
   const bool is_shared = GENERATE(false, true);
   CAPTURE(is_shared);
   const std::string lock = NewLock("history");
-  // The command exits with 0 on the request to release, although it has not done its work.
+  // The command exits with 0 on the release request, although it has not done its work.
   Words words = {"exclusive", "--history", "32"};
   if (is_shared) words.insert(words.end(), {"--permits", "2"});
   words.insert(words.end(), {lock, "--", "sh", "-c", "trap 'exit 0' TERM; echo held; read _"});
@@ -310,7 +310,7 @@ TEST_CASE("data of another program is shown as unreadable, and never overwritten
   CHECK(RunZklock({"inspect", lock}).exit == Exited(0));
 }
 
-TEST_CASE("without the right to write last-run the lock works and no history is kept") {
+TEST_CASE("without permission to write last-run the lock works and no history is kept") {
   const std::string lock = NewLock("history");
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
@@ -325,7 +325,7 @@ TEST_CASE("without the right to write last-run the lock works and no history is 
   CHECK(RunZklock({"inspect", "--history", lock}).exit == Exited(77));
 }
 
-TEST_CASE("without the rights to write to LOCK and to delete from it a run is kept with its end") {
+TEST_CASE("without permission to write to LOCK and to delete from it a run is kept with its end") {
   const std::string lock = NewLock("history");
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
@@ -350,7 +350,7 @@ TEST_CASE("without the rights to write to LOCK and to delete from it a run is ke
   CHECK(RunZklock({"inspect", "--check", "--max-age", "1h", lock}).exit == Exited(0));
 }
 
-TEST_CASE("a write to LOCK by somebody else in the meantime costs its record, not the history") {
+TEST_CASE("a write to LOCK by another client in the meantime costs its record, not the history") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
   Tree tree;
@@ -362,7 +362,7 @@ TEST_CASE("a write to LOCK by somebody else in the meantime costs its record, no
   CHECK(tree.Get(lock)->data == "mine");
 }
 
-TEST_CASE("a write by somebody else in the meantime costs the record, not the release") {
+TEST_CASE("a write by another client in the meantime costs the record, not the release") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--verbose", "--history", "32"}, lock);
   Tree tree;
@@ -375,7 +375,7 @@ TEST_CASE("a write by somebody else in the meantime costs the record, not the re
   CHECK(tree.Get(lock + "/last-run")->data == "mine");
 }
 
-TEST_CASE("holders of permits all enter their runs") {
+TEST_CASE("holders of permits all record their runs") {
   const std::string lock = NewLock("history");
   const Words words = {"exclusive", "--permits", "4", "--history", "32"};
   std::vector<Child> holders;

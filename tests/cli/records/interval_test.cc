@@ -211,7 +211,7 @@ TEST_CASE("an invalid interval, or one for readers or permits, is refused") {
   }
 }
 
-TEST_CASE("hosts that start a short job one after the other run it once") {
+TEST_CASE("hosts that start a short job one after another run it once") {
   const std::string lock = NewLock("once");
   CHECK(Run(Once("1h", lock)).out == "ran\n");
   const Finished again = Run(Once("1h", lock));
@@ -263,7 +263,7 @@ TEST_CASE("with --once-per a run counts whatever its result") {
   CHECK(Run(Job("1h", lock)).out == "ran\n");
 }
 
-TEST_CASE("a command that is not found before the lock is taken is no start") {
+TEST_CASE("a command that is not found before the lock is taken does not count as a start") {
   const std::string lock = NewLock("once");
   CHECK(RunZklock({"exclusive", "--once-per", "1h", lock, "--", "/no/such/command"}).exit ==
         Exited(127));
@@ -294,7 +294,8 @@ TEST_CASE("when the duration of --once-per is over the job runs again") {
   CHECK(std::chrono::steady_clock::now() - before >= std::chrono::seconds(2));  // not earlier
 }
 
-TEST_CASE("with both options both must allow the run, and a refused run is no start") {
+TEST_CASE(
+    "with both options both must allow the run, and a refused run does not count as a start") {
   const std::string lock = NewLock("once");
   const auto both = [&](const std::string& status) {
     ChildOptions options = Job("1h", lock, status);
@@ -333,7 +334,8 @@ TEST_CASE("the start is committed under all LOCKs of a set, or under none") {
   CHECK(Run(Once("1h", one)).out == "ran\n");
 }
 
-TEST_CASE("without a right, or with another program's data, a job with --once-per does not run") {
+TEST_CASE(
+    "without permission, or with another program's data, a job with --once-per does not run") {
   const std::string lock = NewLock("once");
   Tree tree;
   int status = 77;

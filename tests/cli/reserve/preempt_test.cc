@@ -49,7 +49,7 @@ TEST_CASE("a command that has begun ignores that waiters are asked to leave, but
   CHECK_THAT(holder.err(), !Catch::Contains("by root:"));
 }
 
-TEST_CASE("two runs that preempt do not ask each other, and run one after the other") {
+TEST_CASE("two runs that preempt do not ask each other, and run one after another") {
   auto [lock, holder] = HoldNewLock("preempt");
   Child first = StartWaiter({"exclusive", "--preempt", "waiters"}, lock);
   Child second = StartWaiter({"exclusive", "--preempt", "waiters"}, lock);

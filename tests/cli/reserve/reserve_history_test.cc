@@ -86,7 +86,7 @@ TEST_CASE("a reservation is in the history while it stands, and with its end aft
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("run: held for "));
 }
 
-TEST_CASE("how long a reservation was waited for is kept") {
+TEST_CASE("the wait for a reservation is recorded") {
   const std::string lock = NewLock("kept");
   const bool semaphore = GENERATE(false, true);
   const Words more = semaphore ? Words{"--permits", "1", "--history", "5"} : kKept;
@@ -129,7 +129,7 @@ TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved fo
   CHECK_FALSE(LastRun(third));
 }
 
-TEST_CASE("commands under a reservation are no runs of their own") {
+TEST_CASE("commands under a reservation are not recorded as runs of their own") {
   const std::string lock = NewLock("kept");
   Words words = ReserveWords("ci", lock, kKept) + Words{"--", "sh", "-c", "exit 3"};
   RunZklock(words, Exited(3));
@@ -142,7 +142,8 @@ TEST_CASE("commands under a reservation are no runs of their own") {
   CHECK(HistoryOf(lock)["runs"][0]["status"].is_null());
 }
 
-TEST_CASE("a reservation whose caller was killed before its entry is entered by the next call") {
+TEST_CASE(
+    "a reservation whose caller was killed before recording it is recorded by the next call") {
   const std::string lock = NewLock("kept");
   const Words more = GENERATE(kKept, kPermits);
   Proxy proxy(TestServers());
@@ -182,7 +183,7 @@ TEST_CASE("a reservation stands whatever the servers answer about its history") 
   CHECK(FirstOf(lock)["name"].get<std::string>().find("-reserve-") != std::string::npos);
 }
 
-TEST_CASE("a reservation made without a history is entered by a later call, in its maker's name") {
+TEST_CASE("a reservation made without a history is recorded by a later call, in its maker's name") {
   const std::string lock = NewLock("kept");
   ReserveKept("ci", lock, {"-l", "made"});
   CHECK_FALSE(LastRun(lock));
@@ -194,7 +195,7 @@ TEST_CASE("a reservation made without a history is entered by a later call, in i
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
-TEST_CASE("reservations of permits that are released at once all get their ends") {
+TEST_CASE("reservations of permits that are released together all get their ends") {
   const std::string lock = NewLock("kept");
   const Words ids = {"a", "b", "c", "d"};
   for (const std::string& id : ids) ReserveKept(id, lock, kPermits);
@@ -235,7 +236,7 @@ TEST_CASE("last-run of another program costs a reservation its history, and noth
   CHECK(LastRun(lock)->data == "yesterday");
 }
 
-TEST_CASE("a reservation whose end may not be written is released without it") {
+TEST_CASE("a reservation whose end cannot be written is released without it") {
   const std::string lock = NewLock("kept");
   ReserveKept("ci", lock);
   Tree tree;
@@ -284,7 +285,7 @@ TEST_CASE("a reservation that has ended or was taken away is lost, and one that 
   }
 }
 
-TEST_CASE("a release whose reply was lost has entered the end once") {
+TEST_CASE("a release whose reply was lost has recorded the end once") {
   const std::string lock = NewLock("kept");
   const std::string lost = GENERATE(as<std::string>{}, "/zklock-clock-", "");
   ReserveKept("ci", lock);

@@ -179,7 +179,7 @@ TEST_CASE("nothing ends a command whose reservation is released or taken away") 
   CHECK_THAT(child.err(), Catch::Contains(lock + " is no longer reserved for ci"));
 }
 
-TEST_CASE("a second INT ends the look for a reservation that a command may have outlived") {
+TEST_CASE("a second INT ends the check for a reservation that a command may have outlived") {
   Proxy proxy(TestServers());
   Child child = Child::Start(
       Zklock({"exclusive", "-z", proxy.address(), "--reserve", "ci", NewLock("reserve"), "-c",
@@ -448,8 +448,8 @@ TEST_CASE("programs of Curator and kazoo wait for a reservation that was made be
   CHECK(first.Wait() == Exited(0));
   CHECK(FirstOf(lock)["state"] == "reserved");
   tree.WaitForChildren(lock, 2);
-  // "late" does not answer until it holds, so only a further acquire can show that the lock is
-  // taken.
+  // "late" does not answer until it holds the lock, so only another acquire can show that the lock
+  // is taken.
   CHECK(peer.Ask("third", "make " + other.recipe + " " + lock) == "made");
   CHECK(peer.Ask("third", "acquire 200") == "busy");
   CHECK(Unreserve("freeze", lock) == Exited(0));
@@ -486,7 +486,7 @@ TEST_CASE("a reservation that has ended is not found again, but made anew") {
   CHECK(std::stoll(FirstOf(lock)["token"].get<std::string>()) > std::stoll(first));
 }
 
-TEST_CASE("an overdue reservation goes although another program is directly behind it") {
+TEST_CASE("an overdue reservation is deleted although another program directly follows it") {
   auto [tree, lock] = MadeLock("reserve", "zklock/1");
   const bool is_kazoo = GENERATE(false, true);
   const Words dialect = is_kazoo ? Words{"--dialect", "kazoo"} : Words{};
@@ -514,7 +514,7 @@ TEST_CASE("an overdue reservation goes although another program is directly behi
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("an overdue reservation is deleted by a zklock behind one that lacks DELETE") {
+TEST_CASE("an overdue reservation is deleted by a zklock after one that lacks DELETE") {
   const std::string chief_user = "operator:oak";
   Tree chief(chief_user);
   const std::string lock = chief.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
@@ -587,7 +587,7 @@ TEST_CASE("only --reserve, or --force with the name, releases a reservation") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("a reservation is released however many others hold") {
+TEST_CASE("a reservation is released however many others hold the lock") {
   const std::string lock = NewLock("reserve");
   Tree tree;
   const auto reserve = [&](const std::string& id, int number) {
@@ -604,7 +604,7 @@ TEST_CASE("a reservation is released however many others hold") {
   CHECK(tree.Children(lock + "/leases").size() == 256);
 }
 
-TEST_CASE("what only looks like a reservation is none") {
+TEST_CASE("a child that only looks like a reservation is not one") {
   const std::string lock = NewLock("reserve");
   Tree tree;
   const std::string data = R"({"version":1,"reservation":{"id":"ci","token":1}})";

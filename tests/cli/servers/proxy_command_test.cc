@@ -107,7 +107,7 @@ TEST_CASE("a proxy command gets a session of its own and no descriptor or creden
   CHECK(directory.Read("terminal") == "?\n");
 }
 
-TEST_CASE("what a failing proxy command writes last is the reason that zklock reports") {
+TEST_CASE("the last output of a failing proxy command is the reason that zklock reports") {
   Unreached fails = UnreachedThrough("echo connecting >&2; exit 1");
   Unreached says_lines = UnreachedThrough("echo first >&2; printf 'one\\r\\ntwo' >&2; exit 1");
   Unreached unknown = UnreachedThrough("/nosuchprogram");
@@ -276,14 +276,16 @@ TEST_CASE("Ctrl-C and a hangup of the terminal do not cut the connection before 
   mark.WaitForEnd();
 }
 
-TEST_CASE("helpers that ignore HUP or leave children are ended with zklock all the same") {
+TEST_CASE("helpers that ignore HUP or leave children still end with zklock") {
   const Mark mark;
   const std::string line = "trap '' HUP TERM; sleep 1000 & socat - TCP:%h:%p; sleep 1000";
   Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"})), Exited(0));
   mark.WaitForEnd();
 }
 
-TEST_CASE("what a proxy command has left is ended although its monitor runs only a second later") {
+TEST_CASE(
+    "processes that a proxy command has left are killed although its monitor runs only a second "
+    "later") {
   const Mark mark;
   Child holder =
       StartProxiedHolder(mark, "sleep 1000 & exec socat - TCP:%h:%p", NewLock("proxy-late"));
@@ -301,7 +303,7 @@ TEST_CASE("what a proxy command has left is ended although its monitor runs only
   mark.WaitForEnd();
 }
 
-TEST_CASE("what a proxy command's shell runs has ended before zklock does") {
+TEST_CASE("the processes of a proxy command's shell have ended before zklock does") {
   const TemporaryDirectory directory;
   // After the shell has ended, the kernel takes a moment to free the memory of the Python process.
   const std::string line =

@@ -57,7 +57,7 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   }
   Unreached anonymous(mutual.named(), ca);
   Unreached stranger(mutual.named(), certificates.Client("stranger"));
-  // TLS to the port without TLS, and the other way round.
+  // TLS to the port without TLS, and vice versa.
   Unreached tls(open.plain(), ca);
   Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}),
       Exited(69));

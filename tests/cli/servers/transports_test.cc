@@ -50,7 +50,9 @@ void CheckStallBetween(const std::string& real, const std::string& stalling,
 
 }  // namespace
 
-TEST_CASE("what a client certificate creates belongs to it, and another one may not queue there") {
+TEST_CASE(
+    "a LOCK created with a client certificate belongs to it, and another one is not permitted to "
+    "queue there") {
   const Certificates certificates;
   const TlsServer server(certificates, "need");
   const auto run = [&](const std::string& subcommand, const std::string& certificate,

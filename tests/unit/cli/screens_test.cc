@@ -108,7 +108,7 @@ TEST_CASE("The screens are as stored") {
   }
 }
 
-TEST_CASE("No screen is wider than its terminal or contains a foreign control character") {
+TEST_CASE("No screen is wider than its terminal or contains an untrusted control character") {
   test::UseUtc();
   for (std::size_t width = 32; width < 220; ++width) {
     CAPTURE(width);

@@ -78,7 +78,7 @@ TEST_CASE("Clocks, limits and slow times are shown with their units") {
   CHECK_THAT(Text(report), Contains("?/∞"));
 }
 
-TEST_CASE("What other programs wrote cannot break out of the report") {
+TEST_CASE("Text written by other programs cannot break out of the report") {
   const ServersReport report = test::UnfitServers("\x1b[31mred\nfix: forged\x07\xff");
   for (const std::string& text : {Text(report), ServersReportJson(report)}) {
     CHECK(text.find('\x1b') == std::string::npos);

@@ -139,8 +139,8 @@ struct Joined : Contender {
   }
 };
 
-/// `auto [world, other, self] = BehindOther();`: another client's contender, which holds, and one
-/// that has queued behind it.
+/// `auto [world, other, self] = BehindOther();`: another client's contender, which holds the lock,
+/// and one that has queued after it.
 struct BehindOther {
   explicit BehindOther(AcquireRequest request = {}) : self(world, std::move(request)) {}
   World world;

@@ -78,7 +78,7 @@ TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") 
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
-TEST_CASE("A wait that is over before a server created the contender is no conflict") {
+TEST_CASE("A wait that is over before a server created the contender is not a conflict") {
   World world;
   Contender self(world, {.wait = 1s});
   self.store.Connect();  // but no request is answered
@@ -95,7 +95,7 @@ TEST_CASE("A wait that is over before a server created the contender is no confl
   SECTION("with an answer after all, a free lock is acquired") { CHECK(self.RunToHold()); }
 }
 
-TEST_CASE("A LOCK is refused when a znode that shows its use may not be read") {
+TEST_CASE("A LOCK is refused when a znode that shows its use cannot be read") {
   World world;
   AcquireRequest request{.lock = {"/l", ""}, .host = "host", .data = ""};
   std::string unreadable = "/l/leases";

@@ -1,4 +1,4 @@
-// How a command's tree is ended, and which processes are left alone, while both the guard and
+// How a command's tree is terminated, and which processes are left alone, while both the guard and
 // zklock work normally.
 
 #include <poll.h>
@@ -36,8 +36,8 @@ void WaitForNews(Supervisor& supervisor) {
   REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
 }
 
-// Measures for how long an overloaded machine kept threads that were due from running. On any other
-// machine that is 0, so a bound that includes this time is no weaker there.
+// Measures how long an overloaded machine delayed threads that were ready to run. On any other
+// machine the result is 0, so a bound that includes this time is no weaker there.
 class LostTime {
  public:
   /// Counts from `since`.
@@ -205,7 +205,7 @@ TEST_CASE("processes that are waited for end with the lock") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("processes that the command leaves behind are ended on request") {
+TEST_CASE("processes that the command leaves behind are terminated on request") {
   StubbornTree command({.kill_after = milliseconds(50), .descendants = Descendants::kKill});
   kill(command->command_pid(), SIGUSR1);
   const Ended ended = command.WaitForEnd();

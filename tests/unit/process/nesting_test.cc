@@ -1,5 +1,5 @@
 // A zklock that holds locks, and zklocks nested under it. Both ends of the socket are in one
-// process, which also stands for the parent.
+// process, which also plays the parent.
 
 #include <linux/sched.h>
 #include <poll.h>
@@ -211,7 +211,9 @@ TEST_CASE("A release is accepted once, and not from a descendant of a nested run
   CHECK(nesting.server.release_requested());
 }
 
-TEST_CASE("A process that is no descendant of the owner may neither run nor release") {
+TEST_CASE(
+    "A process that is not a descendant of the owner can neither run under the lock nor release "
+    "it") {
   const test::Child owner = test::Child::Start({.argv = {"sleep", "1000"}});
   Nesting nesting(ReadProcessStat(owner.pid())->id);
   nesting.server.Open({kNode}, LeaseOf(30));
@@ -222,7 +224,7 @@ TEST_CASE("A process that is no descendant of the owner may neither run nor rele
   CHECK_FALSE(nesting.server.release_requested());
 }
 
-TEST_CASE("A process that is not the one that has connected may not run") {
+TEST_CASE("A process other than the one that has connected is refused") {
   if (geteuid() != 0) return test::Skip("root, to connect as another user");
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
@@ -366,7 +368,7 @@ int ReusePid() {
   return server.Runs().empty() ? kNone : kAdmitted;
 }
 
-TEST_CASE("A process that got the pid of one that has connected may not run") {
+TEST_CASE("A process that reuses the pid of one that has connected is refused") {
   test::Child child = test::Child::Start({.body = [] {
     if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) != 0) return int{kCannotBeTested};
     const pid_t first = fork();

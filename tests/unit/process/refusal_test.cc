@@ -1,5 +1,5 @@
-// What the system may refuse. There may be no /proc, or one that hides processes; or zklock may not
-// create more processes, or open more descriptors.
+// What the system may refuse. There may be no /proc, or one that hides processes; or zklock is not
+// permitted to create more processes, or to open more descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ TEST_CASE("without a readable /proc nothing is started") {
   CHECK(child.out().rfind("2 opening /proc/self/task/", 0) == 0);
 }
 
-TEST_CASE("processes of other users that /proc hides are ended all the same") {
+TEST_CASE("processes of other users that /proc hides are still terminated") {
   Child child = Child::Start(
       {.body =
            [] {

@@ -227,7 +227,7 @@ TEST_CASE("Words that are closed or answered with garbage are mentioned, never t
   CHECK_FALSE(ShouldBeFixed(Kind::kWordsUnusable));
 }
 
-TEST_CASE("What should be fixed precedes what is worth knowing") {
+TEST_CASE("Problems to fix precede facts that are worth knowing") {
   EnsembleFacts facts = SoundEnsemble();
   facts.asked = 40s;
   facts.servers[0].srvr = WordEnd::kClosed;

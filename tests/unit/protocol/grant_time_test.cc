@@ -22,18 +22,18 @@ ContenderName First() { return ParseContenderName("_c_x-lock-0000000000").value(
 
 }  // namespace
 
-TEST_CASE("The first contender of a lock got it when it was created") {
+TEST_CASE("The first contender of a lock acquired it when it was created") {
   CHECK(GrantTimeOf(First(), 1000, std::nullopt, std::nullopt) == GrantTime{1000, true});
 }
 
-TEST_CASE("A contender gets the lock when the one just before it releases") {
+TEST_CASE("A contender gets the lock when the one just before it releases it") {
   CHECK(GrantTimeOf(Writer(12), 1000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{5000, true});
   CHECK(GrantTimeOf(Reader(12), 1000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{5000, true});
 }
 
-TEST_CASE("A contender created after the last release got the lock at once") {
+TEST_CASE("A contender created after the last release acquired the lock at once") {
   CHECK(GrantTimeOf(Writer(12), 9000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{9000, true});
 }
@@ -66,7 +66,7 @@ TEST_CASE("A record without a contender does not show the time of a grant") {
   CHECK(GrantTimeOf(Writer(12), 1000, last, std::nullopt) == GrantTime{1000, false});
 }
 
-TEST_CASE("Consecutive readers got the lock together, or when they were created") {
+TEST_CASE("Consecutive readers acquired the lock together, or when they were created") {
   const HolderBefore before{.number = 11, .granted = {4000, true}};
   CHECK(GrantTimeOf(Reader(12), 1000, std::nullopt, before) == GrantTime{4000, true});
   CHECK(GrantTimeOf(Reader(12), 6000, std::nullopt, before) == GrantTime{6000, true});

@@ -172,7 +172,7 @@ TEST_CASE("Two requests that a paused server answers together prove nothing") {
   CHECK_FALSE(lease.End());
 }
 
-TEST_CASE("Without further commits no answer moves the lease") {
+TEST_CASE("Without more commits no answer moves the lease") {
   Lease lease = Proven(30s);
   for (Duration t = 1s; t < 25s; t += 1s) Answered(lease, At(t));
   lease.ConnectAccepted(At(25s), lease.timeout());

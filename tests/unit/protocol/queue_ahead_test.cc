@@ -44,7 +44,7 @@ TEST_CASE("Without a list nothing is known of the contenders ahead") {
   CHECK_FALSE(ahead.IsNextInLine());
 }
 
-TEST_CASE("What the list of the queue shows to the last contender in it") {
+TEST_CASE("The queue's list as seen by its last contender") {
   struct Case {
     Names queue;
     bool settled;  ///< the deletion of the predecessor settles the turn
@@ -119,7 +119,8 @@ TEST_CASE(
   CHECK_FALSE(ahead.IsNextInLine());
 }
 
-TEST_CASE("After the writer before them the readers hold, and the writer after them is next") {
+TEST_CASE(
+    "After the writer before them the readers hold the lock, and the writer after them is next") {
   QueueAhead ahead = AheadOfLast({Writer(0), Reader(1), Reader(2), Writer(3)});
   ahead.Take(RecordOf(Writer(0)));
   CHECK(ahead.IsNextInLine());

@@ -114,7 +114,7 @@ std::vector<Simulated> Holders(const std::vector<Simulated>& queue, const Names&
 
 }  // namespace
 
-TEST_CASE("The only contender holds") {
+TEST_CASE("The only contender holds the lock") {
   CHECK(Decided({Exclusive(0)}, Exclusive(0)) == "hold");
   CHECK(Decided({Write(3)}, Write(3)) == "hold");
   CHECK(Decided({Read(3)}, Read(3)) == "hold");
@@ -303,7 +303,7 @@ TEST_CASE("In kazoo's dialect, programs that ignore kazoo's names are incompatib
   }
 }
 
-TEST_CASE("A zklock of another dialect is incompatible: its programs may not see ours") {
+TEST_CASE("A zklock of another dialect is incompatible: its programs might not see ours") {
   const std::string kazoo =
       Numbered(MakeContenderPrefix("h", kUuid, Mode::kRead, Dialect::kKazoo), 3);
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
@@ -370,7 +370,7 @@ TEST_CASE("Only a later contender that supersedes ends the wait of those before 
   CHECK_FALSE(IsSuperseded({newest(1)}, "no contender"));
 }
 
-TEST_CASE("A permit holds while there are no more permits than the limit") {
+TEST_CASE("A permit is held while there are no more permits than the limit") {
   const auto decided = [](const Names& permits, const std::string& own, std::size_t limit) {
     return Show(DecidePermit(permits, own, limit));
   };
@@ -378,7 +378,7 @@ TEST_CASE("A permit holds while there are no more permits than the limit") {
   CHECK(decided({Permit(1), Permit(2)}, Permit(2), 2) == "hold");
   CHECK(decided({Permit(1), Permit(2)}, Permit(2), 1) == "wait for " + Permit(1));
   CHECK(decided({Permit(3), Permit(2), Permit(1)}, Permit(3), 2) == "wait for " + Permit(1));
-  // By Curator's rule, the number of permits decides, not their sequence numbers.
+  // By Curator's rule, the number of permits is what counts, not their sequence numbers.
   CHECK(decided({Permit(1), Permit(2)}, Permit(1), 1) == "wait for " + Permit(2));
   // Other children do not count; permits of other programs do.
   CHECK(decided({Permit(1), "zzz", "lock"}, Permit(1), 1) == "hold");

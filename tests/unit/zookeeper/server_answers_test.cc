@@ -54,7 +54,7 @@ TEST_CASE("srvr tells version and role") {
   CHECK(waiting->version.empty());
 }
 
-TEST_CASE("What is not srvr's answer is not guessed from") {
+TEST_CASE("Nothing is guessed from text that is not srvr's answer") {
   for (const std::string& answer :
        {std::string(), std::string("SSH-2.0-OpenSSH_9.2\r\n"), Srvr("dictator"),
         std::string("Zookeeper version: \x1b[31m, built on\nMode: leader\n"),

@@ -49,7 +49,7 @@ std::string ErrorOf(const Words& words) {
   return "";
 }
 
-TEST_CASE("What follows -- is the command, word for word") {
+TEST_CASE("The words after -- are the command, unchanged") {
   const RunOptions options =
       ParseRun({"exclusive", "/jobs/backup", "--", "cmd", "--wait", "--", "-q", "", "a b"});
   CHECK(options.command == Words{"cmd", "--wait", "--", "-q", "", "a b"});
@@ -198,7 +198,7 @@ TEST_CASE("Variables stand in for options; arguments are stronger") {
   CHECK(from_arguments.label == "x");
 }
 
-TEST_CASE("An empty variable counts as unset, unless it decides which lock it is") {
+TEST_CASE("An empty variable counts as unset, unless it determines which lock it is") {
   {
     const Variable label("ZKLOCK_LABEL", "");
     CHECK(ParseRun({"exclusive", "/l", "--", "c"}).label.empty());

@@ -48,7 +48,7 @@ TEST_CASE("Progress tells as much of the holder as is known") {
         ProgressLine(view) ==
         "waiting for /jobs/backup: next in line, 17s; held by build1-uuid-lock-0000000007 for 18s");
   }
-  SECTION("what it is reserved for") {
+  SECTION("the purpose of the reservation") {
     UseUtc();
     view.reserved = {.reservation = {.id = "freeze", .reason = "incident\x1b 4711"},
                      .until = std::chrono::milliseconds(kNoon)};
@@ -62,7 +62,7 @@ TEST_CASE("Progress tells as much of the holder as is known") {
           "waiting for /jobs/backup: next in line, 17s; held by backup.sh (pid 4242 on build1) for "
           "18s, and 2 more");
   }
-  SECTION("what was known before the servers stopped answering is not repeated") {
+  SECTION("facts known before the servers stopped answering are not repeated") {
     view.connected = false;
     CHECK(ProgressLine(view) == "waiting for /jobs/backup: next in line, 17s; no server answers");
   }

@@ -77,7 +77,7 @@ TEST_CASE("A contender without data is described by its program") {
         "b7-x-lock-0000000003 holds /l (exclusive): its data is not readable");
 }
 
-TEST_CASE("Foreign bytes in a message are escaped") {
+TEST_CASE("Untrusted bytes in a message are escaped") {
   ContenderView view = Holder();
   view.data = {.host = "h\x1b[2J", .user = "\xff", .command = "a\nb"};
   CHECK(DescribeTarget("/l", view) ==

@@ -174,7 +174,7 @@ TEST_CASE("Columns stay aligned with wide and combining characters") {
         "e\u0301     2\n");
 }
 
-TEST_CASE("Foreign bytes cannot break out of their cell") {
+TEST_CASE("Untrusted bytes cannot break out of their cell") {
   CHECK(Render({{.title = "A"}, {.title = "B"}}, {{"x\n\x1b[2J", "1"}}) ==
         "A           B\n"
         "x\\n\\x1b[2J  1\n");

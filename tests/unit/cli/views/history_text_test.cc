@@ -187,7 +187,7 @@ TEST_CASE("A history is data") {
         "[\n{\"lock\":\"/l\",\"exists\":false,\"lastSuccess\":null,\"runs\":[]}\n]\n");
 }
 
-TEST_CASE("A history that is not understood or may not be read is not shown") {
+TEST_CASE("A history that is not understood or cannot be read is not shown") {
   lock::LockSurvey lock{.path = "/l"};
   lock.last_run = "yesterday";
   CHECK_FALSE(DescribeHistory(lock));

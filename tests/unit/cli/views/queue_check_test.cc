@@ -61,7 +61,7 @@ TEST_CASE("Without limits every lock is fine") {
   CHECK(Judge({Held(), Free()}, {}, 90000).line.starts_with("OK - 2 locks, 1 held, 1 waiting | "));
 }
 
-TEST_CASE("A value above a limit decides the state") {
+TEST_CASE("A value above a limit determines the state") {
   const CheckLimits limits{.held = CheckLimit{kMinute, kHour}};
   CHECK(Judge({Held()}, limits, kMinute).state == CheckState::kOk);
   const CheckResult warning = Judge({Held()}, limits, kMinute + 1);
@@ -79,13 +79,13 @@ TEST_CASE("A value above a limit decides the state") {
             .line.starts_with("CRITICAL - /jobs/a: 1 waiting (more than 0) | "));
 }
 
-TEST_CASE("The age of the last success counts from its beginning") {
+TEST_CASE("The age of the last success counts from its start") {
   const CheckLimits limits{.age = CheckLimit{.critical = kHour}};
   CHECK(Judge({Free()}, limits, kHour - kMinute).state == CheckState::kOk);
   const CheckResult old = Judge({Free()}, limits, kHour);
   CHECK(old.state == CheckState::kCritical);
   CHECK(old.line.starts_with("CRITICAL - /jobs/free: the last success began 1h1m ago"));
-  SECTION("a failure is no success") {
+  SECTION("a failure is not a success") {
     CHECK(Judge({Free(1)}, limits, 0)
               .line.starts_with("CRITICAL - /jobs/free: no success is known | "));
   }
@@ -181,7 +181,7 @@ TEST_CASE("A last run that failed or was lost is critical, if that is asked for"
   }
 }
 
-TEST_CASE("What cannot be read is unknown, unless what can be read is recent enough") {
+TEST_CASE("Unreadable data makes the state unknown, unless the readable data is recent enough") {
   const CheckLimits limits{.age = CheckLimit{.critical = kHour}};
   lock::LockSurvey lock = Free();
   SECTION("last-run has other data") { lock.last_run = "\xff{"; }
@@ -203,7 +203,7 @@ TEST_CASE("What cannot be read is unknown, unless what can be read is recent eno
   CHECK(Data(hidden).starts_with("'held'=U;;0.001;0; "));
 }
 
-TEST_CASE("The worst decides and is first, and not all are named") {
+TEST_CASE("The worst lock determines the state and comes first, and not all are named") {
   const CheckLimits limits{.held = CheckLimit{1000, 2 * kHour}, .age = CheckLimit{.critical = 1}};
   std::vector<lock::LockSurvey> locks;
   for (const char* const path : {"/a", "/b", "/c"}) {
@@ -227,7 +227,7 @@ TEST_CASE("The worst decides and is first, and not all are named") {
   CHECK(unlisted.Result().line == "UNKNOWN - not authorised to list /secret and 1 more\n");
 }
 
-TEST_CASE("What is known to be wrong matters more than what is not known") {
+TEST_CASE("A known problem takes precedence over an unknown state") {
   QueueCheck check({.held = CheckLimit{1000, kHour}}, kNoon + kMinute);
   check.AddUnknown("not authorised");
   check.EndPath("/b", {"/b"});
@@ -259,7 +259,7 @@ TEST_CASE("A reservation is not counted as held, is judged, and warned of when i
     CHECK(Judge({Found(lock), Held(), Free()}, {}, kHour)
               .line.starts_with("OK - 3 locks, 1 held, 1 reserved, 1 waiting | "));
   }
-  SECTION("beside a reader") {
+  SECTION("alongside a reader") {
     lock.entries = {Reservation(OurName("web1", "__READ__", 1), 1, kIn2099),
                     Contender(OurName("web1", "__READ__", 2), 0)};
     CHECK(Judge({Found(lock)}, {}, kHour + kMinute)

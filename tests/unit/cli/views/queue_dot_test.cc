@@ -206,7 +206,7 @@ TEST_CASE("Without locks the graph is empty") {
   CHECK(Render({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
 }
 
-TEST_CASE("Foreign text cannot break out of its string") {
+TEST_CASE("Untrusted text cannot break out of its string") {
   const std::string text = Render(
       {Found({.path = "/a\"]; evil [label=\"",
               .entries = {Contender(OurName("b7", "lock-", 0), 1,

@@ -105,7 +105,7 @@ TEST_CASE("The last run is the newest of the history and of the release record")
     CHECK(HasLine(text, "zklock_last_run_status{lock=\"/l\"} 1"));
     CHECK(HasLine(text, "zklock_lost_runs{lock=\"/l\"} 1"));
   }
-  SECTION("a history that may not be read") {
+  SECTION("a history that cannot be read") {
     lock.last_run_refused = true;
     CHECK(Metrics({lock}).find("zklock_lost_runs{") == std::string::npos);
   }

@@ -141,7 +141,7 @@ TEST_CASE("While a lock with a history is held, it is shown how long runs take")
   CHECK_THAT(Render({{.path = "/l", .last_run = lock.last_run}}), !Catch::Contains("runs take"));
 }
 
-TEST_CASE("How long is shown in two units, and never negative") {
+TEST_CASE("Durations are shown in two units, and are never negative") {
   const auto shown = [](std::int64_t after_noon_ms) {
     const std::string text =
         Render({Found({.path = "/l", .entries = {Contender("_c_x-lock-0000000000", 0)}})},
@@ -299,7 +299,7 @@ TEST_CASE("The last reservation is shown in place of a run") {
         "last reserved on b7, until 2024-03-01 12:00:00 (exclusive, token 17)\n");
 }
 
-TEST_CASE("Who waits for whom is summed up in few lines") {
+TEST_CASE("The waits among contenders are summed up in a few lines") {
   const auto waits = [](const lock::LockSurvey& lock) {
     const std::string text = Render({lock});
     return text.substr(text.rfind("\n\n") + 2);
@@ -315,7 +315,7 @@ TEST_CASE("Who waits for whom is summed up in few lines") {
   CHECK_THAT(many, Catch::EndsWith("and so on, 3324 times more; --json lists everyone\n"));
 }
 
-TEST_CASE("Who was asked to leave is shown, with who asked and why") {
+TEST_CASE("A contender that was asked to leave is shown, with who asked and why") {
   const std::vector<std::string> by = {"", "root on db1", "root on db1", "", "al", "root on db1"};
   lock::LockSurvey lock{.path = "/l"};
   for (std::size_t i = 0; i < by.size(); ++i) {
@@ -402,7 +402,7 @@ TEST_CASE("A stray znode is shown last and without a position") {
                              "2024-03-01 12:00:05      -\n\n2 to 3 wait"));
 }
 
-TEST_CASE("A contender that we may not read is shown as its name describes it") {
+TEST_CASE("A contender that we cannot read is shown as its name describes it") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries.push_back({.name = *protocol::ParseContenderName("_c_x-__WRIT__0000000000")});
   CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; no permission to read)\n"));

@@ -214,7 +214,7 @@ TEST_CASE("A run is not stuck if one of its contenders was not found") {
   CHECK(CirclesOf(views) == Circles(7));
 }
 
-TEST_CASE("A contender of another session is no way out, whatever it claims") {
+TEST_CASE("A contender of another session is not a way out, whatever it claims") {
   // A stranger waits in a queue without a deadlock, and claims to belong to the run that waits for
   // a or b.
   auto views = WaitingForAny(true);
@@ -253,7 +253,7 @@ TEST_CASE("A run that has one of its locks waits for no other") {
                               {3, 2, Reason::kQueue}});
 }
 
-TEST_CASE("A deadlock is named by those who hold, and counted by lock") {
+TEST_CASE("A deadlock is named by the holders, and counted by lock") {
   DeadlockSearch search;
   const auto add = [&](const std::string& lock, const std::vector<ContenderView>& contenders) {
     search.BeginLock(lock);

@@ -299,7 +299,7 @@ TEST_CASE("Of several LOCKs the one that zklock waits for now is shown") {
                                                "x-uuid-lock-0000000000 for "));
 }
 
-TEST_CASE("Readers that hold together are not counted as waiting") {
+TEST_CASE("Readers that hold the lock together are not counted as waiting") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.servers.Put("/r", 0);
   for (int i = 0; i < 3; ++i) waiter.servers.Put("/r/x-uuid-__READ__", 1, true);

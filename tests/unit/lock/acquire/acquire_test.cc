@@ -100,7 +100,8 @@ TEST_CASE("A LOCK deleted before its contender is created is created again, a fe
 }
 
 TEST_CASE(
-    "A waiter watches its predecessor and its own contender, and holds once the first is deleted") {
+    "A waiter watches its predecessor and its own contender, and takes the lock once the first is "
+    "deleted") {
   auto [world, holder, self] = BehindOther();
   REQUIRE_FALSE(self.acquire.outcome());
   world.clock.Advance(kPastLeaseInHand);
@@ -129,7 +130,7 @@ TEST_CASE("The predecessor may be deleted before any request of the way in") {
   }
 }
 
-TEST_CASE("A waiter in the middle that leaves wakes the next one, which waits on") {
+TEST_CASE("A waiter in the middle that leaves wakes the next one, which keeps waiting") {
   World world;
   const std::string first = world.servers.Put("/l/a-lock-", 1, true);
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
@@ -205,7 +206,7 @@ TEST_CASE("A waiter whose contender is deleted leaves") {
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
-TEST_CASE("A waiter reports each write to its contender, and waits on") {
+TEST_CASE("A waiter reports each write to its contender, and keeps waiting") {
   auto [world, holder, self] = BehindOther();
   const std::string own = "/l/" + world.servers.Children("/l").front();
   world.servers.Write(own, "leave");
@@ -218,7 +219,7 @@ TEST_CASE("A waiter reports each write to its contender, and waits on") {
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A contender deleted at any moment never holds") {
+TEST_CASE("A contender deleted at any moment never takes the lock") {
   const bool in_hand = GENERATE(true, false);
   for (std::size_t at = 3; at < 9; ++at) {
     CAPTURE(at);
@@ -234,7 +235,8 @@ TEST_CASE("A contender deleted at any moment never holds") {
     if (!in_hand) world.clock.Advance(kPastLeaseInHand);
     world.servers.Remove(holder);
     self.store.Run();
-    // Once the last list or heartbeat is answered, it holds, and learns of the loss as a holder.
+    // Once the last list or heartbeat is answered, it holds the lock, and learns of the loss as a
+    // holder.
     const auto& log = self.store.log();
     const auto proof = std::find_if(log.rbegin(), log.rend(), [&](const std::string& line) {
       return line == "list /l" || line == "check " + self.notes.queued;
@@ -246,7 +248,7 @@ TEST_CASE("A contender deleted at any moment never holds") {
 
 // ---- lost replies, lost connections, lost sessions ------------------------------------------
 
-/// Queues a contender behind another, with one fault at one request; then the other one leaves.
+/// Queues a contender after another, with one fault at one request; then the other one leaves.
 void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   CAPTURE(at, static_cast<int>(fault), static_cast<int>(mode), lock_exists);
   World world(lock_exists);
@@ -270,14 +272,14 @@ void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   REQUIRE(node.czxid == self.ticket().token);
 }
 
-TEST_CASE("One lost reply, connection or session at any request leaves one contender that holds") {
+TEST_CASE("One lost reply, connection or session at any request leaves one holder") {
   const auto fault = GENERATE(from_range(kLosses));
   const auto mode = GENERATE(Mode::kExclusive, Mode::kRead);
   const bool lock_exists = GENERATE(true, false);
   for (std::size_t at = 0; at < 12; ++at) CheckOneFault(at, fault, mode, lock_exists);
 }
 
-TEST_CASE("Two faults at any two requests leave one contender that holds") {
+TEST_CASE("Two faults at any two requests leave one holder") {
   for (std::size_t first = 0; first < 9; ++first) {
     for (std::size_t second = first + 1; second < 14; ++second) {
       for (const Fault one : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredReplyLost}) {
@@ -346,7 +348,7 @@ TEST_CASE("A second contender with our UUID is deleted") {
   CHECK(world.servers.Has("/l/" + own));
 }
 
-TEST_CASE("A waiter goes on waiting however often its session expires and LOCK is deleted") {
+TEST_CASE("A waiter keeps waiting however often its session expires and LOCK is deleted") {
   World world;
   std::string other = world.servers.Put("/l/other-lock-", 1, true);
   Joined self(world);
@@ -434,7 +436,7 @@ TEST_CASE("A waiter keeps its lease fresh by a small read every quarter of T") {
   CHECK(*lease_end - world.clock.Now() > 10s);
 }
 
-TEST_CASE("A waiter that did not run for long does not hold with a stale lease") {
+TEST_CASE("A waiter that did not run for long does not take the lock with a stale lease") {
   auto [world, holder, self] = BehindOther();
   world.clock.Advance(29s);  // no reads: this process did not run
   world.servers.Remove(holder);
@@ -538,7 +540,7 @@ TEST_CASE("A lock that cannot see ours is refused whichever reply is lost") {
   }
 }
 
-TEST_CASE("What the servers refuse is refused") {
+TEST_CASE("A request that the servers refuse ends as Refused") {
   World world;
   SECTION("to create a contender") {
     world.servers.nodes["/l"].writable = false;
@@ -562,7 +564,7 @@ TEST_CASE("What the servers refuse is refused") {
   }
 }
 
-TEST_CASE("A predecessor that may not be read is waited for by lists of its parent") {
+TEST_CASE("A predecessor that cannot be read is waited for by lists of its parent") {
   World world;
   const std::string first = world.servers.Put("/l/a-lock-", 1, true);
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
@@ -666,7 +668,7 @@ TEST_CASE("A lock that needs a longer session names the timeout that would do") 
   CHECK(std::get<TooSlow>(*self.acquire.outcome()).longer == 120s);
 }
 
-TEST_CASE("A wait that ends while an answer is under way is no conflict if the lock is free") {
+TEST_CASE("A wait that ends while an answer is under way is not a conflict if the lock is free") {
   World world;
   const auto end_wait = [&](Contender& self) {
     world.clock.Advance(1s);

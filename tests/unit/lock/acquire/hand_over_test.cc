@@ -57,7 +57,8 @@ TEST_CASE("A release writes a record and deletes the contender") {
   CHECK(world.servers.Children("/l").empty());
 }
 
-TEST_CASE("Foreign data in LOCK is left alone, and the lock is handed over without a record") {
+TEST_CASE(
+    "Another program's data in LOCK is left alone, and the lock is handed over without a record") {
   const std::string data = GENERATE("", "127.0.0.1", "zklock/2 something new", "zklock/1 x");
   World world(true, data);
   Joined holder(world);
@@ -75,7 +76,7 @@ TEST_CASE("Foreign data in LOCK is left alone, and the lock is handed over witho
   CHECK(world.servers.nodes.at("/l").data == data);
 }
 
-TEST_CASE("Foreign data written into LOCK while it is held is left alone") {
+TEST_CASE("Another program's data written into LOCK while it is held is left alone") {
   World world;
   Joined holder(world);
   Joined next(world);
@@ -150,7 +151,7 @@ TEST_CASE("A reader holds by the record of the writer before it, past readers in
   CHECK(asked == (in_hand ? Requests{} : Requests{"check " + second.ticket().path, "get /l"}));
 }
 
-TEST_CASE("A writer does not rely on a reader's record: other readers may still hold") {
+TEST_CASE("A writer does not rely on a reader's record: other readers may still hold the lock") {
   World world;
   Contender first(world, {.mode = Mode::kRead});
   Contender second(world, {.mode = Mode::kRead});
@@ -166,7 +167,9 @@ TEST_CASE("A writer does not rely on a reader's record: other readers may still 
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("Of readers that hold together the first to release leaves a record, and all release") {
+TEST_CASE(
+    "Of readers that hold the lock together, the first to release it leaves a record, and all "
+    "release it") {
   World world;
   Contender first(world, {.mode = Mode::kRead});
   Contender second(world, {.mode = Mode::kRead});
@@ -250,7 +253,7 @@ TEST_CASE("A predecessor that releases after our list and before we read it was 
 
 // ---- lost replies ---------------------------------------------------------------------------
 
-TEST_CASE("One fault at any request of the hand-over leaves one contender, which holds") {
+TEST_CASE("One fault at any request of the hand-over leaves one contender, the holder") {
   const auto fault = GENERATE(from_range(kLosses));
   const auto mode = GENERATE(Mode::kExclusive, Mode::kRead);
   const bool in_hand = GENERATE(true, false);
@@ -290,7 +293,7 @@ TEST_CASE("One fault at any request of the hand-over leaves one contender, which
   }
 }
 
-TEST_CASE("Two faults at requests of the hand-over leave one contender, which holds") {
+TEST_CASE("Two faults at requests of the hand-over leave one contender, the holder") {
   const auto first_fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kAnsweredAndClosed);
   const auto second_fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredReplyLost,
                                      Fault::kAnsweredAndClosed);
@@ -318,7 +321,9 @@ TEST_CASE("Two faults at requests of the hand-over leave one contender, which ho
   }
 }
 
-TEST_CASE("A contender deleted before its turn is proven never holds, whatever the record says") {
+TEST_CASE(
+    "A contender deleted before its turn is proven never takes the lock, whatever the record "
+    "says") {
   const bool in_hand = GENERATE(true, false);
   for (const bool while_confirming : {false, true}) {
     if (in_hand && while_confirming) continue;  // nothing to confirm: no heartbeat is sent
@@ -348,7 +353,8 @@ TEST_CASE("A release whose reply is lost is executed as a whole or not at all") 
 }
 
 TEST_CASE(
-    "A waiter that did not run when the record was written does not hold with a stale lease") {
+    "A waiter that did not run when the record was written does not take the lock with a stale "
+    "lease") {
   World world;
   Joined holder(world);
   Contender reader(world, {.mode = Mode::kRead});

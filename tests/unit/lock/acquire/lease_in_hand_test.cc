@@ -114,7 +114,7 @@ TEST_CASE("A lease that runs short while LOCK is read needs a heartbeat") {
   CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
-TEST_CASE("A predecessor that is written to still holds") {
+TEST_CASE("A predecessor that is written to still holds the lock") {
   QueueOf queue(2);
   Contender& self = queue[1];
   for (int i = 0; i < 3; ++i) {
@@ -125,7 +125,7 @@ TEST_CASE("A predecessor that is written to still holds") {
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A predecessor that is written to and deleted at once is gone") {
+TEST_CASE("A predecessor that is written to and immediately deleted is gone") {
   QueueOf queue(2);
   Contender& self = queue[1];
   queue.world.servers.Write(queue[0].ticket().path, "asked to release");
@@ -133,7 +133,7 @@ TEST_CASE("A predecessor that is written to and deleted at once is gone") {
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A waiter that is deleted just before its predecessor never holds") {
+TEST_CASE("A waiter that is deleted just before its predecessor never takes the lock") {
   QueueOf queue(3);
   Contender& self = queue[GENERATE(1U, 2U)];
   queue.world.servers.Remove(self.notes.queued);
@@ -173,7 +173,7 @@ TEST_CASE("The turn of a waiter that has not seen an unknown program's contender
   CHECK(self.Holds() == !downgraded);
 }
 
-TEST_CASE("A waiter after readers holds by a list, without a commit") {
+TEST_CASE("A waiter after readers takes the lock by a list, without a commit") {
   QueueOf queue(0);
   Contender& first = queue.Join({.mode = Mode::kRead});
   Contender& second = queue.Join({.mode = Mode::kRead});
@@ -186,7 +186,7 @@ TEST_CASE("A waiter after readers holds by a list, without a commit") {
   CHECK(Commits(self.store.SentSince(before)) == 0);
 }
 
-TEST_CASE("A waiter that gave up is no turn, whatever the last record says") {
+TEST_CASE("A waiter that gave up gives nobody a turn, whatever the last record says") {
   QueueOf queue(4);
   queue.HandOver(0, 1);
   Contender& self = queue[3];
@@ -203,7 +203,7 @@ TEST_CASE("A waiter that gave up is no turn, whatever the last record says") {
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A fault while LOCK or the list is read leaves one contender, which holds") {
+TEST_CASE("A fault while LOCK or the list is read leaves one contender, the holder") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                               Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
   const std::string request = GENERATE("get /l", "list /l");
@@ -212,7 +212,7 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, which ho
   Contender& self = queue[2];
   queue.HandOver(0, 1);
   self.store.PlaceFault(request, fault);
-  // Without a record, the list decides.
+  // Without a record, the list is what counts.
   queue[1].Leave(queue.world.servers);
   REQUIRE(self.RunToHold());
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
@@ -240,10 +240,12 @@ TEST_CASE("A fault at the turn after which a server shortens the session timeout
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
 }
 
-TEST_CASE("A session that expires before its turn does not hold, though its lease seemed in hand") {
+TEST_CASE(
+    "A waiter whose session expires before its turn does not take the lock, though its lease "
+    "seemed in hand") {
   QueueOf queue(2);
   Contender& self = queue[1];
-  // The servers break their promise and end the session; the connection is lost, too.
+  // The servers break their promise and end the session; the connection is lost as well.
   self.store.Expire();
   queue[0].Release(queue.world.servers);
   REQUIRE_FALSE(self.acquire.outcome());
@@ -348,7 +350,7 @@ TEST_CASE("A next in line whose heartbeat finds no contender leaves") {
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
-TEST_CASE("A fault at a heartbeat of the next in line leaves one contender, which holds") {
+TEST_CASE("A fault at a heartbeat of the next in line leaves one contender, the holder") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                               Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
   CAPTURE(static_cast<int>(fault));

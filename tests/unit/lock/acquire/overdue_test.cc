@@ -8,7 +8,7 @@
 
 #include "unit/lock/reserver.h"
 
-// Overdue reservations that the contender directly behind them does not delete.
+// Overdue reservations that the contender directly after them does not delete.
 
 namespace zklock::lock {
 namespace {
@@ -54,7 +54,7 @@ TEST_CASE("The first zklock after an overdue reservation deletes it, whoever is 
   CHECK(waiter.Holds());
 }
 
-TEST_CASE("Behind a holder an overdue reservation is deleted without a record") {
+TEST_CASE("After a holder an overdue reservation is deleted without a record") {
   World world;
   const std::string holder = PutOther(world);
   const std::string forged = world.servers.Put(
@@ -67,7 +67,9 @@ TEST_CASE("Behind a holder an overdue reservation is deleted without a record") 
   CHECK(waiter.Waits());
 }
 
-TEST_CASE("A zklock that may not delete an overdue reservation reports it, and the next one does") {
+TEST_CASE(
+    "A zklock that lacks permission to delete an overdue reservation reports it, and the next one "
+    "deletes it") {
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   Reserver first(world, "");
   first.store.may_delete = false;
@@ -139,7 +141,7 @@ TEST_CASE("A waiter that knows what the servers' clock shows does not ask with e
   CHECK_FALSE(world.servers.Has(freeze.path));
 }
 
-TEST_CASE("Waiters list the queue and delete an overdue reservation one after the other") {
+TEST_CASE("Waiters list the queue and delete an overdue reservation one after another") {
   constexpr std::size_t kWaiters = 40;
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   std::vector<std::unique_ptr<Reserver>> waiters;
@@ -237,7 +239,7 @@ TEST_CASE("A try deletes an overdue reservation before it leaves because of anot
   CHECK_FALSE(world.servers.Has(freeze.path));
 }
 
-TEST_CASE("A try deletes the readers' reservations that have ended, also behind one that has not") {
+TEST_CASE("A try deletes the readers' reservations that have ended, also after one that has not") {
   auto [world, a] = ReservedWorld("a", {.mode = Mode::kRead});
   const ReservedLock b = MakeReservation(world, "b", {.mode = Mode::kRead, .lasts = 1h});
   PassServersTime(world, 1h);
@@ -247,7 +249,7 @@ TEST_CASE("A try deletes the readers' reservations that have ended, also behind 
   CHECK_FALSE(world.servers.Has(b.path));
 }
 
-TEST_CASE("A try that may not delete an overdue reservation reports it and leaves") {
+TEST_CASE("A try that lacks permission to delete an overdue reservation reports it and leaves") {
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   PutOther(world);
   PassServersTime(world, 1h);
@@ -339,7 +341,7 @@ TEST_CASE("Of many contenders that want to reserve only a few are read") {
   CHECK(waiter.store.CountSent("get /l/") <= 18);
 }
 
-TEST_CASE("Any request of a waiter behind another program may fail, and the reservation ends") {
+TEST_CASE("Any request of a waiter after another program may fail, and the reservation ends") {
   const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 60; ++at) {
     CAPTURE(static_cast<int>(fault), at);

@@ -35,7 +35,8 @@ constexpr const char* kKazoo = "/l/0123456789abcdef0123456789abcdef__lock__";
 
 // ---- one znode ------------------------------------------------------------------------------
 
-TEST_CASE("In the simple dialect whoever creates the one znode holds, and the others watch it") {
+TEST_CASE(
+    "In the simple dialect whoever creates the one znode holds the lock, and the others watch it") {
   World world;
   Joined holder(world, Simple());
   REQUIRE(holder.Holds());
@@ -48,7 +49,7 @@ TEST_CASE("In the simple dialect whoever creates the one znode holds, and the ot
   CHECK(waiter.RunToHold());
 }
 
-TEST_CASE("A simple lock whose znode may not be read is waited for by lists of its parent") {
+TEST_CASE("A simple lock whose znode cannot be read is waited for by lists of its parent") {
   World world;
   world.servers.Put("/l/lock", 7);
   world.servers.nodes["/l/lock"].readable = false;
@@ -102,7 +103,7 @@ TEST_CASE("Another contender's simple znode is not adopted for a create that was
   CHECK((self.acquire.outcome() != nullptr) == deleted);
 }
 
-TEST_CASE("A simple lock beside a queue is refused") {
+TEST_CASE("A simple lock is refused where a queue exists") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Joined self(world, Simple(GENERATE(false, true)));

@@ -127,7 +127,7 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
     all.back()->Run();
     CHECK(all.back()->Holds() == (i < permits));
   }
-  // Only one waiter at a time is past the turnstile without holding.
+  // Only one waiter at a time is past the turnstile without holding a permit.
   CHECK(PermitsIn(world) == permits + 1);
   CHECK(InTurnstile(world) == 3);
   // Any holder may leave; here it is the last but one that was granted a permit.
@@ -484,7 +484,8 @@ TEST_CASE("While a zklock holds a permit and the number is unknown, others are r
   CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kUnknownPermits);
 }
 
-TEST_CASE("Two different numbers never hold together, whenever the second one arrives") {
+TEST_CASE(
+    "Permits for two different numbers are never held together, whenever the second run arrives") {
   const bool beside_curator = GENERATE(false, true);
   const auto data = GENERATE(as<std::string>{}, "", "many", "2", "3");
   const auto put = [&](World& world) {
@@ -548,7 +549,7 @@ TEST_CASE("The number is written though something else is written before any req
   }
 }
 
-TEST_CASE("A permit is refused if the number may not be written") {
+TEST_CASE("A permit is refused if the number cannot be written") {
   World world;
   world.servers.Put("/l/leases", 0);
   Permit self(world, 2);
@@ -563,7 +564,8 @@ TEST_CASE("A permit is refused if the number may not be written") {
 
 // ---- contenders without permits -------------------------------------------------------------
 
-TEST_CASE("A plain contender that arrives at any moment never holds beside a permit") {
+TEST_CASE(
+    "A plain contender that arrives at any moment never holds the lock while a permit is held") {
   World plain;
   JoinedPermit sample(plain);
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
@@ -584,7 +586,7 @@ TEST_CASE("A plain contender that arrives at any moment never holds beside a per
   }
 }
 
-TEST_CASE("A permit that is asked for at any moment is never held beside a plain contender") {
+TEST_CASE("A permit requested at any moment is never held while a plain contender holds the lock") {
   const bool try_only = GENERATE(true, false);
   World plain;
   plain.servers.Put("/l/leases", 0);
@@ -624,7 +626,9 @@ TEST_CASE(
   CHECK(world.servers.Children("/l").size() == (ephemeral ? 1 : 3));
 }
 
-TEST_CASE("A permit is refused beside a plain contender though the reply to its create was lost") {
+TEST_CASE(
+    "A permit is refused while a plain contender is queued though the reply to its create was "
+    "lost") {
   World world;
   Permit self(world);
   bool put = false;

@@ -146,7 +146,7 @@ TEST_CASE("A big request at the head is not overtaken by a small one that would 
   CHECK(last.HasLock());
 }
 
-TEST_CASE("A waiter counts all permits of a run, and holds once enough of them are free") {
+TEST_CASE("A waiter counts all permits of a run, and takes its own once enough are free") {
   World world;
   Taken two(world, 6, 2);
   Taken three(world, 6, 3);
@@ -226,7 +226,7 @@ TEST_CASE("A run that loses one of its permits loses the lock") {
   Taken holder(world, 4, 3);
   Taken waiter(world, 4, 3);
   REQUIRE(holder.HasLock());
-  SECTION("while it holds") {
+  SECTION("while it holds them") {
     world.servers.Remove(holder.ticket().paths()[which]);
     holder.Run();
     CHECK(holder.hold->loss() == EndCause::kRemoved);
@@ -295,7 +295,7 @@ TEST_CASE("A try leaves the turnstile when those before it take more than is lef
 
 // ---- others -----------------------------------------------------------------------------------
 
-TEST_CASE("Whoever deletes one permit of a run by force deletes all of them") {
+TEST_CASE("A forced deletion of one permit of a run deletes all of them") {
   World world;
   const Taken other(world, 6, 1);
   Taken holder(world, 6, 3);
@@ -434,7 +434,7 @@ TEST_CASE("Nobody takes a znode with a forged name for one of a reservation's pe
     CHECK(again.found.front().path == made.path);
     CHECK(again.found.front().more == made.more);
   }
-  SECTION("whoever deletes it deletes nothing else") {
+  SECTION("deleting it deletes nothing else") {
     CHECK(RunCalls(store, world.clock, [&](Calls& calls) {
       return DeleteContender(calls, {"/l/leases", ""}, {forged});
     }));
@@ -455,7 +455,7 @@ TEST_CASE("A reservation that is made while its permits are read has not lost an
     world.servers.nodes.at(paths.back()).czxid = czxid;
   }
   const std::string id = GENERATE(as<std::string>{}, "", "freeze");
-  // `other` waits behind this contender in the turnstile, and so does not watch the permits. No
+  // `other` waits after this contender in the turnstile, and so does not watch the permits. No
   // zklock is ahead of it.
   world.servers.Put("/l/locks/_c_00000000-0000-4000-8000-888888888888-lock-", 78, true);
   Reserver other(world, id, {.permits = 4, .take = 3});
@@ -505,7 +505,7 @@ TEST_CASE("A waiting run that loses its permits reads each of them once") {
   CHECK(reads() - before <= 4);
 }
 
-TEST_CASE("Permits of a lost create are deleted although somebody has deleted one of them") {
+TEST_CASE("Permits of a lost create are deleted although someone has deleted one of them") {
   World world;
   Taker self(world, 10, 3);
   std::vector<std::string> strays;

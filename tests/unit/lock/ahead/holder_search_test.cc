@@ -117,7 +117,7 @@ TEST_CASE(
   CHECK(FoundIn(other) == Mode::kExclusive);
 }
 
-TEST_CASE("Another program's contender holds for no shell, and is not read") {
+TEST_CASE("Another program's contender holds the lock for no shell, and is not read") {
   World world;
   world.servers.Put("/l/_c_7bc63b3c-0cf4-4e4c-b0ac-8a3f2d9e5f36-lock-", kOtherSession, true, kOurs);
   Put(world, Mode::kExclusive);
@@ -126,7 +126,7 @@ TEST_CASE("Another program's contender holds for no shell, and is not read") {
   CHECK(self.store.CountSent("get /l/") == 2);  // reads of its own contender and its predecessor
 }
 
-TEST_CASE("A reader after a waiting writer finds that its own shell holds as a reader") {
+TEST_CASE("A reader after a waiting writer finds that its own shell holds the lock as a reader") {
   World world;
   Put(world, Mode::kRead);
   Put(world, Mode::kRead, kOurs);
@@ -240,7 +240,7 @@ TEST_CASE("A try that finds the lock held by another reads the holder once, and 
   CHECK(std::get<Busy>(*self.acquire.outcome()).blocker_data == "for another shell");
 }
 
-TEST_CASE("A try to read leaves only once it has read the readers that hold") {
+TEST_CASE("A try to read leaves only once it has read the readers that hold the lock") {
   World world;
   const bool ours = GENERATE(false, true);
   Put(world, Mode::kRead);
@@ -395,10 +395,10 @@ TEST_CASE("A lock that is released during the search is acquired, and late answe
     world.servers.Write(first, kOurs);
   });
   REQUIRE(self.RunToHold());
-  CHECK(self.store.log().back() == "list /l");  // the list decides: the reader is not checked
+  CHECK(self.store.log().back() == "list /l");  // only the list counts: the reader is not checked
 }
 
-TEST_CASE("A wait that is over ends during the search too") {
+TEST_CASE("A wait that is over also ends during the search") {
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
@@ -415,7 +415,7 @@ TEST_CASE("A wait that is over ends during the search too") {
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("During the search the waiter keeps its lease fresh, and the search goes on") {
+TEST_CASE("During the search the waiter keeps its lease fresh, and the search continues") {
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
@@ -434,7 +434,7 @@ TEST_CASE("During the search the waiter keeps its lease fresh, and the search go
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("A holder that may not be read is waited for") {
+TEST_CASE("A holder that cannot be read is waited for") {
   const bool far = GENERATE(false, true);
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
@@ -464,7 +464,7 @@ TEST_CASE("Readers are read again after a lost connection only if the search was
   REQUIRE_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A try with a holder that may not be read leaves, though a connection is lost") {
+TEST_CASE("A try with a holder that cannot be read leaves, though a connection is lost") {
   World world;
   Put(world, Mode::kRead);
   const std::string hidden = Put(world, Mode::kRead);
@@ -501,7 +501,7 @@ TEST_CASE("A check that is refused proves nothing, and the holder is waited for"
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A znode of no session or of our own session does not hold for us") {
+TEST_CASE("A znode of no session or of our own session does not hold the lock for us") {
   FakeClock clock;
   FakeServers servers;
   servers.Put("/l", 0);

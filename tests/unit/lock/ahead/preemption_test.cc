@@ -82,7 +82,7 @@ TEST_CASE("Those that wait are asked to leave, the last one first, and holders o
   CHECK(bench.notes.results.front().left.empty());
 }
 
-TEST_CASE("Readers that hold together are holders, and a reader behind a writer waits") {
+TEST_CASE("Readers that hold the lock together are holders, and a reader after a writer waits") {
   Bench bench;
   for (const std::string& name : bench.names) bench.servers.Remove(name);
   bench.names = {bench.Put({}, "-__READ__"), bench.Put({}, "-__READ__"), bench.Put({}, "-__WRIT__"),
@@ -106,7 +106,8 @@ TEST_CASE("Our own kind is not asked: the same ID, others that preempt, and thos
   CHECK(bench.AreAsked() == std::vector(4, true));
 }
 
-TEST_CASE("What cannot be asked is named with the reason, and the others are asked all the same") {
+TEST_CASE(
+    "A contender that cannot be asked is named with the reason, and the others are still asked") {
   Bench bench;
   const std::string reserved = bench.servers.Put("/l/host-" + NextUuid() + "-reserve-lock-", 0,
                                                  true, R"({"reservation":{"id":"x","token":1}})");
@@ -177,7 +178,7 @@ TEST_CASE("All are asked after a fault at any request") {
   }
 }
 
-TEST_CASE("A run that has waited before it was asked again does not ask those behind it") {
+TEST_CASE("A run that has waited before it was asked again does not ask those after it") {
   Bench bench;
   bench.Run({});
   const std::string later = bench.Put({.label = "later"});

@@ -58,7 +58,7 @@ TEST_CASE("Data is parsed as it was formatted") {
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
-TEST_CASE("The data of a reservation says for what, for how long, and with which token") {
+TEST_CASE("The data of a reservation has its purpose, its duration and its token") {
   ContenderData data{
       .host = "h", .label = "l", .reserve = "freeze", .reserve_reason = "incident 4711"};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
@@ -99,7 +99,7 @@ TEST_CASE("Data that is not a JSON object is rejected") {
   }
 }
 
-TEST_CASE("A foreign object has no known fields") {
+TEST_CASE("Another program's object has no known fields") {
   CHECK(ParseContenderData("{}") == Nothing());
   CHECK(ParseContenderData(R"({"jobs":[{"host":"x"}]})") == Nothing());
 }
@@ -124,7 +124,7 @@ TEST_CASE("One bad field does not hide the others") {
   CHECK(ParseContenderData(R"({"host":"build7","pid":"x"})") == expected);
 }
 
-TEST_CASE("Invalid UTF-8 in foreign data is replaced, and the rest is read") {
+TEST_CASE("Invalid UTF-8 in untrusted data is replaced, and the rest is read") {
   const auto data = ParseContenderData("{\"host\":\"caf\xe9\",\"user\":\"ci\"}");
   REQUIRE(data);
   CHECK(data->host == "caf\xef\xbf\xbd");

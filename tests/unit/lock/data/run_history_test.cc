@@ -59,7 +59,8 @@ TEST_CASE("A reservation is kept with its ID and reason") {
   CHECK(Parsed(history.Format(32)).entries().front().run == run);
 }
 
-TEST_CASE("Who took a lock away is kept, also of a run that was entered as lost before") {
+TEST_CASE(
+    "The name of whoever took a lock away is kept, even if the run was already recorded as lost") {
   RunHistory history = Parsed("\n" + kRun);
   history.Enter(Running(43, "h-lock-0000000001"));
   if (GENERATE(false, true)) history.EnterLost({}, 0);
@@ -96,7 +97,7 @@ TEST_CASE("A history may be empty, and may end with a newline") {
   CHECK(Parsed("\n" + kRun + "\n").entries().size() == 1);
 }
 
-TEST_CASE("Data that is no history is not understood") {
+TEST_CASE("Data that is not a history is not understood") {
   for (const std::string& data :
        {kRun, std::string("yesterday"), std::string("zklock/2 5 h\n") + kRun, "\n\n" + kRun,
         "\n" + kRun + "\n\n" + kRun, std::string("\n[]"), std::string("\n{}"), std::string(R"(
@@ -137,7 +138,7 @@ TEST_CASE("Keys of a later version are ignored and kept") {
             R"({"began":1,"ended":"lost","mode":"exclusive","node":{"a":[1]},"token":1})");
 }
 
-TEST_CASE("The end of somebody else's run is entered once, and the rest of its entry is kept") {
+TEST_CASE("The end of another run is recorded once, and the rest of its entry is kept") {
   const std::string line =
       R"({"began":1,"contender":"x","mode":"exclusive","node":{"a":[1]},"token":1})";
   RunHistory history = Parsed("\n" + line + "\n" + kRun);
@@ -169,7 +170,7 @@ TEST_CASE("A run without an end is lost unless its contender is there or it is o
   CHECK(read.Find(2)->contender == "present");
 }
 
-TEST_CASE("The end of a run replaces its beginning, and no run is entered twice") {
+TEST_CASE("The end of a run replaces its start, and no run is recorded twice") {
   RunHistory history;
   RunRecord begun = Run();
   begun.end = End::kNone;

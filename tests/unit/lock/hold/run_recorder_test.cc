@@ -120,7 +120,7 @@ struct Runner {
   std::size_t first_request = 0;
 };
 
-/// A Runner whose beginning has been recorded.
+/// A Runner whose start has been recorded.
 struct Begun : Runner {
   explicit Begun(Bench& its_bench) : Runner(its_bench) {
     Begin();
@@ -128,7 +128,7 @@ struct Begun : Runner {
   }
 };
 
-TEST_CASE("A run whose contender was deleted by force does not enter the next one as lost") {
+TEST_CASE("A run whose contender was deleted by force does not record the next one as lost") {
   Bench bench;
   Runner removed(bench);
   removed.Begin();  // its requests are not answered yet
@@ -160,7 +160,7 @@ TEST_CASE("A run lists the queue only if another entry has no end") {
   CHECK(bench.RunOf(second.ticket.token).end == End::kLost);
 }
 
-TEST_CASE("A run enters its beginning, and its end together with the release") {
+TEST_CASE("A run records its start, and its end together with the release") {
   Bench bench;
   Begun run(bench);
   REQUIRE(bench.HasHistory());
@@ -199,7 +199,7 @@ TEST_CASE("A success is the last success, and a failure keeps it") {
   CHECK(bench.History().entries().front().run.status == 1);
 }
 
-TEST_CASE("A run that is shorter than the first read is entered all the same") {
+TEST_CASE("A run that is shorter than the first read is still recorded") {
   Bench bench;
   Runner run(bench);
   run.Begin();
@@ -209,7 +209,7 @@ TEST_CASE("A run that is shorter than the first read is entered all the same") {
   CHECK(bench.RunOf(run.ticket.token).end == End::kEnded);
 }
 
-TEST_CASE("A run that no server could enter before it ended is reported as not kept") {
+TEST_CASE("A run that no server could record before it ended is reported as not kept") {
   const bool has_asked = GENERATE(false, true);
   Bench bench;
   Runner run(bench);
@@ -224,7 +224,7 @@ TEST_CASE("A run that no server could enter before it ended is reported as not k
   CHECK(run.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
 }
 
-TEST_CASE("The end waits until the beginning is written, and a refusal costs no record of LOCK") {
+TEST_CASE("The end waits until the start is written, and a refusal costs no record of LOCK") {
   const bool is_refused = GENERATE(false, true);
   Bench bench;
   Runner run(bench);
@@ -239,7 +239,7 @@ TEST_CASE("The end waits until the beginning is written, and a refusal costs no 
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
 }
 
-TEST_CASE("A run that vanished is entered as lost by the next one") {
+TEST_CASE("A run that vanished is recorded as lost by the next one") {
   Bench bench;
   Begun lost(bench);
   lost.Vanish();
@@ -251,7 +251,7 @@ TEST_CASE("A run that vanished is entered as lost by the next one") {
   CHECK(bench.RunOf(next.ticket.token).end == End::kEnded);
 }
 
-TEST_CASE("A lost request or reply enters no run twice and loses no lock") {
+TEST_CASE("A lost request or reply records no run twice and loses no lock") {
   for (const bool semaphore : {false, true}) {
     for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
       for (std::size_t at = 0; at < 8; ++at) {
@@ -322,7 +322,7 @@ TEST_CASE("Without a right the lock works, and no history is kept") {
   CHECK_FALSE(bench.servers.Has(run.ticket.path));
 }
 
-TEST_CASE("If somebody else writes in the last moment, the lock is released without the history") {
+TEST_CASE("If another client writes at the last moment, the lock is released without the history") {
   const bool semaphore = GENERATE(false, true);
   Bench bench(semaphore);
   Begun run(bench);
@@ -338,7 +338,7 @@ TEST_CASE("If somebody else writes in the last moment, the lock is released with
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
 }
 
-TEST_CASE("If the release is refused the end is entered by itself, whatever else goes wrong") {
+TEST_CASE("If the release is refused the end is recorded by itself, whatever else goes wrong") {
   const bool semaphore = GENERATE(false, true);
   for (const bool is_changed : {false, true}) {
     for (std::size_t at = 0; at < 4; ++at) {
@@ -385,7 +385,7 @@ TEST_CASE("An end that was not written in time after a refused release is report
   CHECK(run.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
 }
 
-TEST_CASE("After the last answer that is waited for nothing is written any more") {
+TEST_CASE("After the last answer that is waited for, nothing more is written") {
   Bench bench;
   Begun run(bench);
   bench.servers.Write("/l", "mine");
@@ -412,7 +412,7 @@ TEST_CASE("Writes that lose the connection again and again are given up") {
   CHECK_FALSE(run.hold->loss());
 }
 
-TEST_CASE("Holders of permits enter their runs side by side") {
+TEST_CASE("Holders of permits record their runs side by side") {
   Bench bench(true);
   Runner first(bench);
   Runner second(bench);
@@ -427,7 +427,7 @@ TEST_CASE("Holders of permits enter their runs side by side") {
   CHECK(bench.RunOf(first.ticket.token).end == End::kNone);
   CHECK(bench.RunOf(second.ticket.token).end == End::kNone);
 
-  // A third one writes just before the first releases.
+  // A third run writes just before the first one releases its permit.
   const std::string release = "write /l/last-run, delete " + first.ticket.path;
   std::optional<Begun> third;
   first.store.Before(release, [&] { third.emplace(bench); });
@@ -441,7 +441,7 @@ TEST_CASE("Holders of permits enter their runs side by side") {
   CHECK(second.recorder->unkept().empty());
 }
 
-TEST_CASE("The permits that are there decide which runs were lost") {
+TEST_CASE("The existing permits determine which runs were lost") {
   Bench bench(true);
   Begun lost(bench);
   Begun running(bench);
@@ -474,7 +474,7 @@ TEST_CASE("A permit is released without its own delete counting as a loss") {
   const std::size_t before = run.store.requests_sent();
   run.Finish();
   CHECK_FALSE(run.hold->loss());
-  // A read and the release: no heartbeat, and nothing more for the close to release.
+  // A read and the release: no heartbeat, and nothing is left for the close to delete.
   CHECK(run.store.requests_sent() - before == 2);
 }
 
@@ -539,7 +539,7 @@ TEST_CASE("With a success and a history, last-run is read once, and written once
   CHECK(bench.History().success()->began == protocol::ServerTime(1'002'000));
 }
 
-TEST_CASE("A success of a run whose beginning was never entered is recorded with the history") {
+TEST_CASE("A success of a run whose start was never recorded is written with the history") {
   Bench bench;
   Begun lost(bench);
   lost.Vanish();
@@ -554,7 +554,7 @@ TEST_CASE("A success of a run whose beginning was never entered is recorded with
   CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
 }
 
-TEST_CASE("A success replaces the first line, and keeps lines that are no history") {
+TEST_CASE("A success replaces the first line, and keeps lines that are not a history") {
   for (const std::size_t most_runs : {0, 32}) {
     for (const std::string first : {"", "zklock/1 900000 db0"}) {
       CAPTURE(most_runs, first);
@@ -690,7 +690,8 @@ TEST_CASE("A success does not overwrite what another run has written meanwhile")
   CHECK(bench.History().entries().size() == (most_runs == 0 ? 1 : 2));
 }
 
-TEST_CASE("A last-run that is deleted or created meanwhile is no obstacle to a success") {
+TEST_CASE(
+    "A last-run that is deleted or created meanwhile does not keep a success from being recorded") {
   const bool exists = GENERATE(false, true);
   Bench bench;
   if (exists) bench.servers.Put("/l/last-run", 0);
@@ -775,7 +776,7 @@ TEST_CASE("When the LOCK is gone nothing is known about the last success") {
   CHECK_FALSE(run.recorder->unknown());
 }
 
-TEST_CASE("A beginning that may not be written keeps no success from being written") {
+TEST_CASE("A start that cannot be written keeps no success from being written") {
   Bench bench;
   bench.servers.Put("/l/last-run", 0);
   Runner run(bench);
@@ -852,7 +853,7 @@ std::string PutReservation(Bench& bench) {
   return bench.servers.Put(queue, 0, true);
 }
 
-TEST_CASE("A reservation is entered without an end") {
+TEST_CASE("A reservation is recorded without an end") {
   Bench bench(GENERATE(false, true));
   const std::string path = PutReservation(bench);
   ReservationRecorder reserved(bench, path, 50);
@@ -868,14 +869,14 @@ TEST_CASE("A reservation is entered without an end") {
         std::vector<std::string>{"get /l/last-run", "list " + queue, "create /l/last-run"});
 }
 
-TEST_CASE("A reservation that is entered already stays as it is") {
+TEST_CASE("A reservation that is already recorded stays as it is") {
   Bench bench;
   const std::string path = PutReservation(bench);
   ReservationRecorder first(bench, path, 50);
   ReservationRecorder second(bench, path, 50);
   second.run.record.waited.reset();
   second.recorder = std::make_unique<RunRecorder>(second.store, std::vector{second.run}, 32);
-  SECTION("one after the other") {
+  SECTION("one after another") {
     first.Serve();
     second.Serve();
   }
@@ -894,7 +895,7 @@ TEST_CASE("A reservation that is entered already stays as it is") {
   CHECK(bench.History().entries().front().run.waited == 2s);
 }
 
-TEST_CASE("A reservation that was released before it was entered is not entered") {
+TEST_CASE("A reservation that was released before it was recorded is not recorded") {
   Bench bench;
   const std::string path = PutReservation(bench);
   ReservationRecorder reserved(bench, path, 50);
@@ -907,7 +908,7 @@ TEST_CASE("A reservation that was released before it was entered is not entered"
   CHECK(reserved.IsRefusedQuietly());
 }
 
-TEST_CASE("The run that follows a reservation at once is not entered as lost") {
+TEST_CASE("The run that immediately follows a reservation is not recorded as lost") {
   Bench bench;
   bench.servers.Put("/l/last-run", 0);
   const std::string path = PutReservation(bench);
@@ -950,7 +951,7 @@ TEST_CASE("Reservations and runs side by side are not lost while they hold") {
   CHECK(bench.RunOf(51).end == End::kNone);
 }
 
-TEST_CASE("A reservation is entered once, whatever request or reply is lost") {
+TEST_CASE("A reservation is recorded once, whatever request or reply is lost") {
   for (const bool semaphore : {false, true}) {
     for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
       for (std::size_t at = 0; at < 4; ++at) {
@@ -986,7 +987,7 @@ TEST_CASE("The entry of a reservation waits for a server, until it is given up")
   CHECK_FALSE(bench.HasHistory());
 }
 
-TEST_CASE("A reservation for reading is not kept, and foreign data is left alone") {
+TEST_CASE("A reservation for reading is not kept, and another program's data is left alone") {
   Bench bench;
   const std::string path = PutReservation(bench);
   ReservationRecorder reads(bench, path, 50, protocol::Mode::kRead);

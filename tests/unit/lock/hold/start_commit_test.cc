@@ -120,7 +120,7 @@ TEST_CASE("A start counts for its duration, by the servers' clock, and no longer
   }
 }
 
-TEST_CASE("Of the times that the servers' clock may show, the earliest decides") {
+TEST_CASE("Of the times that the servers' clock may show, the earliest counts") {
   Holder holder;
   holder.PutStart("zklock/1 5 db0", kNow - kHour + 1);
   holder.Begin(10min);
@@ -167,7 +167,7 @@ TEST_CASE("Of two runs that have read the same start only one may begin") {
   CHECK(holder.Last().data == "zklock/1 8 db2");
 }
 
-TEST_CASE("A last start that is deleted in between is no obstacle") {
+TEST_CASE("A last start that is deleted in between does not prevent the commit") {
   Holder holder;
   holder.PutStart("zklock/1 5 db0", 0);
   holder.store.Before("set /l/last-start", [&] { holder.servers.Remove("/l/last-start"); });
@@ -176,7 +176,7 @@ TEST_CASE("A last start that is deleted in between is no obstacle") {
   CHECK(holder.Last().data == "zklock/1 7 db1");
 }
 
-TEST_CASE("A znode without data, as created for its ACL, is no start") {
+TEST_CASE("A znode without data, as created for its ACL, is not a start") {
   Holder holder;
   holder.PutStart("", kNow);
   holder.Begin();
@@ -184,7 +184,8 @@ TEST_CASE("A znode without data, as created for its ACL, is no start") {
   CHECK(holder.Last().data == "zklock/1 7 db1");
 }
 
-TEST_CASE("Without a right or with foreign data the run is refused, not run unrecorded") {
+TEST_CASE(
+    "Without permission or with another program's data the run is refused, not run unrecorded") {
   Holder holder;
   SECTION("READ") {
     holder.PutStart("zklock/1 5 db0", 0);
@@ -223,7 +224,7 @@ TEST_CASE("Without a right or with foreign data the run is refused, not run unre
   }
 }
 
-TEST_CASE("Where one LOCK refuses the run, no other one gets a start") {
+TEST_CASE("If one LOCK refuses the run, no start is written to the others") {
   Holder holder({"/a", "/b", "/c"});
   SECTION("one refuses") {
     holder.PutStart("zklock/1 5 db0", kNow - 1, "/c");

@@ -45,12 +45,12 @@ TEST_CASE("Work begins again over the next connection, whichever request is lost
       });
     });
     CHECK(data == "/a/b");
-    // Once the last request is answered, no connection is needed any more.
+    // Once the last request is answered, a connection is no longer needed.
     CHECK(begun == (fault == Fault::kAnsweredAndClosed && at == 1 ? 1 : 2));
   }
 }
 
-TEST_CASE("Work does not go on over another connection than it began with") {
+TEST_CASE("Work does not continue over another connection than it began with") {
   Bench bench;
   int begun = 0;
   const auto serve = [&](EventSource& /*source*/, const std::function<bool()>& is_done) {

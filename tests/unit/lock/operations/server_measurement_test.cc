@@ -120,7 +120,7 @@ TEST_CASE("A connection that is lost at any request is made again, and nothing i
   }
 }
 
-TEST_CASE("A server that closes every connection is not measured for ever") {
+TEST_CASE("A server that closes every connection is not measured forever") {
   Bench bench;
   bench.store.SetGranted(30s);
   for (std::size_t request = 0; request < 50; ++request) {

@@ -55,7 +55,7 @@ TEST_CASE("Any: one LOCK is reserved, and the other queues are left in the same 
   CHECK(Used(world) == std::vector<std::string>{"/a"});
 }
 
-TEST_CASE("Any: a reservation of the ID is found in any LOCK, also behind one that is free") {
+TEST_CASE("Any: a reservation of the ID is found in any LOCK, also after one that is free") {
   World world;
   const ReservedLock made = MakeReservation(world, "ci", {.locks = {"/c"}});
   const JoinedReserver again(world, "ci", kPool);
@@ -123,7 +123,7 @@ TEST_CASE("Any: a pool leaves a LOCK to an earlier one with its ID that waits in
     REQUIRE(second.HasFound());
     CHECK(second.found.front().path == first.made().front().path);
   }
-  SECTION("and waits on, when that one is gone") {
+  SECTION("and keeps waiting, when that one is gone") {
     first.Leave();
     second.Run();
     REQUIRE(second.Waits());
@@ -134,7 +134,7 @@ TEST_CASE("Any: a pool leaves a LOCK to an earlier one with its ID that waits in
   }
 }
 
-TEST_CASE("Any: a run that needs all its LOCKs is no rival of a pool with the same ID") {
+TEST_CASE("Any: a run that needs all its LOCKs is not a rival of a pool with the same ID") {
   PoolWorld world;
   world.Occupy("/b");
   const JoinedReserver set(world, "ci", {.locks = {"/b"}});
@@ -157,7 +157,7 @@ TEST_CASE("Any: a reservation that has ended by our clock alone is to be looked 
   CHECK(pool.may_be_reserved == seems_over);
 }
 
-TEST_CASE("Any: a pool with the same ID that may not take the LOCK is no rival") {
+TEST_CASE("Any: a pool with the same ID that cannot take the LOCK is not a rival") {
   PoolWorld world;
   world.Occupy("/b");
   world.Occupy("/c");

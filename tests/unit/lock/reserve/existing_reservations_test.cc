@@ -165,7 +165,7 @@ TEST_CASE("Reservations that were renewed again and again stay readable") {
   CHECK(bench.Ends().front() == kMade + protocol::kLongestReservation);
 }
 
-TEST_CASE("What is gone or has ended is not renewed") {
+TEST_CASE("A reservation that is gone or has ended is not renewed") {
   Bench bench(1h);
   bench.world.servers.now_ms += milliseconds(30min).count();
   SECTION("one was released") { bench.world.servers.Remove(bench.made.back().path); }
@@ -183,7 +183,7 @@ TEST_CASE("What is gone or has ended is not renewed") {
   CHECK(bench.world.servers.nodes.at(bench.made.front().path).data == data);
 }
 
-TEST_CASE("What another run writes meanwhile is read again, and not shortened") {
+TEST_CASE("A renewal that another run writes meanwhile is read again, and not shortened") {
   Bench bench(1h);
   bench.store.Before("write", [&] {
     auto& node = bench.world.servers.nodes.at(bench.made.front().path);

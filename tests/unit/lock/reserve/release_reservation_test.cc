@@ -44,7 +44,7 @@ struct Bench : test::FakeBench {
 
 }  // namespace
 
-TEST_CASE("A reservation is released with a record that is no run") {
+TEST_CASE("A reservation is released with a record that is not a run") {
   Bench bench;
   const ReservationRelease release = bench.Release();
   CHECK(release.has_released);
@@ -57,7 +57,7 @@ TEST_CASE("A reservation is released with a record that is no run") {
   CHECK(record->last_release->is_reservation);
 }
 
-TEST_CASE("What is not a reservation for the ID is left alone") {
+TEST_CASE("A child that is not a reservation for the ID is left alone") {
   Bench bench;
   SECTION("of another ID") { bench.servers.Write(bench.path, DataFor("thaw")); }
   SECTION("an ephemeral znode") { bench.servers.nodes.at(bench.path).owner = 7; }
@@ -105,7 +105,7 @@ TEST_CASE("A reservation that is gone was not released by us") {
   CHECK_FALSE(release.has_released);
 }
 
-TEST_CASE("A reservation that somebody else deletes first was not released by us") {
+TEST_CASE("A reservation that another client deletes first was not released by us") {
   Bench bench;
   bench.store.Before("write", [&] { bench.servers.Remove(bench.path); });
   CHECK_FALSE(bench.Release().has_released);
@@ -115,7 +115,7 @@ TEST_CASE("A reservation that somebody else deletes first was not released by us
 
 namespace {
 
-/// A reservation of /l, or of a permit, whose beginning was recorded in the history.
+/// A reservation of /l, or of a permit, whose start was recorded in the history.
 struct HistoryBench : test::FakeBench {
   explicit HistoryBench(bool semaphore = false) {
     servers.now_ms = 1'000'000;
@@ -301,7 +301,7 @@ TEST_CASE("A write of the history that loses the connection again and again is g
   CHECK(release.unkept == zookeeper::Error::kConnectionLoss);
 }
 
-TEST_CASE("A reservation that may not be deleted stays, and its entry too") {
+TEST_CASE("A reservation that cannot be deleted stays, and so does its entry") {
   HistoryBench bench;
   const std::string before = bench.LastRun();
   for (const char* const request : {"write /l, write", "write /l, delete", "delete "}) {

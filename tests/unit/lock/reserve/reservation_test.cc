@@ -95,7 +95,7 @@ TEST_CASE("Other contenders wait for a reservation until it is released") {
   CHECK(waiter.Holds());
 }
 
-TEST_CASE("A contender that waits while its predecessor is converted goes on waiting") {
+TEST_CASE("A contender that waits while its predecessor is converted keeps waiting") {
   World world;
   Reserver first(world, "freeze");
   Reserver second(world, "");
@@ -241,7 +241,7 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
     CHECK(world.servers.Children("/l").empty());
     CHECK(world.servers.Children("/m").empty());
   }
-  SECTION("one is released before the answer has been read, and the other may not be deleted") {
+  SECTION("one is released before the answer has been read, and the other cannot be deleted") {
     Reserver both(world, "x", {.locks = {"/l", "/m"}});
     both.store.Before("convert ", [&] {
       both.store.Before("get ", [&] {
@@ -342,7 +342,7 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
 }
 
 TEST_CASE(
-    "What was read of a contender before the conversion names no version of the reservation") {
+    "A version that a contender had before the conversion is never a version of the reservation") {
   World world;
   JoinedReserver reserver(world, "deploy-1");
   REQUIRE(reserver.HasReserved());
@@ -382,7 +382,7 @@ TEST_CASE("If only some of several contenders are found converted, the conversio
   CHECK(world.servers.Children("/m").empty());
 }
 
-TEST_CASE("Without the right to delete in LOCK nothing is reserved") {
+TEST_CASE("Without permission to delete in LOCK nothing is reserved") {
   World world;
   Reserver self(world, "x");
   self.store.Refuse("convert ", zookeeper::Error::kNoAuth);
@@ -392,7 +392,7 @@ TEST_CASE("Without the right to delete in LOCK nothing is reserved") {
   CHECK_FALSE(self.failure->may_be_made());
 }
 
-TEST_CASE("A persistent child that is no reservation is nobody's contender") {
+TEST_CASE("A persistent child that is not a reservation is nobody's contender") {
   World world;
   SECTION("without valid data") { world.servers.Put(NameOf("0e"), 0, true, "{}"); }
   SECTION("without the name of a contender that reserves") {
@@ -581,7 +581,8 @@ TEST_CASE("A reservation that is written to or deleted at its end is looked at a
   }
 }
 
-TEST_CASE("Who may not delete a reservation that has ended waits on, and a try leaves") {
+TEST_CASE(
+    "A waiter that cannot delete a reservation that has ended keeps waiting, and a try leaves") {
   const bool try_only = GENERATE(false, true);
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   world.servers.now_ms += 3'600'000;
@@ -597,7 +598,7 @@ TEST_CASE("Who may not delete a reservation that has ended waits on, and a try l
   CHECK(self.Holds());
 }
 
-TEST_CASE("A forged reservation behind a holder gives nobody a turn, and leaves no record") {
+TEST_CASE("A forged reservation after a holder gives nobody a turn, and leaves no record") {
   World world;
   JoinedReserver holder(world, "");
   REQUIRE(holder.Holds());
@@ -621,7 +622,8 @@ TEST_CASE("A forged reservation behind a holder gives nobody a turn, and leaves 
   CHECK(waiters.front()->Holds());
 }
 
-TEST_CASE("A forged reservation for our ID behind a holder does not let us run beside it") {
+TEST_CASE(
+    "A forged reservation for our ID after a holder does not let us run while the holder does") {
   const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
   const bool joins_before = GENERATE(false, true);
   const bool try_only = GENERATE(false, true);

@@ -204,8 +204,7 @@ TEST_CASE("A pool takes no free LOCK while another may be held for us, whatever 
   }
 }
 
-TEST_CASE(
-    "A LOCK that may not be used ends a pool, with its name and the right, and leaves nothing") {
+TEST_CASE("Missing permission on a LOCK ends a pool, which reports both and leaves nothing") {
   Caller caller;
   const bool may_create = GENERATE(false, true);
   if (may_create) {
@@ -238,7 +237,7 @@ TEST_CASE("A LOCK is not taken before the first list of each queue") {
   caller.servers.Put("/c/leases", 0);
   caller.servers.Put("/c/leases/other-lease-", 1, true);
   caller.store.Connect();
-  // As if the loop served the set after each answer.
+  // Serves the set after each answer, as the loop would.
   while (!caller.set.outcome() && caller.store.Step()) caller.set.OnReady(0);
   caller.Run();
   CHECK(caller.Ended<Unusable>());
@@ -481,7 +480,7 @@ TEST_CASE("A holder that has lost the lock still takes its other contenders out 
   CHECK(caller.Own("/c").empty());
 }
 
-TEST_CASE("The wait of a pool ends for all queues at once") {
+TEST_CASE("The wait of a pool ends for all queues together") {
   Caller caller({.wait = 10s});
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();
@@ -582,7 +581,7 @@ TEST_CASE("A try for any LOCK ends if none is free") {
   CHECK(caller.set.tickets().empty());
 }
 
-/// A `try` of /a beside a pool that is first in the queues of /a and /b, and may withdraw.
+/// A `try` of /a while a pool is first in the queues of /a and /b, which may withdraw.
 struct TrierBesidePool : World {
   struct How {
     bool joins_first = false;  ///< the `try` saw a free lock, and is creating its contender
@@ -643,7 +642,7 @@ TEST_CASE("A try of one LOCK ends once a pool that was first there has taken it"
   CHECK(trier.self.why() == Busy::Why::kTaken);
 }
 
-TEST_CASE("A try of one LOCK does not wait for ever for a pool that is in several queues") {
+TEST_CASE("A try of one LOCK does not wait forever for a pool that is in several queues") {
   TrierBesidePool trier({.joins_first = GENERATE(false, true)});
   trier.RunFor(4900ms);
   REQUIRE_FALSE(trier.self.acquire.outcome());
@@ -662,7 +661,9 @@ TEST_CASE("A try does not wait for a pool if it can take another LOCK, or is not
   CHECK(trier.self.why() == Busy::Why::kTaken);
 }
 
-TEST_CASE("What a contender says of other queues keeps no try, if it is no other LOCK") {
+TEST_CASE(
+    "A try leaves although a contender claims to be in another queue, if that is not another "
+    "LOCK") {
   for (const char* path : {"", "b", "/b/", "/zookeeper", "/b//c"}) {
     CAPTURE(path);
     const TrierBesidePool trier({.any = {path}});

@@ -241,7 +241,7 @@ TEST_CASE("One wait counts for the whole set") {
   CHECK(caller.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("The wait of a set goes on while a later LOCK cannot be queued for") {
+TEST_CASE("The wait of a set continues while a later LOCK cannot be queued for") {
   Caller caller(false, 10s);
   caller.servers.Put("/b/other-lock-", 1, true);
   caller.store.PlaceFault("create /b/host-", Fault::kNotDone);

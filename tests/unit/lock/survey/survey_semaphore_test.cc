@@ -207,7 +207,7 @@ TEST_CASE("A contender that has left the turnstile holds, whatever the limit") {
   CHECK(lock.FreePermits() == 0);
 }
 
-TEST_CASE("If contenders may not be read, the limit shows which one waits") {
+TEST_CASE("If contenders cannot be read, the limit shows which one waits") {
   Bench bench("1");
   bench.servers.nodes.at(bench.Permit(11)).readable = false;
   bench.servers.nodes.at(bench.InTurnstile(12)).readable = false;
@@ -326,7 +326,7 @@ TEST_CASE("Of a semaphore's long queue only a few are read, but all are counted"
   CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPermit + "1", "3 " + kPermit + "2"});
 }
 
-TEST_CASE("A semaphore whose permits we may not list is refused if it alone is surveyed") {
+TEST_CASE("A semaphore whose permits we cannot list is refused if it alone is surveyed") {
   Bench bench;
   bench.Permit(11);
   bench.servers.nodes.at("/s/leases").readable = false;

@@ -158,7 +158,7 @@ TEST_CASE("A persistent child with a number is not a contender and not waited fo
   CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, std::nullopt});
 }
 
-TEST_CASE("A contender that we may not read keeps its position") {
+TEST_CASE("A contender that we cannot read keeps its position") {
   Bench bench{"/l"};
   const std::string first = bench.Join();
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
@@ -170,7 +170,7 @@ TEST_CASE("A contender that we may not read keeps its position") {
   CHECK(WaitsOf(lock) == Waits{std::nullopt, 1});
 }
 
-TEST_CASE("A lock whose children we may not list is a refusal") {
+TEST_CASE("A lock whose children we cannot list is a refusal") {
   Bench bench{"/app", "/app/l"};
   bench.servers.nodes.at("/app/l").readable = false;
   Survey survey = bench.Look("/app/l", Scope::kLock, "/app");
@@ -295,7 +295,7 @@ TEST_CASE("Contenders in the root of a chroot are read") {
   CHECK(result.locks.at(0).entries.at(0).data == "said");
 }
 
-TEST_CASE("Znodes of a tree that we may not list are named, and the rest is found") {
+TEST_CASE("Znodes of a tree that we cannot list are named, and the rest is found") {
   Bench bench{"/j", "/j/a", "/j/b"};
   for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.Join(path);
   bench.servers.nodes.at("/j/a").readable = false;
@@ -339,14 +339,14 @@ TEST_CASE("Without a child last-run, none is read") {
   CHECK(bench.store.CountSent("get /l/last-run") == 0);
 }
 
-TEST_CASE("A last-run that vanishes or may not be read does not end the survey") {
+TEST_CASE("A last-run that vanishes or cannot be read does not end the survey") {
   Bench bench{"/l"};
   bench.servers.Put("/l/last-run", 0, false, "text");
   bool refused = false;
   SECTION("it vanishes") {
     bench.store.Before("get /l/last-run", [&] { bench.servers.Remove("/l/last-run"); });
   }
-  SECTION("it may not be read") {
+  SECTION("it cannot be read") {
     bench.servers.nodes.at("/l/last-run").readable = false;
     refused = true;
   }
@@ -455,7 +455,7 @@ TEST_CASE("The child last-start is read if that is requested") {
   CHECK(lock.last_start->host == "db1");
   CHECK(lock.last_start->token == 17);
   CHECK(lock.last_started.count() == 1234);
-  SECTION("it may not be read") { bench.servers.nodes.at("/l/last-start").readable = false; }
+  SECTION("it cannot be read") { bench.servers.nodes.at("/l/last-start").readable = false; }
   SECTION("it vanishes") {
     bench.store.Before("get /l/last-start", [&] { bench.servers.Remove("/l/last-start"); });
   }
@@ -463,7 +463,7 @@ TEST_CASE("The child last-start is read if that is requested") {
   CHECK_FALSE(read().last_start);
 }
 
-TEST_CASE("A LOCK whose data may not be read is marked") {
+TEST_CASE("A LOCK whose data cannot be read is marked") {
   Bench bench{"/l"};
   bench.store.Refuse("get /l", zookeeper::Error::kNoAuth);
   CHECK_FALSE(bench.Read().readable);
@@ -695,7 +695,7 @@ TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
     CHECK(alone.result().locks.at(0).ignored_children == Strings{"lock"});
     CHECK_FALSE(alone.result().locks.at(0).kind);
   }
-  SECTION("one that we may not read, which may be a LOCK") {
+  SECTION("one that we cannot read, which may be a LOCK") {
     bench.servers.Put("/l/lock", 0);
     bench.servers.nodes.at("/l/lock").readable = false;
     CHECK(bench.Find("/l", Scope::kTree).unlistable == Strings{"/l/lock"});
@@ -780,7 +780,7 @@ TEST_CASE("Watching, after a change only what has changed is read, and everythin
   CHECK(watching.Go().empty());
 }
 
-TEST_CASE("Watching, many changes at once cause one survey") {
+TEST_CASE("Watching, many changes at the same time cause one survey") {
   Bench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();

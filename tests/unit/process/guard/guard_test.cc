@@ -134,20 +134,22 @@ Pids WaitForZklock(Child& zklock, int tree_size) {
   return pids;
 }
 
-TEST_CASE("when zklock is killed the whole tree is killed at once, then the session is closed") {
+TEST_CASE(
+    "when zklock is killed the whole tree is killed immediately, then the session is closed") {
   const Notice notice;
   const TestCommand spec = notice.Of(Stubborn({.kill_after = hours(1)}));
   Child zklock = Child::Start(Zklock(spec));
   WaitForZklock(zklock, kStubbornTreeSize);
   zklock.Signal(SIGKILL);
   REQUIRE(notice.Comes());
-  // No process had the pipe open any more when the notice arrived.
+  // By the time the notice arrived, no process had the pipe open.
   zklock.ReadToEnd(milliseconds(0));
   CHECK(zklock.Wait() == Killed(SIGKILL));
 }
 
 TEST_CASE(
-    "after its command's end a killed zklock's session is closed, and what is left lives on") {
+    "after its command's end a killed zklock's session is closed, and remaining processes live "
+    "on") {
   const Notice notice;
   const TestCommand spec = notice.Of(Reporting(kSleeper + "true", {}));
   Child zklock = Child::Start({.body = [spec] {
@@ -462,8 +464,7 @@ TEST_CASE("a lease that moves back once the guard is gone sends no signal to our
   CHECK(sigismember(&signals, SIGCONT) == 0);
 }
 
-TEST_CASE("a guard that gets no processor time keeps its command while the lease has time",
-          "[native]") {
+TEST_CASE("a guard that is not scheduled keeps its command while the lease has time", "[native]") {
   Supervised command(kSleeper + kWaitForEver,
                      {.tree = 1, .lease_end = BootClock::now() + hours(2)});
   const TimePoint first = BootClock::now() + milliseconds(2500);

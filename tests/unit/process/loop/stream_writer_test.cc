@@ -139,7 +139,7 @@ TEST_CASE("a regular file is written at its current offset") {
   CHECK(at.Read("file") == "before\n" + lines);
 }
 
-TEST_CASE("what follows a failed write is dropped") {
+TEST_CASE("text that follows a failed write is dropped") {
   const Signals signals;  // blocks PIPE
   StalledPipe pipe;
   StreamWriter writer(pipe.write.get());

@@ -120,7 +120,7 @@ TEST_CASE("a kernel that cannot kill cgroups is recognized") {
 
 TEST_CASE("the obstacle to a new cgroup is found before it is made") {
   const FakeCgroup cgroup("domain");
-  SECTION("processes may not be moved") {
+  SECTION("processes cannot be moved") {
     std::filesystem::remove(cgroup.Path("cgroup.procs"));
     CHECK(cgroup.Obstacle() == NoCgroup::Why::kNotEntered);
   }

@@ -101,7 +101,7 @@ TEST_CASE("a name that is not found is ENOENT, and 127") {
   CHECK(ErrorOf(FindExecutable("", "/bin")) == ENOENT);
 }
 
-TEST_CASE("a file that may not be executed is EACCES, and 126") {
+TEST_CASE("a file that is not executable is EACCES, and 126") {
   const Directories at;
   const std::string file = at.File("a/tool", kPlain);
   CHECK(ErrorOf(FindExecutable(file, "")) == EACCES);
@@ -110,14 +110,14 @@ TEST_CASE("a file that may not be executed is EACCES, and 126") {
   CHECK(ExitStatusOf({error}) == 126);
 }
 
-TEST_CASE("a file that may not be executed is skipped for a later one that may") {
+TEST_CASE("a file that is not executable is skipped for a later one that is") {
   const Directories at;
   at.File("a/tool", kPlain);
   const std::string second = at.File("b/tool", kExecutable);
   CHECK(Found(FindExecutable("tool", at.Path("a") + ":" + at.Path("b"))) == second);
 }
 
-TEST_CASE("a directory of PATH that may not be searched does not turn a typo into a refusal") {
+TEST_CASE("a directory of PATH that cannot be searched does not turn a typo into a refusal") {
   const Directories at;
   at.File("closed/other", kExecutable);
   const std::string path = at.Path("closed") + ":" + at.Path("none");

@@ -212,7 +212,7 @@ TEST_CASE("a process that is awaited with its tree gets no KILL, nor do its desc
   CHECK(parent.Wait() == Exited(0));
 }
 
-TEST_CASE("what survives many KILLs is looked for less often") {
+TEST_CASE("a process that survives many KILLs is looked for less often") {
   TreeKiller killer(getpid(), [](const Descendant&) { return TreeKiller::Treatment::kLeave; });
   killer.Round();
   const Duration at_first = killer.pause();
