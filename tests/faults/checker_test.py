@@ -659,7 +659,7 @@ class TransactionLogs(unittest.TestCase):
         self.assertEqual((first + 6, first + 5), damage([first + 5, first + 6, first + 5, first + 6]))
         self.assertEqual((first + 5, first + 7), damage([first + 5, first + 7]))
         self.assertEqual((first + 5, second + 2), damage([first + 5, second + 2]))
-        # What is before the newest snapshot is not read any more.
+        # Records from before the newest snapshot are no longer read.
         self.assertIsNone(damage([first + 5, first + 7, first + 6, second + 8, second + 9], second + 8))
         self.assertIsNone(damage([first + 5, second + 9], second + 8))
         self.assertEqual((second + 9, second + 9),
@@ -811,7 +811,7 @@ class Reports(unittest.TestCase):
     def test_runs_are_added_up_by_source(self):
         def part(source, seed, violations, **row):
             faults = {"kill": report.Row(made=2, struck=1, overlaps=seed, **row),
-                      "kill, beside another fault": report.Row(made=seed)}
+                      "kill, during another fault": report.Row(made=seed)}
             return {"source": source, "seed": seed, "minutes": 2, "contenders": 10, "commands": 5,
                     "faults": {name: vars(one) for name, one in faults.items()}, "violations": violations}
         parts = [part("a", 1, {}, slowest=[0.5, 2, 4], margin=1.5, needless=[4, 10], next=[1]),
@@ -819,13 +819,13 @@ class Reports(unittest.TestCase):
                  part("a", 3, {}, margin=0.5, outlived=1)]
         lines = report.total(json.loads(json.dumps(parts))).splitlines()
         self.assertEqual(
-            "src a: 3 runs with seeds 1 to 3, 6 minutes, 13 faults, 7 of them beside another fault,"
+            "src a: 3 runs with seeds 1 to 3, 6 minutes, 13 faults, 7 of them during another fault,"
             " 30 contenders, 15 commands; violations: none", lines[0])
         self.assertEqual("| kill | 6 | 3 | 7 | 1 | 2.00 s of 4 s | 0.50 s | 2 (1 with T < 10 s)"
                          " | 2.00 / 5.00 s |", lines[4])
-        self.assertEqual("| kill, beside another fault | 7 | 0 | 0 | 0 | – | – | 0 | – |", lines[5])
+        self.assertEqual("| kill, during another fault | 7 | 0 | 0 | 0 | – | – | 0 | – |", lines[5])
         self.assertEqual(
-            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults, 1 of them beside another fault,"
+            "src b: 1 runs with seeds 1 to 1, 2 minutes, 3 faults, 1 of them during another fault,"
             " 10 contenders, 5 commands; violations: 1 overlap", lines[7])
 
     def test_the_next_run_is_one_that_waited_and_conflicts(self):
@@ -862,7 +862,7 @@ class Reports(unittest.TestCase):
         def found():
             rows = report.rows_of([cut, stopped], [one.run], history([one.run]), [])
             return {name: (row.made, row.struck) for name, row in rows.items()}
-        self.assertEqual({"host cut off": (1, 0), "zklock stopped, beside another fault": (1, 1)}, found())
+        self.assertEqual({"host cut off": (1, 0), "zklock stopped, during another fault": (1, 1)}, found())
         stopped.begin, stopped.end = 16.0, 17.0
         self.assertEqual({"host cut off": (1, 1), "zklock stopped": (1, 0)}, found())
         one.run.signals.append(Sent(10.5, "guard", signal.SIGSTOP))
@@ -933,7 +933,7 @@ class Reports(unittest.TestCase):
         self.assertEqual([0.5], [round(gap, 3) for gap in found.gaps])
         self.assertAlmostEqual(4.5, found.waited)
         self.assertEqual(0, found.blocked)
-        # A killed waiter waits no longer, and those behind it do.
+        # A killed waiter no longer waits, and those after it do.
         killed = idle(-9, label="contender-0", signals=[Sent(14, "zklock", signal.SIGKILL)])
         add(servers, Znode("/l/x-lock-0", 0, 2, 9, 15.3, label=killed.label))
         found = report.free_while_waiting([killed, first, second], servers)

@@ -1,4 +1,4 @@
-"""The faults: what is done, to which victims, and for how long. The seed determines their order."""
+"""The faults: what is done, to which victims, and how long. The seed determines their order."""
 
 import collections
 import contextlib
@@ -22,7 +22,7 @@ from crowd import Plan
 _QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "terminate_zklock",
           "terminate_waiting_zklock"]
 # These send signals to one contender of the crowd at a time, and nothing else: they start no contender, touch
-# no link and no server, and expect nothing of them. So they can be made while another fault lasts.
+# no link and no server, and expect nothing of them. So they can be injected while another fault lasts.
 _OF_PROCESSES = [*_QUICK, "kill_reserving_zklock", "kill_zklock_and_guard", "stop_guard",
                  "stop_guard_and_kill_zklock", "stop_waiting_zklock", "stop_zklock",
                  "stop_zklock_and_guard", "stop_zklock_briefly"]
@@ -47,9 +47,9 @@ def _shift(days):
 
 
 class Faults:
-    """Makes one fault at a time. `crowd` provides the victims. With `beside`, another Faults, it makes only
-    faults of processes, at the same time as that one makes others, and adds what it made and found to
-    that one's."""
+    """Injects one fault at a time. `crowd` provides the victims. With `beside`, another Faults, it
+    injects only faults of processes, at the same time as that one injects others, and adds what it
+    injected and found to that one's."""
 
     def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None,
                  releases=None, beside=None):
@@ -156,7 +156,7 @@ class Faults:
 
     def _all_running(self, host=None, seconds=15.0):
         """All contenders whose command is running (on that host), kept running for `seconds`, except for
-        the victims of faults beside this one."""
+        the victims of faults that last at the same time."""
         # A command under a reservation does not end with a lease.
         found = [contender for contender, _ in self._crowd.running(host)
                  if not contender.plan.reserves and contender.plan.max_run is None
@@ -197,8 +197,7 @@ class Faults:
                    for run in self._crowd.runs(latest=200))
 
     def _await_successors(self, victims, beyond=0.0):
-        """Waits until each victim is dead and has a successor, or until none can follow any
-        more."""
+        """Waits until each victim is dead and has a successor, or until none can follow."""
         victims = [one for one in victims if one]
         longest = max((one.run.timeout for one in victims), default=4)
         self._wait(lambda: all(map(self._has_successor, victims)), longest + 2 * self._tick + 2)
@@ -287,7 +286,7 @@ class Faults:
         self._end_lasting(waiting)
 
     def _do_kill_with_nested_run(self):
-        # The lock must outlive the nested run, too.
+        # The lock must also outlive the nested run.
         self._lasting += 1
         lock = f"/torture/lasting-{self._lasting}"
         outer = self._launch_lasting(lock, 30.0, nested=True, outlives=True, manner=["tree"])
@@ -303,7 +302,7 @@ class Faults:
         self._end_lasting(waiting)
 
     def _do_kill_starting_zklock(self):
-        # Within the first 40 ms, on the way through several queues.
+        # Killed within the first 40 ms, while it joins several queues.
         self._lasting += 1
         lock = f"/torture/lasting-{self._lasting}"
         for ways in ({"options": ["--permits", "1"]}, {"others": ["--also-write", f"{lock}-other"]}) * 3:
@@ -466,7 +465,7 @@ class Faults:
         victim = self._victim(is_right=lambda one: not {"tree", "daemon"} & set(one.plan.manner))
         if victim is None:
             return
-        with self._fault("zklock and guard killed at once", [victim]):
+        with self._fault("zklock and guard killed together", [victim]):
             victim.send("zklock", signal.SIGSTOP)  # so that it does not see the guard die
             victim.send("guard", signal.SIGKILL)
             victim.send("zklock", signal.SIGKILL)
@@ -557,8 +556,8 @@ class Faults:
         self._strike_hard("lasting", "the command has a daemon that ignores TERM", True)
 
     def _do_contained_kill_zklock_and_guard(self):
-        # What they leave is ended by the next zklock that starts on the host.
-        self._strike_one_hard("lasting", "zklock and guard killed at once, a daemon left",
+        # The next zklock that starts on the host kills what they leave.
+        self._strike_one_hard("lasting", "zklock and guard killed together, a daemon left",
                               ["zklock", "guard"], True, False)
 
     # The same without a cgroup: what may remain is in zklock(1), CAVEATS. Everything else ends.
@@ -576,7 +575,7 @@ class Faults:
         self._strike_hard("lasting", "the command has a daemon that ignores TERM", False)
 
     def _do_uncontained_kill_zklock_and_guard(self):
-        self._strike_one_hard("lasting", "zklock and guard killed at once, a daemon left",
+        self._strike_one_hard("lasting", "zklock and guard killed together, a daemon left",
                               ["zklock", "guard"], False, True)
 
     # --- contenders ------------------------------------------------------------------------------
@@ -741,7 +740,7 @@ class Faults:
             time.sleep(3)
         self._allow_to_end(made.victims)
 
-    # --- two at once -----------------------------------------------------------------------------
+    # --- two at the same time --------------------------------------------------------------------
 
     def _do_cut_host_with_guard_stopped(self):
         victim = self._victim()
@@ -898,12 +897,13 @@ class Faults:
                 for other in self._ensemble.servers:
                     if one is not other:
                         self._links.delay(one.name, other.name, self._numbers.uniform(0.3, 0.7))
-            # A free lock: it is got, or given up as one that answers too slowly, but not waited for.
+            # A run on a free lock acquires it, or gives up because the servers answer too slowly;
+            # it never waits for another contender.
             self._lasting += 1
             free = self._launch_lasting(f"/torture/free-{self._lasting}", 4.0, milliseconds=5,
                                         manner=["status=0"])
             time.sleep(10)
-            # It waits for six changes, one after another, and if an answer comes too late, for a server.
+            # It needs six changes, one after another, and another server if an answer comes too late.
             self._expect(lambda: not free.is_alive(), 15, f"{free.run.lock}: nobody got it while commits"
                          " took longer than T/5")
         self._allow_to_end(made.victims)

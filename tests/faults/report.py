@@ -11,7 +11,7 @@ import checker
 _LOST = 76
 # The largest gap between a command's stamps: it may have lived that much longer than was seen.
 STAMPS = 0.02
-_BESIDE = " beside another fault"  # ends the names of those that were made while another lasted
+_BESIDE = " during another fault"  # ends the names of those that were made while another lasted
 _COMFORTABLE = 10.0  # a shorter T is noted: an ordinary change of leader may end the command
 
 
@@ -29,7 +29,7 @@ def _is_alone(run, runs, moment):
 
 def _holds_early(run, lock, begin, end):
     """Whether the run, of a set, may hold `lock` between `begin` and `end` while it waits for
-    another LOCK: its command begins later, and so does that of the run behind it."""
+    another LOCK: its command begins later, and so does that of the run after it."""
     return (lock in (run.lock, *run.other_locks) and run.other_locks and run.spawned < end
             and (run.ended is None or run.ended > begin))
 
@@ -146,7 +146,7 @@ def rows_of(made, runs, history, violations):
             if run.record is None or run.last() < fault.begin - STAMPS:
                 continue
             again = struck_again.get(id(victim))
-            # Of two faults at once it cannot be said which did what.
+            # If two faults last at the same time, nothing shows which did what.
             if (again is not None and again < fault.end
                     or any(sent.moment < fault.begin for sent in run.signals)):
                 continue
@@ -187,8 +187,8 @@ def table(rows):
 
 
 def remains_table(made):
-    """Markdown on the commands that had no cgroup, and a process that zklock may not be able to
-    end; empty if there were none."""
+    """Markdown on the commands that had no cgroup, and a process that zklock might not be able to end;
+    empty if there were none."""
     rows = {}
     for fault in made:
         for victim in fault.victims:
@@ -272,7 +272,7 @@ def free_while_waiting(runs, history):
 
 def _needless(made, runs):
     """Yields (run, fault) for each command that zklock ended although it could have continued."""
-    # Those beside others strike only what they send a signal to.
+    # Faults injected while another lasts strike only what they send a signal to.
     made = [fault for fault in made if not fault.beside]
     for run in runs:
         # No signal or forced release can have ended it.
