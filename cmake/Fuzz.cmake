@@ -9,8 +9,7 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT ZKLOCK_SANITIZE MATCHES "fu
   message(FATAL_ERROR "The fuzzers need Clang and its coverage: cmake --preset fuzz")
 endif()
 
-# The code that parses foreign input, and its dependencies: anything else would only add to the
-# build time.
+# The code that parses untrusted input, and its dependencies: anything else would only add to the build time.
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
 list(APPEND fuzzed_sources
      src/transport/sasl_frames.cc

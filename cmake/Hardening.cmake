@@ -1,5 +1,5 @@
-# zklock_hardening: protection by the compiler and the C library against errors in code that reads foreign input. Not
-# used with sanitizers, which find more, or without optimisation, which FORTIFY needs.
+# zklock_hardening: protection by the compiler and the C library against errors in code that reads untrusted
+# input. Not used with sanitizers, which find more, or without optimisation, which FORTIFY needs.
 
 add_library(zklock_hardening INTERFACE)
 set(hardens $<CONFIG:Release>)

@@ -1,4 +1,4 @@
-# zklock_older_glibc: lets a static binary that is built on a recent Debian start on glibc 2.31, too; see
+# zklock_older_glibc: lets a static binary that is built on a recent Debian also start on glibc 2.31; see
 # packaging/README.md. Has no effect without -DZKLOCK_OLDER_GLIBC=ON.
 
 add_library(zklock_older_glibc INTERFACE)

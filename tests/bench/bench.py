@@ -1,4 +1,4 @@
-"""Measures zklock beside its peers. Called by scripts/bench."""
+"""Measures zklock and its peers. Called by scripts/bench."""
 
 import argparse
 import os

@@ -24,7 +24,7 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
          "ways": "ways", "tree": "tree", "pool": "pool", "profile": "profile"}
 
-# An only waiter has known for a while that it is next, as most waiters do behind commands that take
+# An only waiter has known for a while that it is next, as most waiters do after commands that take
 # longer than these. In the longer queues most learn it at their turn.
 _LENGTHS = [1, 2, 10, 100, 1000]
 _PATIENCE = 120
@@ -139,7 +139,7 @@ class Queue:
 
 class Bench:
     def __init__(self, found, zookeeper, tools, directory, rounds, results, before):
-        """`before`: another zklock, to be profiled beside this one; may be None."""
+        """`before`: another zklock, to be profiled along with this one; may be None."""
         self._peers, self._zookeeper, self._tools, self._before = found, zookeeper, tools, before
         self._directory, self._rounds, self._results = directory, rounds, results
         self._stamps, self._fifo = f"{directory}/stamps", f"{directory}/held"
@@ -454,12 +454,12 @@ class Bench:
         return argv
 
     def _requests_of_pool(self, count):
-        """(those of the next, those of another waiter behind it) when one of the LOCKs is released,
+        """(those of the next, those of another waiter after it) when one of the LOCKs is released,
         all of which were held."""
         host, port = self._zookeeper.servers.split(":")
         command = ["sh", "-c", "echo runs; read line"]
         with contextlib.ExitStack() as stack:
-            # These end last: without its relay a waiter would look for a server.
+            # The relays are stopped last: a waiter without its relay would look for another server.
             relays = [stack.enter_context(Relay(host, int(port))) for _ in range(2)]
             queue = stack.enter_context(self._queue(self._peers["zklock"], f"/pool-{count}"))
             holders = [queue.start(None, self._peers["zklock"].run(lock, command))
@@ -480,7 +480,7 @@ class Bench:
             return [relay.counts()[0] - first for relay, first in zip(relays, before)]
 
     def pool(self):
-        """--any of several LOCKs beside a single one."""
+        """--any of several LOCKs compared with a single one."""
         commands = {count: self._any_of(count, ["true"]) for count in _POOLS}
         self._in_turn(commands, 5)  # creates the LOCKs
         free = self._in_turn(commands, self._rounds)

@@ -102,7 +102,7 @@ def _stat(argv):
 
 
 def measure(argv, beside, in_turn, directory, rounds):
-    """Two tables: the phases of `argv`, and all of it beside the commands {title: argv}."""
+    """Two tables: the phases of `argv`, and all of it compared with the commands {title: argv}."""
     file = f"{directory}/perf.data"
     runs = [_run(argv, file) for _ in range(rounds + 1)][1:]  # the first one creates the LOCK
     phases = [phase for phase, _ in runs]

@@ -1,5 +1,5 @@
-"""Runs the same jobs under several lock tools, makes the same faults around them, and counts the commands
-that overlapped and the updates that were lost. Called by scripts/compare."""
+"""Runs the same jobs under several lock tools, injects the same faults around them, and counts the
+commands that overlapped and the updates that were lost. Called by scripts/compare."""
 
 import argparse
 import ctypes

@@ -69,7 +69,8 @@ class Faults:
     def make(self, name):
         """Returns False if no command ran that the fault could strike."""
         kind = KINDS[name]
-        # The command goes on for a moment after a long fault, and ends by itself if nothing has ended it.
+        # The command keeps running for a moment after a long fault, and ends by itself if nothing
+        # has ended it.
         hold = _GENTLE_HOLD if kind.gentle else self._tool.span() + self._numbers.uniform(0, 1.5)
         victim = self._crowd.victim(self._numbers, hold)
         if victim is None:

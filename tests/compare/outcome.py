@@ -209,7 +209,7 @@ def _heading(one):
 
 
 def _put_into_page(text, svg):
-    """Into README.md beside this file, and the picture beside it."""
+    """Into README.md in this file's directory, with the picture next to it."""
     here = os.path.dirname(os.path.abspath(__file__))
     with open(f"{here}/README.md") as file:
         before, rest = file.read().split("<!-- run: begin -->\n")

@@ -52,11 +52,11 @@ class Tool:
         return self.site.timeout + self.tick + 4
 
     def run(self, host, job):
-        """argv of an attempt, or of a program that makes one after the other, which `job` is run by."""
+        """argv of an attempt, or of a program that makes one after another; the attempt runs `job`."""
         raise NotImplementedError
 
     def environment(self, host):
-        """Variables beside the usual ones."""
+        """Variables in addition to the usual ones."""
         return self.site.clocks[host].variables(self.site.clock)
 
     def wrapper(self, slot):

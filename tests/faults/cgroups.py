@@ -38,7 +38,7 @@ def remove_tree(root):
 
 class Cgroups:
     def __init__(self, directory, recorder):
-        """`directory`: for programs; everybody may enter it."""
+        """`directory`: for programs; every user can enter it."""
         self.root = None
         self._foreign_recorder = None
         if os.geteuid() != 0:
@@ -78,7 +78,7 @@ class Cgroups:
                 "sh", "-c", f'{enter} HOME=/ exec {become} "$@"', "sh"]
 
     def foreign_manner(self, kind):
-        """For recorder.c: "foreign" for a process of root, "hidden" for one behind it."""
+        """For recorder.c: "foreign" for a process of root, "hidden" for one below it."""
         return [f"{kind}={self._foreign_recorder}"]
 
     def left(self):

@@ -122,7 +122,8 @@ def overlaps(runs):
         latest = latest_excluding = None  # of the earlier ones, the one seen last
         for run in lock:
             other = latest_excluding if run.reads() else latest
-            # A holder that was forced out may run beside the next one until it notices.
+            # A holder that was forced out may run at the same time as the next one until it
+            # notices.
             if other is not None and other.last() >= run.begin() and other.forced is None:
                 found.append(Violation(
                     "overlap", f"{_name(other)} was alive until {other.last() - run.begin():.3f} s"
@@ -190,7 +191,7 @@ def unended(runs):
 
 
 def overrun(runs):
-    """Commands that went on after their --max-run, although nothing kept the guard from ending
+    """Commands that kept running after their --max-run, although nothing kept the guard from ending
     them."""
     return [Violation("overrun", f"{_name(run)} ran for {run.last() - run.begin():.3f} s with"
                       f" --max-run {run.max_run:.3f}s and --kill-after {run.kill_after:.3f}s",
@@ -550,8 +551,8 @@ _LAG = 1.0  # a server may show so late what is committed, however busy this mac
 
 def run_history(runs, lock, entries, moment, history, had_trouble):
     """The history of `lock` that --history keeps, as inspect showed it at `moment`: `entries`, newest
-    first. It has every run that nothing disturbed, with its status; a run's end is
-    entered only if it released the lock."""
+    first. It has every run that nothing disturbed, with its status; a run's end is recorded only if it
+    released the lock."""
     found = []
     tokens = [entry["token"] for entry in entries]
     oldest = tokens[-1] if tokens else 0

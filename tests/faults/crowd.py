@@ -136,7 +136,7 @@ class Plan:
             ["--take", str(self.take)] if self.take > 1 else [])
 
     def keeps_history(self):
-        """Also the shells do that hold by --hold."""
+        """Shells that use --hold also keep it."""
         return not self.reserves and self.word != "read" and "--read" not in self.options
 
 
@@ -331,8 +331,8 @@ class Contender:
         return None
 
     def send(self, target, number):
-        """Sends and records a signal to its zklock, guard or command. Returns False, and records none, if
-        there is no such process any more."""
+        """Sends and records a signal to its zklock, guard or command. Returns False, and records none,
+        if that process no longer exists."""
         if target == "zklock":
             pid = self.zklock()
         elif target == "guard":

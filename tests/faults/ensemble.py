@@ -48,7 +48,7 @@ _JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLev
 _CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 0, 16)
 _CLOSE = struct.pack(">iii", 8, 1, -11)
 
-# Settings of servers whose membership is changed. Their lines are those of member_line().
+# Settings for servers whose membership is to change. Their lines are those of member_line().
 RECONFIGURABLE = ("reconfigEnabled=true", "standaloneEnabled=false")
 _PREALLOCATED_KIB = 1024
 _PIECE = 500_000
@@ -59,8 +59,8 @@ def member_line(number, address, quorum_port, election_port, client_port):
 
 
 class Server:
-    """`address`: the server's address for the driver. `quorum`: its server.N=... lines. `settings`:
-    further lines for its configuration."""
+    """`address`: the server's address for the driver. `quorum`: its server.N=... lines. `settings`: more
+    lines for its configuration."""
 
     def __init__(self, number, directory, address, quorum, bind, tick, settings=()):
         self._quorum = quorum
@@ -90,7 +90,7 @@ class Server:
 
     def configure(self, tick=None, max_session_timeout=40000, more=()):
         """Writes the configuration for the next start, in milliseconds. `tick`: the usual one if
-        None. `max_session_timeout`: 20 ticks if None. `more`: further configuration lines."""
+        None. `max_session_timeout`: 20 ticks if None. `more`: additional configuration lines."""
         largest = [f"maxSessionTimeout={max_session_timeout}"] if max_session_timeout else []
         with open(f"{self.directory}/zoo.cfg", "w") as file:
             file.write("\n".join([
@@ -122,8 +122,8 @@ class Server:
         return histories.damage(zxids, max(map(_zxid_of, self._files("snapshot")), default=0))
 
     def damage_log(self, numbers):
-        """Damages the end of its last log, as a disk may that fails or loses its power. It has been ended.
-        Returns how."""
+        """Damages the end of its last log, as a disk may that fails or loses its power. Its process must
+        have ended. Returns how."""
         for path in reversed(self._files("log")):
             with open(path, "r+b") as file:
                 entries = list(histories.log_entries(file.read()))
@@ -174,7 +174,7 @@ class Server:
         return found.group(1) if found else ""
 
     def gives_sessions(self, patience=1.0):
-        """Whether it has a quorum. A server that was cut off may not know that yet."""
+        """Whether it has a quorum. A server that was cut off might not know that yet."""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
                 connection.settimeout(patience)
@@ -405,7 +405,7 @@ class Ensemble:
     def repair(self, server):
         """A follower of ZooKeeper 3.8.0 that loses its leader and joins again can write transactions to
         its log twice, out of order, or not at all (ZOOKEEPER-4712). With that log it would start with
-        other data than the others. `server`: it has been ended."""
+        other data than the others. The process of `server` must have ended."""
         found = server.damage()
         if found and _has_quorum([one.mode() for one in self.servers]):
             print(f"           {server.name} logged {found[1]:x} after {found[0]:x}: it starts without data",

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """40 jobs from five hosts use a pool of four LOCKs. Twenty of their zklocks are killed, and a job that
-has failed is started again. Prints every broken promise, and for how long a LOCK was free while a job
+has failed is started again. Prints every broken promise, and how long a LOCK was free while a job
 waited for it:
 
   tests/faults/pool_jobs.py [--kill running|waiting] [BUILD]
@@ -38,7 +38,7 @@ def _plan(numbers):
 def _run_jobs(crowd, numbers, kinds):
     """Returns when all jobs are done. Kills a zklock twice a second; `kinds`, in turn."""
     def start(host):
-        # The callback runs when the contender has just been entered in `over`.
+        # The callback runs when the contender has just been added to `over`.
         crowd.launch(host, _plan(numbers), lambda: crowd.over[-1].run.status and start(host))
     for index in range(_JOBS):
         start(_HOSTS[index % len(_HOSTS)])

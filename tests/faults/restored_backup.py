@@ -54,7 +54,7 @@ class _Run:
         return status == 75
 
     def _holder(self, lock):
-        """A contender whose command excludes all others, and goes on."""
+        """A contender whose command excludes all others, and keeps running."""
         return self._crowd.victim(self._numbers, 60.0, self, patience=60.0, is_right=lambda one: (
             one.run.lock == lock and one.run.word != "read" and "--read" not in one.plan.options
             and not one.run.may_remain)) or sys.exit(f"restored_backup.py: nobody holds {lock}")
@@ -64,7 +64,7 @@ class _Run:
             [server.logs(put_away=False) for server in self._ensemble.servers], "/torture/")
 
     def _back_up(self):
-        """As a backup of a running server is made: its files are copied, one after the other."""
+        """As a backup of a running server is made: its files are copied, one after another."""
         shutil.copytree(f"{self._ensemble.servers[0].directory}/data/version-2", self._backup)
 
     def _restore(self):

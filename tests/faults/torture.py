@@ -1,4 +1,4 @@
-"""Runs contenders of all modes on several hosts against three servers, makes faults, and checks the
+"""Runs contenders of all modes on several hosts against three servers, injects faults, and checks the
 results. Called by scripts/torture."""
 
 import argparse

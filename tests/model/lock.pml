@@ -422,8 +422,8 @@ inline Disconnect(c) {
   zk[c].lease = false
 }
 
-// The release, the close of a contender that got nothing, or the expiry of one that was killed:
-// others only see that the session's znodes are deleted.
+// The release, the close of a contender that acquired nothing, or the expiry of one that was
+// killed: others only see that the session's znodes are deleted.
 inline EndSession(c) {
   if
   :: zk[c].alive -> DeleteOfSession(c)
@@ -575,8 +575,8 @@ inline OnListedBehind(c) {
   fi
 }
 
-// OnWatch(), OnPredecessorGone(). With a lease in hand: the known holder's deletion decides by
-// itself, else the record or a list, neither with a heartbeat.
+// OnWatch(), OnPredecessorGone(). With a lease in hand: the known holder's deletion is enough
+// by itself; otherwise the record or a list is, neither with a heartbeat.
 inline OnPredecessorGone(c) {
   zk[c].watches = false;
   if
@@ -600,8 +600,8 @@ inline OnPredecessorGone(c) {
 }
 
 // The same without a lease in hand. The known holder's deletion, or the record of an excluding
-// holder, which is read together with the heartbeat, decides without a list: all before it were
-// gone when it held.
+// holder, which is read together with the heartbeat, is enough without a list: all before it were
+// gone when it held the lock.
 inline ConfirmPredecessorGone(c) {
 #if defined(MUTATE_NO_LIST_AGAIN)
   zk[c].settled = true;

@@ -2,11 +2,11 @@
 //
 // A run queues in the turnstile. The first one there creates all of its permits in one transaction,
 // waits until there are no more permits than PERMITS, and leaves the turnstile. It may be killed at
-// any step, or lose a permit because somebody deletes it; whoever deletes one deletes all.
+// any step, or lose a permit because someone deletes it; deleting one deletes all.
 //
 //   EXCLUSION  the commands that run need no more permits than there are
 //   KEPT       each run has all of its permits or none
-//   WAKING     no run waits for ever: spin's own check for invalid end states
+//   WAKING     no run waits forever: spin's own check for invalid end states
 //
 // Left out: the lease and lost replies (lock.pml), reservations, and Curator, which creates its
 // permits one by one: MUTATE_ONE_BY_ONE shows what that can lead to.
@@ -98,7 +98,7 @@ proctype Run(byte c) {
 #endif
   :: atomic { state[c] == kRunning -> End(c); Check() }
   :: atomic { state[c] != kGone && kills > 0 -> kills--; End(c); Check() }
-  // Somebody deletes one permit by force. The run notices, and ends.
+  // Someone deletes one permit by force. The run notices, and ends.
   :: atomic { has[c] > 0 && state[c] == kAwaiting && kills > 0 ->
        kills--;
        REACHED(permits_are_deleted_by_force);

@@ -6,7 +6,7 @@
 //
 //   Run         One run of zklock, with --reserve or without, from its create to its end.
 //   Owner       Whoever runs `zklock release --reserve`: any host, at any time.
-//   Clock       The servers' clock, which decides when a reservation has ended.
+//   Clock       The servers' clock, which determines when a reservation has ended.
 //   init        The servers: they end the sessions of runs that have crashed.
 //
 // ABSTRACTIONS
@@ -18,26 +18,26 @@
 //               connection was lost is done before the sync of the next connection, or never.
 //   Time        The clock ticks at any moment. A reservation with an end lasts for one tick.
 //   Patience    With PATIENT no run gives up, no session is cut off, and nobody releases: an overdue
-//               reservation then goes only if a waiter deletes it.
-//   Rights      With PATIENT some runs may not delete a reservation, or belong to another program. A
-//               refused delete is not repeated, and the delays between the deletes of several waiters
-//               are left out.
-//   Forgery     A client that may only create children puts one behind the others that looks like a
-//               reservation with an end. It has never held the lock.
+//               reservation is then removed only if a waiter deletes it.
+//   Rights      With PATIENT some runs lack permission to delete a reservation, or belong to
+//               another program. A refused delete is not repeated, and the delays between the
+//               deletes of several waiters are left out.
+//   Forgery     A client with permission only to create children puts one after the others that
+//               looks like a reservation with an end. It has never held the lock.
 //   Record      `record` names the reservation that a waiter has ended. It settles nothing.
 //   Left out    Reservations that an ID finds instead of making them, which change nothing.
 //
 // PROPERTIES
 //
 //   EXCLUSION   The lock is granted only when nobody runs under it, and no reservation of it
-//               stands.
-//   KEPT        A reservation stands until its end by the servers' clock, or until its release.
+//               is in force.
+//   KEPT        A reservation is in force until its end by the servers' clock, or until its release.
 //               What a run says of its reservation is true: made or not made.
 //   TOKEN       Tokens grow from each grant to the next.
 //   GHOST       When all have ended, nothing is left in the queue.
-//   FREED       When nothing can happen any more, no run that may delete an overdue reservation waits
-//               behind one.
-//   WAKING      No run stops while it waits for what has gone.
+//   FREED       When nothing more can happen, no run that can delete an overdue reservation waits
+//               after one.
+//   WAKING      No run stops while it waits for a znode that is gone.
 
 #ifndef RUNS
 #define RUNS 3
@@ -86,7 +86,7 @@ typedef Client {
   byte predecessor;  // the index of its znode
   bool may_delete;   // a reservation
   byte seen;         // reservations that its list showed, as bits
-  byte refused;      // those that it may not delete, likewise
+  byte refused;      // those that it lacks permission to delete, likewise
   byte expires;      // the reservation whose deletion is in transit, or NONE
 }
 Client run_[RUNS];
@@ -150,7 +150,7 @@ inline Forge(n) {
   run_[n].state = kGone
 }
 
-// The create, which decides the place in the queue.
+// The create, which determines the place in the queue.
 inline Join(n) {
   joined++;
   zxid++;

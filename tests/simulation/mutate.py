@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks src/ on purpose, one small way after the other, and looks for what finds it.
+"""Breaks src/ on purpose, one small way after another, and looks for what finds it.
 
     tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
     tests/simulation/mutate.py --check      only whether each mutation can be made
 
 Each mutation of the table `mutations` is compiled outside of the source tree, and linked in place of
 the original into `simulate` and `unit_tests`, which have to be built. Prints a row for each: the
-seconds of processor time until the simulation, from seed 1 on, or the unit tests have found it, and
+seconds of CPU time until the simulation, from seed 1 on, or the unit tests have found it, and
 what was broken. Nothing in the build directory changes.
 """
 
@@ -109,7 +109,7 @@ def tests_environment(build):
 
 
 def run(words, seconds, environment=None):
-    """Runs `words`; returns the seconds of processor time, the exit status and the output."""
+    """Runs `words`; returns the seconds of CPU time, the exit status and the output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(

@@ -135,7 +135,7 @@ class World:
         self.started = []
 
     def write(self, name, text, mode=0o755):
-        # A program with a slash in its name is relative to the working directory.
+        # A program whose name contains a slash is created relative to the working directory.
         path = os.path.join(self.bin if "/" not in name and mode == 0o755 else self.directory, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
