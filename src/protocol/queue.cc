@@ -195,10 +195,6 @@ const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode) 
   });
 }
 
-bool IsBusy(const Contenders& contenders, Mode mode) {
-  return FirstConflict(contenders, mode) != nullptr;
-}
-
 Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   const ContenderNameView* const own = contenders.Find(own_name);
   if (own == nullptr) return {};
@@ -251,14 +247,6 @@ std::optional<std::size_t> Predecessors::Next(const ContenderName& contender) {
   }
   last_[contender.reads()] = count_++;
   return predecessor;
-}
-
-std::vector<std::optional<std::size_t>> WaitsFor(const std::vector<ContenderName>& queue) {
-  std::vector<std::optional<std::size_t>> waits_for;
-  waits_for.reserve(queue.size());
-  Predecessors predecessors;
-  for (const ContenderName& contender : queue) waits_for.push_back(predecessors.Next(contender));
-  return waits_for;
 }
 
 }  // namespace zklock::protocol

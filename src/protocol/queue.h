@@ -102,12 +102,8 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
 
 /// The first contender that a contender of `mode` at the tail of the queue would have to wait for;
-/// null if there is none.
+/// null if there is none. If there is one, `try` creates nothing.
 [[nodiscard]] const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode);
-
-/// Whether a contender of `mode` that joins at the tail would have to wait. If so, `try` creates
-/// nothing.
-[[nodiscard]] bool IsBusy(const Contenders& contenders, Mode mode);
 
 /// The position of one contender.
 struct Rank {
@@ -165,9 +161,5 @@ class Predecessors {
   std::size_t count_ = 0;
   std::optional<std::size_t> last_[2];  // the last non-reader, and the last reader
 };
-
-/// The same for a whole queue in one go: indices into `queue`, none for holders.
-[[nodiscard]] std::vector<std::optional<std::size_t>> WaitsFor(
-    const std::vector<ContenderName>& queue);
 
 }  // namespace zklock::protocol

@@ -51,8 +51,6 @@ class ReplyCheck {
   /// Takes what the library has read with one call, which never spans two frames; the pieces of a
   /// frame are adjacent in memory. Returns false if the connection must be closed.
   [[nodiscard]] bool Feed(const std::byte* data, std::size_t size);
-  /// Whether the answer to the connect request has been seen.
-  [[nodiscard]] bool is_greeted() const { return is_greeted_; }
 
  private:
   [[nodiscard]] bool IsSound(std::span<const std::byte> frame);

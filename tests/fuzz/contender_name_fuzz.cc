@@ -176,19 +176,18 @@ void TryDecision(const std::vector<ContenderName>& queue, const ContenderName& o
 
 void TryDecisions(const Names& children, const std::vector<ContenderName>& queue) {
   const Names backwards(children.rbegin(), children.rend());
-  const auto waits_for = protocol::WaitsFor(queue);
-  Require(waits_for.size() == queue.size(), "the whole queue is described");
+  protocol::Predecessors predecessors;
   std::vector<const ContenderName*> holders;
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    const ContenderName& own = queue[i];
+  for (const ContenderName& own : queue) {
+    const auto waits_for = predecessors.Next(own);
     const Decision decision = protocol::Decide(children, own.full);
     TryDecision(queue, own, decision);
     Require(decision == protocol::Decide(backwards, own.full), "the list's order does not matter");
     if (std::holds_alternative<protocol::NumbersUsedUp>(decision)) continue;
     const auto* const wait = std::get_if<protocol::WaitFor>(&decision);
-    Require(waits_for[i].has_value() == (wait != nullptr), "a contender shown as waiting waits");
+    Require(waits_for.has_value() == (wait != nullptr), "a contender shown as waiting waits");
     if (wait != nullptr) {
-      Require(queue[*waits_for[i]].full == wait->predecessor, "it waits for the predecessor shown");
+      Require(queue[*waits_for].full == wait->predecessor, "it waits for the predecessor shown");
       continue;
     }
     for (const ContenderName* const other : holders) {
@@ -205,7 +204,7 @@ void TryDecisions(const Names& children, const std::vector<ContenderName>& queue
 void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
   if (!queue.empty() && queue.back().number >= protocol::kLastUsableNumber) return;
   for (const Mode mode : kModes) {
-    const bool busy = protocol::IsBusy(children, mode);
+    const bool busy = protocol::FirstConflict(children, mode) != nullptr;
     const std::string own = protocol::MakeContenderPrefix("us", kUuid, mode, Dialect::kCurator) +
                             Numbered(protocol::kLastUsableNumber);
     Require(protocol::Decide(children, own) == Decision(protocol::OwnMissing{}),
@@ -256,13 +255,13 @@ void TryAllIncompatible(const Names& children, const std::vector<ContenderName>&
 
 /// Checks the ranks used by --max-queue, --supersede and --permits.
 void TryRanks(const Names& children, const std::vector<ContenderName>& queue) {
-  const auto waits_for = protocol::WaitsFor(queue);
+  protocol::Predecessors predecessors;
   std::size_t waiting = 0;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const std::string& own = queue[i].full;
     const protocol::Rank rank = protocol::RankOf(children, own);
     Require(rank.ahead == i && rank.waiting == waiting, "a rank is the position in the queue");
-    if (waits_for[i]) ++waiting;
+    if (predecessors.Next(queue[i])) ++waiting;
 
     const bool newer = std::any_of(queue.begin(), queue.end(), [&](const ContenderName& other) {
       return other.supersedes && Lower(queue[i], other);

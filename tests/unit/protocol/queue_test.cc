@@ -220,19 +220,19 @@ TEST_CASE("The one znode of the simple dialect holds before a queue") {
 }
 
 TEST_CASE("A lock is busy for a reader only if there is a contender of another mode") {
-  CHECK_FALSE(IsBusy({}, Mode::kRead));
-  CHECK_FALSE(IsBusy({Read(1), kKazooReader}, Mode::kRead));
-  CHECK(IsBusy({Read(1), Write(2)}, Mode::kRead));
-  CHECK(IsBusy({Exclusive(1)}, Mode::kRead));
-  CHECK(IsBusy({"n_0000000001"}, Mode::kRead));
+  CHECK(FirstConflict({}, Mode::kRead) == nullptr);
+  CHECK(FirstConflict({Read(1), kKazooReader}, Mode::kRead) == nullptr);
+  CHECK(FirstConflict({Read(1), Write(2)}, Mode::kRead) != nullptr);
+  CHECK(FirstConflict({Exclusive(1)}, Mode::kRead) != nullptr);
+  CHECK(FirstConflict({"n_0000000001"}, Mode::kRead) != nullptr);
 }
 
 TEST_CASE("A lock is busy for a writer if there is any contender") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite}) {
-    CHECK_FALSE(IsBusy({}, mode));
-    CHECK_FALSE(IsBusy({"0", "lock", "last-run"}, mode));
-    CHECK(IsBusy({Read(1)}, mode));
-    CHECK(IsBusy({Exclusive(1)}, mode));
+    CHECK(FirstConflict({}, mode) == nullptr);
+    CHECK(FirstConflict({"0", "lock", "last-run"}, mode) == nullptr);
+    CHECK(FirstConflict({Read(1)}, mode) != nullptr);
+    CHECK(FirstConflict({Exclusive(1)}, mode) != nullptr);
   }
 }
 
@@ -398,10 +398,13 @@ TEST_CASE("The first incompatible contender in the queue is named, never our own
 }
 
 TEST_CASE("The predecessors of a whole queue are found") {
-  const auto waits = WaitsFor(Queue({Read(1), Read(2), Write(3), Read(4), Read(5), Exclusive(6)}));
   using Index = std::optional<std::size_t>;
+  std::vector<Index> waits;
+  Predecessors predecessors;
+  for (const auto& one : Queue({Read(1), Read(2), Write(3), Read(4), Read(5), Exclusive(6)})) {
+    waits.push_back(predecessors.Next(one));
+  }
   CHECK(waits == std::vector<Index>{Index{}, Index{}, Index{1}, Index{2}, Index{2}, Index{4}});
-  CHECK(WaitsFor({}).empty());
 }
 
 TEST_CASE(
@@ -440,11 +443,11 @@ TEST_CASE("Generated queues: the predecessors are those that the contenders deci
   test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     const Names children = ChildrenOf(Generate(random), random);
     const auto queue = Queue(children);
-    const auto waits = WaitsFor(queue);
-    REQUIRE(waits.size() == queue.size());
-    for (std::size_t i = 0; i < queue.size(); ++i) {
-      const std::string shown = waits[i] ? "wait for " + queue[*waits[i]].full : "hold";
-      CHECK(shown == Decided(children, queue[i].full));
+    Predecessors predecessors;
+    for (const ContenderName& contender : queue) {
+      const auto predecessor = predecessors.Next(contender);
+      const std::string shown = predecessor ? "wait for " + queue[*predecessor].full : "hold";
+      CHECK(shown == Decided(children, contender.full));
     }
   });
 }
@@ -462,7 +465,8 @@ TEST_CASE("Generated queues: busy means that a new contender at the tail would w
       Names with_us = children;
       with_us.push_back(
           Numbered(MakeContenderPrefix("us", kUuid, mode, Dialect::kCurator), 2147479999));
-      CHECK(IsBusy(children, mode) == (Decided(with_us, with_us.back()) != "hold"));
+      CHECK((FirstConflict(children, mode) != nullptr) ==
+            (Decided(with_us, with_us.back()) != "hold"));
     }
   });
 }
