@@ -1,16 +1,11 @@
 #include "commands/inspect/servers_report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -312,18 +307,9 @@ class ServersInspection {
     if (!options_.by_status) {
       const bool json = options_.form == cli::InspectOptions::Form::kJson;
       const cli::ViewStyle style{.width = OutputSize().columns, .colours = OutputHasColours()};
-      Output output;
-      output.Append(json ? cli::ServersReportJson(result_)
-                         : cli::ServersReportText(result_, style));
-      loop_.Add(output);
-      const auto signal = RunUntil(loop_, signals_, [&] { return output.IsDone(); });
-      loop_.Remove(output);
-      if (signal) return InterruptedBy(*signal, report_);
-      if (output.error() == EPIPE || output.error() == EBADF) return kExitSignalBase + SIGPIPE;
-      if (output.error() != 0) {
-        report_.Error(cli::message::kCannotPrint, std::generic_category().message(output.error()));
-        return kExitSystem;
-      }
+      const std::string text =
+          json ? cli::ServersReportJson(result_) : cli::ServersReportText(result_, style);
+      if (const auto status = PrintWhole(text, signals_, report_)) return *status;
     }
     return Status();
   }
