@@ -116,7 +116,7 @@ struct SessionRequests::Pending {
   SessionRequests* session = nullptr;
   TimePoint sent{};
   bool commits = false;   // success means that a quorum has committed it
-  bool releases = false;  // a WriteAndDelete() with a write
+  bool releases = false;  // a WriteAndDelete() that does both
   bool is_write = false;  // must not be done twice
   std::string_view operation;
   std::string fields;  // of the expected answer
@@ -508,17 +508,6 @@ void SessionRequests::Delete(const std::string& path, std::int32_t version, Done
   Request(std::move(pending));
 }
 
-void SessionRequests::DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>("DeleteAll", "", std::move(done));
-  pending->is_write = true;
-  pending->paths = paths;
-  pending->SetOperations(paths.size());
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    zoo_delete_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
-  }
-  Request(std::move(pending));
-}
-
 void SessionRequests::Set(const std::string& path, const std::string& data, std::int32_t version,
                           Done<SetReply> done) {
   auto pending = std::make_unique<Pending>("Set", "S", std::move(done));
@@ -531,18 +520,12 @@ void SessionRequests::Set(const std::string& path, const std::string& data, std:
   Request(std::move(pending));
 }
 
-void SessionRequests::Write(const std::vector<DataWrite>& writes, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>("Write", "", std::move(done));
-  pending->SetWrites(writes, 0);
-  Request(std::move(pending));
-}
-
 void SessionRequests::WriteAndDelete(const std::vector<DataWrite>& writes,
                                      const std::vector<std::string>& gone,
                                      std::int32_t gone_version, Done<Reply> done) {
   auto pending = std::make_unique<Pending>("WriteAndDelete", "", std::move(done));
   pending->SetWrites(writes, gone.size());
-  pending->releases = !writes.empty();
+  pending->releases = !writes.empty() && !gone.empty();
   pending->paths.insert(pending->paths.end(), gone.begin(), gone.end());
   for (std::size_t i = 0; i < gone.size(); ++i) {
     const std::size_t at = writes.size() + i;

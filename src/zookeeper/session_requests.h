@@ -35,10 +35,8 @@ class SessionRequests : public Store {
   void List(const std::string& path, Watch watch, Done<ListReply> done) override;
   void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
   void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
-  void DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            Done<SetReply> done) override;
-  void Write(const std::vector<DataWrite>& writes, Done<Reply> done) override;
   void WriteAndDelete(const std::vector<DataWrite>& writes, const std::vector<std::string>& gone,
                       std::int32_t gone_version, Done<Reply> done) override;
   void MakePersistent(const std::vector<Conversion>& conversions,

@@ -117,7 +117,7 @@ struct Conversion {
   std::string data;  ///< the new data
 };
 
-/// A write to one znode, for Store::Write() and Store::WriteAndDelete().
+/// A write to one znode, for Store::WriteAndDelete().
 struct DataWrite {
   std::string path;
   std::string data;          ///< the new data
@@ -197,20 +197,15 @@ class Store {
   /// Deletes the znode. Fails with kBadVersion unless its data still has this version; with
   /// kAnyVersion, deletes it in any case.
   virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
-  /// One transaction: deletes all `paths`. Fails with kNoNode if one of them is gone; then nothing
-  /// is done.
-  virtual void DeleteAll(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   /// Replaces the data. Fails with kBadVersion unless it still has this version; with kAnyVersion,
   /// replaces it in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;
-  /// One transaction, done as a whole or not at all: does all `writes`, if the data of each still
-  /// has its version.
-  virtual void Write(const std::vector<DataWrite>& writes, Done<Reply> done) = 0;
   /// One transaction, done as a whole or not at all: does all `writes` and deletes the znodes
   /// `gone`, if the data of each written znode and of the first deleted one still has its version,
-  /// which for the latter is `gone_version`. A transaction with a write is a release: it is sent
-  /// together with the next request, the close of the session.
+  /// which for the latter is `gone_version`. Fails with kNoNode if one of them is gone. A
+  /// transaction that both writes and deletes is a release: it is sent together with the next
+  /// request, the close of the session. One that only writes, or only deletes, is sent at once.
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
                               const std::vector<std::string>& gone, std::int32_t gone_version,
                               Done<Reply> done) = 0;

@@ -340,19 +340,6 @@ void FakeStore::Delete(const std::string& path, std::int32_t version, zookeeper:
   });
 }
 
-void FakeStore::DeleteAll(const std::vector<std::string>& paths, zookeeper::Done<Reply> done) {
-  std::string text = "delete all";
-  for (const std::string& path : paths) text += " " + path;
-  Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
-    for (const std::string& path : paths) {
-      if (!servers_.Has(path)) return Error::kNoNode;
-      if (!MayDelete(path)) return Error::kNoAuth;
-    }
-    for (const std::string& path : paths) servers_.Remove(path);
-    return Error::kNone;
-  });
-}
-
 void FakeStore::Set(const std::string& path, const std::string& data, std::int32_t version,
                     zookeeper::Done<SetReply> done) {
   Send<SetReply>("set " + path, true, std::move(done), [=, this](SetReply& reply) {
@@ -379,24 +366,12 @@ Error FakeStore::Refusal(const std::vector<zookeeper::DataWrite>& writes) const 
   return Error::kNone;
 }
 
-void FakeStore::Write(const std::vector<zookeeper::DataWrite>& writes,
-                      zookeeper::Done<Reply> done) {
-  std::string text;
-  for (const auto& one : writes) text += (text.empty() ? "write " : ", write ") + one.path;
-  Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
-    const Error error = Refusal(writes);
-    if (error != Error::kNone) return error;
-    for (const auto& one : writes) servers_.Write(one.path, one.data);
-    return error;
-  });
-}
-
 void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
                                const std::vector<std::string>& gone, std::int32_t gone_version,
                                zookeeper::Done<Reply> done) {
   std::string text;
-  for (const auto& one : writes) text += "write " + one.path + ", ";
-  text += "delete";
+  for (const auto& one : writes) text += (text.empty() ? "write " : ", write ") + one.path;
+  if (!gone.empty()) text += text.empty() ? "delete" : ", delete";
   for (const std::string& path : gone) text += " " + path;
   Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
     if (const Error error = Refusal(writes); error != Error::kNone) return error;

@@ -179,12 +179,8 @@ class FakeStore final : public zookeeper::Store {
               zookeeper::Done<zookeeper::Reply> done) override;
   void Delete(const std::string& path, std::int32_t version,
               zookeeper::Done<zookeeper::Reply> done) override;
-  void DeleteAll(const std::vector<std::string>& paths,
-                 zookeeper::Done<zookeeper::Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            zookeeper::Done<zookeeper::SetReply> done) override;
-  void Write(const std::vector<zookeeper::DataWrite>& writes,
-             zookeeper::Done<zookeeper::Reply> done) override;
   void WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
                       const std::vector<std::string>& gone, std::int32_t gone_version,
                       zookeeper::Done<zookeeper::Reply> done) override;

@@ -139,7 +139,8 @@ class Script {
       return created + "with" + Describe(reply.paths.front(), reply.stat);
     }
     if (verb == "delete-all") {  // PATH...
-      return Error(Ask<zookeeper::Reply>([&](auto done) { session.DeleteAll(Paths(), done); }));
+      return Error(Ask<zookeeper::Reply>(
+          [&](auto done) { session.WriteAndDelete({}, Paths(), zookeeper::kAnyVersion, done); }));
     }
     if (verb == "close") {
       session.BeginClose();

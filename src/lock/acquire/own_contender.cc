@@ -126,9 +126,10 @@ void OwnContender::DeleteTogether(const std::vector<std::string>& paths) {
     }
   };
   if (paths.size() == 1) return delete_singly();
-  store_.DeleteAll(paths, scope_.Wrap([delete_singly](const Reply& reply) {
-    if (reply.error == Error::kNoNode) delete_singly();
-  }));
+  store_.WriteAndDelete({}, paths, zookeeper::kAnyVersion,
+                        scope_.Wrap([delete_singly](const Reply& reply) {
+                          if (reply.error == Error::kNoNode) delete_singly();
+                        }));
 }
 
 void OwnContender::Delete() {

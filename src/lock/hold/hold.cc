@@ -166,10 +166,11 @@ void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& p
 /// one of them is already gone.
 void Hold::DeletePassed() {
   if (passed_.size() < 2) return DeletePassedSingly();
-  store_.DeleteAll(passed_, scope_.Wrap([this](const zookeeper::Reply& reply) {
-    if (reply.error == Error::kNone) return passed_.clear();
-    if (!IsLost(reply.error)) DeletePassedSingly();
-  }));
+  store_.WriteAndDelete({}, passed_, zookeeper::kAnyVersion,
+                        scope_.Wrap([this](const zookeeper::Reply& reply) {
+                          if (reply.error == Error::kNone) return passed_.clear();
+                          if (!IsLost(reply.error)) DeletePassedSingly();
+                        }));
 }
 
 void Hold::DeletePassedSingly() {

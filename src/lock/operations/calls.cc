@@ -96,10 +96,6 @@ Error Calls::Delete(const std::string& path, std::int32_t version) {
   return Ask<Reply>([&](auto done) { store().Delete(path, version, std::move(done)); }).error;
 }
 
-Error Calls::Write(const std::vector<zookeeper::DataWrite>& writes) {
-  return Ask<Reply>([&](auto done) { store().Write(writes, std::move(done)); }).error;
-}
-
 Error Calls::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
                             const std::vector<std::string>& gone, std::int32_t version) {
   if (writes.empty() && gone.size() == 1) return Delete(gone.front(), version);

@@ -75,7 +75,6 @@ class Calls final : public ServerOperation {
   [[nodiscard]] zookeeper::Error Set(const std::string& path, const std::string& data,
                                      std::int32_t version);
   [[nodiscard]] zookeeper::Error Delete(const std::string& path, std::int32_t version);
-  [[nodiscard]] zookeeper::Error Write(const std::vector<zookeeper::DataWrite>& writes);
   [[nodiscard]] zookeeper::Error WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
                                                 const std::vector<std::string>& gone,
                                                 std::int32_t version);

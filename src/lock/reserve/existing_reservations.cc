@@ -244,7 +244,7 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
       before = now;
       if (may_have_ended) continue;
       if (writes.empty()) return renewed;
-      const Error error = calls.Write(writes);
+      const Error error = calls.WriteAndDelete(writes, {}, zookeeper::kAnyVersion);
       if (error == Error::kNone) return renewed;
       if (error != Error::kNoNode && error != Error::kBadVersion) {
         const LockName& lock = renewed.front().lock;

@@ -521,7 +521,7 @@ TEST_CASE("Permits of a lost create are deleted although someone has deleted one
           world.servers.Put(own.substr(0, own.size() - 10), self.store.session_id(), true));
     }
   });
-  self.store.Before("delete all", [&] { world.servers.Remove(strays.front()); });
+  self.store.Before("delete /l/leases/", [&] { world.servers.Remove(strays.front()); });
   self.Run();
   REQUIRE(self.HasLock());
   REQUIRE(strays.size() == 3);
