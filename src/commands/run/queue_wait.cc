@@ -13,7 +13,7 @@
 #include "cli/text/run_messages.h"
 #include "cli/text/server_messages.h"
 #include "commands/session/console.h"
-#include "commands/session/failure_end.h"
+#include "commands/session/session_driver.h"
 #include "lock/operations/calls.h"
 #include "lock/several/acquire_any.h"
 #include "lock/several/acquire_set.h"

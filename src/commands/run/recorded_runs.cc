@@ -10,7 +10,7 @@
 #include "cli/text/run_messages.h"
 #include "commands/run/lease_first.h"
 #include "commands/session/console.h"
-#include "commands/session/failure_end.h"
+#include "commands/session/session_driver.h"
 #include "lock/hold/start_commit.h"
 
 namespace zklock::commands {

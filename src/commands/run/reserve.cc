@@ -21,7 +21,7 @@
 #include "commands/run/recorded_runs.h"
 #include "commands/session/console.h"
 #include "commands/session/exit.h"
-#include "commands/session/failure_end.h"
+#include "commands/session/session_driver.h"
 #include "lock/hold/run_recorder.h"
 #include "lock/operations/calls.h"
 #include "lock/reserve/existing_reservations.h"

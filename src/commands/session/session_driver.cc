@@ -11,6 +11,8 @@
 namespace zklock::commands {
 namespace {
 
+using cli::EndReason;
+using cli::EndRun;
 using namespace std::chrono_literals;
 
 // A signal ends zklock within a second, whatever the servers do.
@@ -165,6 +167,43 @@ void SessionDriver::OnReady(short revents) {
   }
   if (!looks_up_) return;
   if (session_.failed_rounds() > rounds_at_lookup_ || clock_.Now() >= next_lookup_) BeginLookup();
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) const {
+  const auto& transport = session_driver_.transport_;
+  const int proxy_failure = transport == nullptr ? 0 : transport->LastFailure();
+  return EndRun(EndReason::kUnreachable,
+                cli::UnreachableText(session_driver_.Tried(), connect_timeout_,
+                                     session_driver_.IsHopeless(), session_driver_.names_no_server_,
+                                     session_driver_.proxy_command_, proxy_failure));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::TooSlow& slow) const {
+  return EndRun(EndReason::kUnreachable, cli::TooSlowText(lock_, slow));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
+  const std::string refusal = session_driver_.session_.HelperRefusal();
+  if (!refusal.empty()) return EndRun(EndReason::kRefused, cli::SaslText(refusal));
+  const bool is_close_refused = session_driver_.session_.IsCloseRefused();
+  if (refused.error == zookeeper::Error::kAuthFailed && !is_close_refused) {
+    return EndRun(EndReason::kRefused, session_driver_.credentials_refused_);
+  }
+  return EndRun(EndReason::kRefused, is_close_refused
+                                         ? cli::OtherSchemeText()
+                                         : cli::RefusedText(refused, session_driver_.identity_));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Unusable& unusable) const {
+  return EndRun(EndReason::kUnusable, cli::UnusableText(lock_, unusable));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::QuotaExceeded& quota) const {
+  return EndRun(EndReason::kUnusable, cli::QuotaText(quota));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Defect& defect) const {
+  return EndRun(EndReason::kDefect, cli::DefectText(defect));
 }
 
 }  // namespace zklock::commands

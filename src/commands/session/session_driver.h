@@ -7,7 +7,9 @@
 
 #include "base/event_source.h"
 #include "cli/options/options.h"
+#include "cli/reports/end_reason.h"
 #include "commands/session/session_for_guard.h"
+#include "lock/data/outcome.h"
 #include "process/loop/event_loop.h"
 #include "process/transport/name_lookup.h"
 #include "zookeeper/session.h"
@@ -30,18 +32,6 @@ class SessionDriver final : public EventSource {
 
   /// Whether every name was looked up and none exists: waiting is then pointless.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
-  /// Whether the user named no server, so that the default is used.
-  [[nodiscard]] bool names_no_server() const { return names_no_server_; }
-  /// The value of --proxy-command; may be empty.
-  [[nodiscard]] const std::string& proxy_command() const { return proxy_command_; }
-  /// See zookeeper::Transport::LastFailure().
-  [[nodiscard]] int proxy_failure() const {
-    return transport_ == nullptr ? 0 : transport_->LastFailure();
-  }
-  /// See cli::IdentityText.
-  [[nodiscard]] const std::string& identity() const { return identity_; }
-  /// See cli::CredentialsRefusedText.
-  [[nodiscard]] const std::string& credentials_refused() const { return credentials_refused_; }
   /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
   /// refused), …". Attempts made for the close are left out.
   [[nodiscard]] std::string Tried() const;
@@ -59,6 +49,8 @@ class SessionDriver final : public EventSource {
   void OnReady(short revents) override;
 
  private:
+  friend class FailureEnd;
+
   /// Uses the servers as the user wrote them, without a look-up.
   void UseNames();
   /// Throws std::system_error if the system refuses the look-up and no address is known.
@@ -72,10 +64,10 @@ class SessionDriver final : public EventSource {
   const Clock& clock_;
   SessionForGuard* const shared_;
   const zookeeper::ServerList servers_;
-  const bool names_no_server_;
-  const std::string proxy_command_;
-  const std::string identity_;
-  const std::string credentials_refused_;
+  const bool names_no_server_;                             // the default is used
+  const std::string proxy_command_;                        // may be empty
+  const std::string identity_;                             // see cli::IdentityText
+  const std::string credentials_refused_;                  // see cli::CredentialsRefusedText
   const bool looks_up_;                                    // false: a proxy command looks names up
   const std::unique_ptr<zookeeper::Transport> transport_;  // null: TCP
   zookeeper::Session session_;
@@ -86,6 +78,29 @@ class SessionDriver final : public EventSource {
   int rounds_at_lookup_ = 0;
   TimePoint next_lookup_ = kNever;
   std::string tried_before_close_;
+};
+
+/// How a run ends if the servers or the LOCK do not allow it. A visitor for variants of failures.
+/// Use it after closing the session: only the close shows whether any credentials would help.
+class FailureEnd {
+ public:
+  /// `lock`: the LOCK as messages name it.
+  FailureEnd(SessionDriver& session_driver, Duration connect_timeout, std::string lock)
+      : session_driver_(session_driver),
+        connect_timeout_(connect_timeout),
+        lock_(std::move(lock)) {}
+
+  [[nodiscard]] cli::RunEnd operator()(const lock::Unreachable& unreachable) const;
+  [[nodiscard]] cli::RunEnd operator()(const lock::TooSlow& slow) const;
+  [[nodiscard]] cli::RunEnd operator()(const lock::Refused& refused) const;
+  [[nodiscard]] cli::RunEnd operator()(const lock::Unusable& unusable) const;
+  [[nodiscard]] cli::RunEnd operator()(const lock::QuotaExceeded& quota) const;
+  [[nodiscard]] cli::RunEnd operator()(const lock::Defect& defect) const;
+
+ private:
+  SessionDriver& session_driver_;
+  Duration connect_timeout_;
+  std::string lock_;
 };
 
 }  // namespace zklock::commands

@@ -3,7 +3,6 @@
 #include <variant>
 
 #include "commands/session/exit.h"
-#include "commands/session/failure_end.h"
 
 namespace zklock::commands {
 
