@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "base/end_cause.h"
-#include "lock/acquire/semaphore.h"
 #include "lock/data/contender_data.h"
 #include "lock/hold/hold.h"
 #include "lock/hold/run_recorder.h"

@@ -13,7 +13,7 @@
 #include "commands/run/queue_wait.h"
 #include "commands/run/reserve.h"
 #include "commands/session/exit.h"
-#include "lock/acquire/semaphore.h"
+#include "lock/several/acquire_set.h"
 #include "protocol/lease.h"
 
 namespace zklock::commands {

@@ -1,7 +1,10 @@
 #include "lock/several/acquire_set.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "lock/acquire/permit_number.h"
@@ -9,9 +12,16 @@
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {
+namespace {
 
 using zookeeper::Error;
 using zookeeper::Watch;
+
+/// How long a `try` stays in a turnstile. Contenders pass it without waiting while permits are
+/// free.
+constexpr Duration kTurnstileTime = std::chrono::seconds(5);
+
+}  // namespace
 
 AcquireSet::AcquireSet(zookeeper::Store& store, const Clock& clock,
                        std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
@@ -246,6 +256,27 @@ void AcquireSet::OnRefused(Error why) {
 
 void AcquireSet::OnWatch(const std::string& path, zookeeper::Change change) {
   if (!outcome_) acquire_->OnWatch(path, change);
+}
+
+std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
+  permit.below = std::string(protocol::kPermitsChild);
+  permit.most_permits = *permit.permits;
+  // A `try` queues in the turnstile too, as long as the contenders before it leave a permit for it:
+  // they do not wait there either.
+  AcquireRequest turnstile{
+      .lock = permit.lock,
+      .host = permit.host,
+      .data = permit.data,
+      .wait = permit.try_only ? std::optional<Duration>(kTurnstileTime) : permit.wait,
+      .max_queue = permit.try_only ? std::nullopt : permit.max_queue,
+      .below = std::string(protocol::kTurnstileChild),
+      .take = permit.take,
+      .passes = permit.try_only,
+      .most_permits = permit.most_permits,
+      .reserve = permit.reserve,
+      .preempt = permit.preempt,
+      .connect_timeout = permit.connect_timeout};
+  return {std::move(turnstile), std::move(permit)};
 }
 
 }  // namespace zklock::lock

@@ -11,7 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire/semaphore.h"
 #include "lock/data/contender_data.h"
 #include "lock/reserve/make_reservations.h"
 #include "lock/several/acquire_any.h"

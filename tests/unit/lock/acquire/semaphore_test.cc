@@ -1,4 +1,3 @@
-#include "lock/acquire/semaphore.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

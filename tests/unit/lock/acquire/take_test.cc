@@ -9,10 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire/semaphore.h"
 #include "lock/operations/contender_operations.h"
 #include "lock/reserve/existing_reservations.h"
 #include "lock/reserve/release_reservation.h"
+#include "lock/several/acquire_set.h"
 #include "unit/lock/reserver.h"
 
 // Runs that take several permits of a semaphore: all of them or none.
