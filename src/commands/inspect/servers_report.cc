@@ -11,9 +11,8 @@
 
 #include "base/exit_status.h"
 #include "cli/reports/report_reasons.h"
-#include "cli/servers/servers_json.h"
 #include "cli/servers/servers_messages.h"
-#include "cli/servers/servers_text.h"
+#include "cli/servers/servers_view.h"
 #include "cli/text/queue_messages.h"
 #include "commands/inspect/server_visit.h"
 #include "commands/session/console.h"

@@ -16,7 +16,7 @@
 #include "cli/reports/report_queue.h"
 #include "cli/reports/report_reasons.h"
 #include "cli/servers/servers_findings.h"
-#include "cli/servers/servers_text.h"
+#include "cli/servers/servers_view.h"
 #include "process/loop/message_sink.h"
 #include "process/tree/cgroup.h"
 #include "process/tree/process_tree.h"

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "cli/servers/servers_text.h"
+#include "cli/servers/servers_view.h"
 #include "cli/text/printable.h"
 #include "cli/views/history_text.h"
 #include "cli/views/queue_text.h"

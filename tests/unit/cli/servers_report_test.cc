@@ -2,8 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/servers/servers_json.h"
-#include "cli/servers/servers_text.h"
+#include "cli/servers/servers_view.h"
 #include "unit/cli/fake_servers.h"
 
 namespace zklock::cli {

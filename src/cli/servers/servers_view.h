@@ -3,8 +3,12 @@
 #include <string>
 
 #include "cli/servers/servers_findings.h"
+#include "cli/views/queue_text.h"
 
 namespace zklock::cli {
+
+/// The report for people: a table with a row for each server, followed by the findings.
+[[nodiscard]] std::string ServersReportText(const ServersReport& report, const ViewStyle& style);
 
 /// One JSON object (zklock-inspect(1), JSON).
 [[nodiscard]] std::string ServersReportJson(const ServersReport& report);
