@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cli/options/option_table.h"
 #include "process/guard/owner_guard.h"
-#include "process/guard/shared_page.h"
+#include "process/guard/shared_memory.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {

@@ -5,7 +5,7 @@
 
 #include "base/unique_fd.h"
 #include "process/guard/guard_link.h"
-#include "process/guard/shared_environment.h"
+#include "process/guard/shared_memory.h"
 #include "process/loop/signals.h"
 #include "process/tree/cgroup.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "process/guard/shared_lease.h"
+#include "process/guard/shared_memory.h"
 #include "process/tree/ended.h"
 
 namespace zklock::process {

@@ -10,8 +10,7 @@
 #include "base/end_cause.h"
 #include "base/event_source.h"
 #include "base/unique_fd.h"
-#include "process/guard/shared_lease.h"
-#include "process/guard/shared_page.h"
+#include "process/guard/shared_memory.h"
 #include "process/tree/owner.h"
 #include "process/tree/pidfd.h"
 

@@ -1,5 +1,5 @@
 #include "process/guard/guard_link.h"
-#include "process/guard/shared_page.h"
+#include "process/guard/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

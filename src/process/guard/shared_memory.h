@@ -1,14 +1,44 @@
 #pragma once
 
+#include <sys/mman.h>
+
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/end_cause.h"
+#include "process/loop/system_error.h"
 #include "protocol/lease.h"
 
 namespace zklock::process {
+
+/// Owns a T in memory that is shared with processes forked after it was created.
+template <typename T>
+class SharedPage {
+ public:
+  /// Throws std::system_error.
+  SharedPage() {
+    void* memory =
+        mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) ThrowErrno("mmap");
+    page_ = new (memory) T;
+  }
+  ~SharedPage() { munmap(page_, sizeof(T)); }
+  SharedPage(const SharedPage&) = delete;
+  SharedPage& operator=(const SharedPage&) = delete;
+
+  T* operator->() const { return page_; }
+  T& operator*() const { return *page_; }
+
+ private:
+  T* page_;
+};
 
 /// A moment in memory that zklock and its guard share.
 class SharedMoment {
@@ -65,6 +95,23 @@ class SharedCause {
   static constexpr int kNone = -1;
   std::atomic<int> value_{kNone};
   static_assert(std::atomic<int>::is_always_lock_free);
+};
+
+/// The environment of a command that is forked before its environment is known. Must be in memory
+/// that is shared, at the same address, with processes forked later (SharedPage).
+class SharedEnvironment {
+ public:
+  /// Sets the complete environment, NAME=VALUE each. Must be called only once. Returns false if it
+  /// is larger than execve accepts.
+  [[nodiscard]] bool Set(const std::vector<std::string>& environment);
+  /// For execve. Async-signal-safe.
+  [[nodiscard]] char* const* words() const { return memory_.data(); }
+
+ private:
+  // Holds the strings and the pointers to them; no kernel accepts more (execve(2)). Only pages that
+  // are written take up memory.
+  static constexpr std::size_t kSize = std::size_t{6} << 20;
+  std::array<char*, kSize / sizeof(char*)> memory_;
 };
 
 }  // namespace zklock::process

@@ -1,4 +1,4 @@
-#include "process/guard/shared_environment.h"
+#include "process/guard/shared_memory.h"
 
 #include <cstring>
 
