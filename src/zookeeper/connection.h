@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "zookeeper/access.h"
-#include "zookeeper/endpoint.h"
 #include "zookeeper/loopback.h"
+#include "zookeeper/server_list.h"
 #include "zookeeper/transport.h"
 #include "zookeeper/wire.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "zookeeper/endpoint.h"
+#include "zookeeper/server_list.h"
 
 namespace zklock::zookeeper {
 

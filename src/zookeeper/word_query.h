@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "base/unique_fd.h"
-#include "zookeeper/endpoint.h"
+#include "zookeeper/server_list.h"
 #include "zookeeper/transport.h"
 
 namespace zklock::zookeeper {

@@ -13,7 +13,7 @@
 #include "base/event_source.h"
 #include "simulation/network.h"
 #include "simulation/world.h"
-#include "zookeeper/endpoint.h"
+#include "zookeeper/server_list.h"
 
 namespace zklock::simulation {
 
