@@ -7,7 +7,8 @@ namespace zklock {
 /// Something the event loop waits for: a descriptor, a point in time, or both.
 ///
 /// Entirely passive: the loop calls GetInterest() before each wait, and OnReady() when the
-/// descriptor is ready or the time is reached. Both run on zklock's only thread.
+/// descriptor is ready or the time is reached. Both run on zklock's only thread. It is not copied
+/// or moved, because the loop keeps a pointer to it.
 class EventSource {
  public:
   struct Interest {
@@ -16,6 +17,9 @@ class EventSource {
     TimePoint wake = kNever;  ///< when to call OnReady() even if the descriptor is not ready
   };
 
+  EventSource() = default;
+  EventSource(const EventSource&) = delete;
+  EventSource& operator=(const EventSource&) = delete;
   virtual ~EventSource() = default;
   [[nodiscard]] virtual Interest GetInterest() = 0;
   /// `revents` as from poll(2); 0 if only the time was reached.

@@ -145,21 +145,24 @@ enum class Change {
 /// Receives events that are not answers to requests.
 class StoreListener {
  public:
+  StoreListener() = default;
+  StoreListener(const StoreListener&) = delete;
+  StoreListener& operator=(const StoreListener&) = delete;
   virtual ~StoreListener() = default;
   /// A server accepted the session. `fresh`: it is a new session; the znodes of the previous one
   /// are gone.
   virtual void OnConnected(bool fresh) = 0;
   /// The connection is lost, and with it all watches; every outstanding request has been answered
   /// with kConnectionLoss before. The store connects to another server by itself.
-  virtual void OnDisconnected() = 0;
+  virtual void OnDisconnected() {}
   /// The servers have ended the session. Nothing happens until Renew().
   virtual void OnExpired() = 0;
   /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). Nothing more
   /// happens. Not called while a lock is held: then the next server is tried instead.
-  virtual void OnRefused(Error why) = 0;
+  virtual void OnRefused(Error /*why*/) {}
   /// A watch on this path has fired. Events and the answers to reads arrive in the order in which
   /// the connected server saw the changes.
-  virtual void OnWatch(const std::string& path, Change change) = 0;
+  virtual void OnWatch(const std::string& /*path*/, Change /*change*/) {}
 };
 
 /// What lock/ needs from ZooKeeper: the port between the protocol and a real session, or the fake

@@ -12,6 +12,9 @@ namespace zklock::zookeeper {
 /// Destroying this object ends it.
 class Helper {
  public:
+  Helper() = default;
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
   virtual ~Helper() = default;
   /// What it last reported on standard error, as one line; empty if nothing. Must be called now and
   /// then, so that a helper that reports much does not block.

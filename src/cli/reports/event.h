@@ -289,6 +289,9 @@ using Event =
 /// Receives each event of a run, in order.
 class EventListener {
  public:
+  EventListener() = default;
+  EventListener(const EventListener&) = delete;
+  EventListener& operator=(const EventListener&) = delete;
   virtual ~EventListener() = default;
   virtual void OnEvent(const Event& event) = 0;
 };

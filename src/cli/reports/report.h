@@ -25,8 +25,6 @@ class Report final : public EventListener {
  public:
   Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}
   ~Report() override { WriteKept(""); }
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
 
   void Write(Level level, const std::string& line);
   /// Level::kAlways.

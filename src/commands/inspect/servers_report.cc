@@ -39,17 +39,12 @@ class SessionRecognition final : public zookeeper::StoreListener {
     session_.SetListener(this);
   }
   ~SessionRecognition() override { session_.SetListener(nullptr); }
-  SessionRecognition(const SessionRecognition&) = delete;
-  SessionRecognition& operator=(const SessionRecognition&) = delete;
 
   [[nodiscard]] const std::optional<bool>& known() const { return known_; }
   [[nodiscard]] bool IsOver() const { return known_ || session_.failed_rounds() > 0; }
 
   void OnConnected(bool /*fresh*/) override { known_ = true; }
-  void OnDisconnected() override {}
   void OnExpired() override { known_ = false; }
-  void OnRefused(zookeeper::Error /*why*/) override {}
-  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
 
  private:
   zookeeper::Session& session_;

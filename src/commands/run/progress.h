@@ -45,8 +45,6 @@ class Progress final : public cli::EventListener, public EventSource {
   Progress(cli::ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,
            zookeeper::Store& store, const Clock& clock, PlainLines lines = {});
   ~Progress() override;
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   /// The run waits for one of `count` LOCKs: shows the one with the shortest queue.
   void SetAlternatives(std::size_t count) { alternatives_ = count; }

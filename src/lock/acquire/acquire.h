@@ -46,8 +46,6 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
           std::function<std::string()> make_uuid, AcquireObserver& observer);
   ~Acquire() override;
-  Acquire(const Acquire&) = delete;
-  Acquire& operator=(const Acquire&) = delete;
 
   /// Null until the acquisition is over.
   [[nodiscard]] const AcquireOutcome* outcome() const;

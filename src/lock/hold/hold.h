@@ -59,8 +59,6 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
        Duration kill_after, HoldObserver& observer, std::vector<std::string> passed = {});
   ~Hold() override;
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
 
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
   /// The time between the stop signal and KILL: as requested, or as much as the lease allows.

@@ -36,8 +36,6 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   ServerMeasurement(zookeeper::Store& store, const Clock& clock, WallClock wall,
                     std::function<Duration()> connect_took, MeasurementRequest request);
   ~ServerMeasurement() override;
-  ServerMeasurement(const ServerMeasurement&) = delete;
-  ServerMeasurement& operator=(const ServerMeasurement&) = delete;
 
   /// Whether everything has been measured, or nothing more can be.
   [[nodiscard]] bool IsOver() const { return over_; }
@@ -60,7 +58,6 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   void OnDisconnected() override;
   void OnExpired() override { over_ = true; }
   void OnRefused(zookeeper::Error why) override;
-  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
 
  private:
   void Continue();

@@ -35,8 +35,6 @@ using RecordFailure = std::variant<Unusable, OperationFailure>;
 class ServerOperation : public EventSource, public zookeeper::StoreListener {
  public:
   ~ServerOperation() override;
-  ServerOperation(const ServerOperation&) = delete;
-  ServerOperation& operator=(const ServerOperation&) = delete;
 
   /// Whether it has ended, either with a failure or with the derived class's result.
   [[nodiscard]] bool IsOver() const { return over_; }
@@ -51,7 +49,6 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   void OnDisconnected() override;
   void OnExpired() override;
   void OnRefused(zookeeper::Error why) override;
-  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
 
  protected:
   /// `connect_timeout`: how long to go without a server that answers.

@@ -38,8 +38,6 @@ class AcquireAny final : public Acquisition {
   AcquireAny(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
              std::function<std::string()> make_uuid, AcquireObserver& observer);
   ~AcquireAny() override;
-  AcquireAny(const AcquireAny&) = delete;
-  AcquireAny& operator=(const AcquireAny&) = delete;
 
   [[nodiscard]] bool IsNearTurn() const override;
   /// Always false: the contenders of a waiter that was killed without a guard would block each of

@@ -38,8 +38,6 @@ class AcquireSet final : public Acquisition {
              std::function<std::string()> make_uuid, AcquireObserver& observer,
              Take take = Take::kAll);
   ~AcquireSet() override;
-  AcquireSet(const AcquireSet&) = delete;
-  AcquireSet& operator=(const AcquireSet&) = delete;
 
   [[nodiscard]] bool IsNearTurn() const override;
   [[nodiscard]] bool IsFarFromTurn() const override;

@@ -45,8 +45,6 @@ class OwnerGuard final : public EventSource {
   explicit OwnerGuard(OwnerDuty duty);
   /// Dismisses the guard without any further action, unless it is needed (OwnerDuty::is_needed).
   ~OwnerGuard() override;
-  OwnerGuard(const OwnerGuard&) = delete;
-  OwnerGuard& operator=(const OwnerGuard&) = delete;
 
   /// Must be called when the lock is held, before the owner is told. `lease_end`: when the lease
   /// ends, initially. `grace`: how long before the lease's end the owner is signalled. Returns when

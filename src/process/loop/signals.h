@@ -43,8 +43,6 @@ class Signals final : public EventSource {
   /// Restores the saved mask and CHLD's disposition. Drops signals that were not taken: they must
   /// not end zklock in its last steps.
   ~Signals() override;
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
 
   /// Also reports WINCH from now on.
   void AddWindowChanges();

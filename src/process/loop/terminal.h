@@ -29,8 +29,6 @@ class SizeChanges final : public EventSource {
  public:
   SizeChanges();
   ~SizeChanges() override;
-  SizeChanges(const SizeChanges&) = delete;
-  SizeChanges& operator=(const SizeChanges&) = delete;
 
   /// Whether the size has changed since the last call.
   [[nodiscard]] bool Take();

@@ -43,8 +43,6 @@ class NestingServer final : public EventSource {
   /// Throws std::system_error.
   NestingServer(const std::string& name, ProcessId root, std::function<void(int)> before_run = {});
   ~NestingServer() override;
-  NestingServer(const NestingServer&) = delete;
-  NestingServer& operator=(const NestingServer&) = delete;
 
   /// Must be called when the locks are held, under this lease, by the contenders `nodes` (paths
   /// with the chroot).

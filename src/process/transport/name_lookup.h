@@ -33,8 +33,6 @@ class NameLookup final : public EventSource {
   /// Throws std::system_error if the helper cannot be started.
   explicit NameLookup(const std::vector<zookeeper::Server>& servers);
   ~NameLookup() override;  ///< Kills the helper.
-  NameLookup(const NameLookup&) = delete;
-  NameLookup& operator=(const NameLookup&) = delete;
 
   /// The addresses found so far: numeric ones at once, those of names as they are resolved.
   [[nodiscard]] const std::vector<zookeeper::Endpoint>& found() const { return found_.endpoints; }

@@ -241,8 +241,6 @@ class ProxyTransport::Proxy final : public zookeeper::Helper {
   Proxy(HelperProcesses& monitors, pid_t monitor, UniqueFd words)
       : monitors_(monitors), monitor_(monitor), words_(std::move(words)) {}
   ~Proxy() override { monitors_.End(monitor_, SIGTERM); }
-  Proxy(const Proxy&) = delete;
-  Proxy& operator=(const Proxy&) = delete;
 
   const std::string& ErrorTail() override { return words_.Read(); }
   void ForgetWords() override {
@@ -285,8 +283,6 @@ class ProgramTransport::Program final : public zookeeper::Helper {
         words_(std::move(words)),
         proxy_(std::move(proxy)) {}
   ~Program() override { programs_.End(program_, SIGKILL); }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
 
   const std::string& ErrorTail() override {
     text_ = words_.Read();
