@@ -79,7 +79,12 @@ std::vector<ListReply> Calls::ListAll(const std::vector<std::string>& paths) {
 
 void Calls::Complete(std::span<LockChildren> children) {
   RequireConnection();
-  for (LockChildren& one : children) one.SendAll(UnwatchedReads(), [] {});
+  const LockChildren::Requests reads{
+      .list = [this](const std::string& path,
+                     auto take) { store().List(path, Watch::kNo, OnReply(std::move(take))); },
+      .get = [this](const std::string& path,
+                    auto take) { store().Get(path, Watch::kNo, OnReply(std::move(take))); }};
+  for (LockChildren& one : children) one.SendAll(reads, [] {});
   Await([&children] {
     return std::all_of(children.begin(), children.end(),
                        [](const LockChildren& one) { return one.IsComplete(); });

@@ -111,17 +111,6 @@ void ServerOperation::Fail(OperationFailure failure) {
   over_ = true;
 }
 
-LockChildren::Requests ServerOperation::UnwatchedReads() {
-  return {.list =
-              [this](const std::string& path, zookeeper::Done<zookeeper::ListReply> take) {
-                store_.List(path, zookeeper::Watch::kNo, OnReply(std::move(take)));
-              },
-          .get =
-              [this](const std::string& path, zookeeper::Done<zookeeper::GetReply> take) {
-                store_.Get(path, zookeeper::Watch::kNo, OnReply(std::move(take)));
-              }};
-}
-
 void ServerOperation::Heard() {
   disconnected_since_.reset();
   answer_deadline_ = AnswerDeadline();

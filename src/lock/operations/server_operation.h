@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/data/callback_scope.h"
-#include "lock/data/lock_children.h"
 #include "lock/data/outcome.h"
 #include "zookeeper/store.h"
 
@@ -86,9 +85,6 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
       f(reply);
     });
   }
-
-  /// Unwatched reads whose callbacks are made by OnReply().
-  [[nodiscard]] LockChildren::Requests UnwatchedReads();
 
   [[nodiscard]] zookeeper::Store& store() { return store_; }
 
