@@ -19,9 +19,8 @@ namespace zklock::commands {
 /// Passes each event on to all listeners.
 class EventBroadcaster {
  public:
-  /// The listeners must outlive it. They get each event in the given order.
-  explicit EventBroadcaster(std::vector<cli::EventListener*> listeners)
-      : listeners_(std::move(listeners)) {}
+  /// The listener must outlive its registration. Listeners get each event in the order in which
+  /// they were added.
   void Add(cli::EventListener& listener) { listeners_.push_back(&listener); }
   void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
 

@@ -14,12 +14,6 @@ std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) 
                                             locks, options.any);
 }
 
-std::vector<cli::EventListener*> Listeners(cli::Report& report, cli::EventWriter* event_writer) {
-  std::vector<cli::EventListener*> listeners = {&report};
-  if (event_writer != nullptr) listeners.push_back(event_writer);
-  return listeners;
-}
-
 }  // namespace
 
 RunContext::RunContext(const cli::RunOptions& its_options, process::Signals& its_signals,
@@ -29,11 +23,14 @@ RunContext::RunContext(const cli::RunOptions& its_options, process::Signals& its
       sink(its_sink),
       report(sink, options.verbosity),
       event_writer(OpenEventsFor(options)),
-      events(Listeners(report, event_writer.get())),
       session_for_guard(options.server) {
   loop.Add(signals);
   loop.Add(sink);
-  if (event_writer) loop.Add(*event_writer);
+  events.Add(report);
+  if (event_writer) {
+    loop.Add(*event_writer);
+    events.Add(*event_writer);
+  }
 }
 
 const process::Identity& RunContext::Self() {

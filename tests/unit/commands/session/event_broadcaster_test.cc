@@ -23,7 +23,8 @@ TEST_CASE("A contender that queues after the session expired is published as req
   test::FakeClock clock;
   zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
   Recorder recorder;
-  EventBroadcaster broadcaster({&recorder});
+  EventBroadcaster broadcaster;
+  broadcaster.Add(recorder);
   QueueEvents queue(broadcaster, session, {}, false);
   const lock::Ticket ticket = {.lock = {"/l", ""}, .path = "/l/own-uuid-lock-0000000000"};
   const lock::Ticket other = {.lock = {"/m", ""}, .path = "/m/own-uuid-lock-0000000000"};
@@ -41,7 +42,7 @@ TEST_CASE("A contender that queues after the session expired is published as req
 TEST_CASE("A request to leave counts though another contender of ours was not asked") {
   test::FakeClock clock;
   zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
-  EventBroadcaster broadcaster({});
+  EventBroadcaster broadcaster;
   const auto data = [](bool is_asked, bool only_waiting) {
     lock::ContenderData own;
     if (is_asked) own.release_request = lock::ReleaseRequest{.only_waiting = only_waiting};
@@ -61,7 +62,7 @@ TEST_CASE("A request to leave counts though another contender of ours was not as
 TEST_CASE("Requests to leave for two contenders of ours are both known until each has left") {
   test::FakeClock clock;
   zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
-  EventBroadcaster broadcaster({});
+  EventBroadcaster broadcaster;
   QueueEvents queue(broadcaster, session, {}, false);
   const std::string request =
       lock::FormatContenderData({.release_request = lock::ReleaseRequest{}});
@@ -78,7 +79,8 @@ TEST_CASE("Requests to leave for two contenders of ours are both known until eac
 
 TEST_CASE("A short session timeout is warned of, an ordinary one is not") {
   Recorder recorder;
-  EventBroadcaster broadcaster({&recorder});
+  EventBroadcaster broadcaster;
+  broadcaster.Add(recorder);
   broadcaster.WarnOfShortSession(std::chrono::seconds(30));
   CHECK(recorder.events.empty());
   broadcaster.WarnOfShortSession(std::chrono::seconds(5));
