@@ -17,6 +17,7 @@
 #include "commands/inspect/server_visit.h"
 #include "commands/session/console.h"
 #include "commands/session/output.h"
+#include "lock/data/reserved.h"
 #include "process/loop/alarm.h"
 #include "process/transport/name_lookup.h"
 #include "process/transport/transport_helper.h"
@@ -53,7 +54,7 @@ class SessionRecognition final : public zookeeper::StoreListener {
 
 /// A unique path below `parent` for a znode that is created and deleted in one transaction.
 std::string UniqueStampPath(const std::string& parent) {
-  return (parent == "/" ? "" : parent) + "/zklock-clock-" + process::MakeUuid();
+  return (parent == "/" ? "" : parent) + "/" + lock::kStampPrefix + process::MakeUuid();
 }
 
 class ServersInspection {

@@ -70,7 +70,7 @@ RunRecord RunOf(std::string_view name, const Reserved& reserved) {
 }
 
 std::string StampName(const zookeeper::Store& store) {
-  return "zklock-clock-" + std::to_string(static_cast<std::uint64_t>(store.session_id()));
+  return kStampPrefix + std::to_string(static_cast<std::uint64_t>(store.session_id()));
 }
 
 std::string FormatReservation(std::string_view contender,

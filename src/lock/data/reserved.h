@@ -66,6 +66,9 @@ struct Reserved {
 /// The reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
+/// The beginning of the names of znodes that are created only to read the servers' clock.
+inline constexpr char kStampPrefix[] = "zklock-clock-";
+
 /// The name of the znode that Store::Stamp() and Store::CreateAll() create and delete below a LOCK.
 /// It contains the session, so that no other znode has it. Whoever makes and releases reservations
 /// has the permissions on LOCK that this requires.
