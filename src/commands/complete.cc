@@ -16,7 +16,6 @@
 #include "lock/operations/calls.h"
 #include "lock/operations/lock_names.h"
 #include "lock/survey/survey.h"
-#include "process/loop/alarm.h"
 #include "process/loop/event_loop.h"
 #include "protocol/lock_path.h"
 
@@ -46,12 +45,10 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   server.connect_timeout = kPatience - kTimeToClose;
   process::EventLoop loop;
   SessionDriver session_driver(loop, server, clock);
-  process::Alarm alarm(end);
-  loop.Add(alarm);
   const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
     loop.Add(source);
-    (void)RunUntil(loop, signals,
-                   [&] { return is_done() || session_driver.IsHopeless() || clock.Now() >= end; });
+    (void)RunUntil(
+        loop, signals, [&] { return is_done() || session_driver.IsHopeless(); }, end);
     loop.Remove(source);
     if (!is_done()) throw TimeIsOver{};
   };
@@ -60,11 +57,8 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   } catch (const TimeIsOver&) {
   } catch (const lock::OperationFailed&) {
   }
-  loop.Remove(alarm);
   session_driver.session().BeginClose();
-  process::Alarm last(begin + kPatience);
-  loop.Add(last);
-  while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
+  loop.RunUntil(begin + kPatience, [&] { return session_driver.session().IsClosed(); });
 }
 
 /// Whether a name from the servers, which others may have chosen, may begin a line: ':' would make

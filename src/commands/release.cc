@@ -29,7 +29,6 @@
 #include "lock/reserve/release_reservation.h"
 #include "lock/survey/holders.h"
 #include "lock/survey/survey.h"
-#include "process/loop/alarm.h"
 #include "process/tree/identity.h"
 #include "protocol/lock_path.h"
 
@@ -216,12 +215,8 @@ void Announce(const cli::ReleaseOptions& options, const std::vector<cli::Contend
     is_any_written = is_any_written || is_written;
   }
   if (!is_any_written) return;
-  const TimePoint end = session.clock().Now() + kTimeToRead;
-  process::Alarm alarm(end);
-  session.loop().Add(alarm);
-  const auto signal =
-      RunUntil(session.loop(), signals, [&] { return session.clock().Now() >= end; });
-  session.loop().Remove(alarm);
+  const auto signal = RunUntil(
+      session.loop(), signals, [] { return false; }, session.clock().Now() + kTimeToRead);
   if (signal) throw Exit(InterruptedBy(*signal, report));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +19,6 @@
 #include "commands/session/console.h"
 #include "commands/session/output.h"
 #include "lock/data/reserved.h"
-#include "process/loop/alarm.h"
 #include "process/transport/name_lookup.h"
 #include "process/transport/transport_helper.h"
 #include "process/tree/identity.h"
@@ -111,15 +111,8 @@ class ServersInspection {
     return spec;
   }
 
-  /// Runs the loop until `is_done` or `deadline`.
-  template <typename F>
-  Signal RunTo(TimePoint deadline, F is_done) {
-    process::Alarm alarm(deadline);
-    loop_.Add(alarm);
-    const auto signal =
-        RunUntil(loop_, signals_, [&] { return is_done() || clock_.Now() >= deadline; });
-    loop_.Remove(alarm);
-    return signal;
+  Signal RunTo(TimePoint deadline, const std::function<bool()>& is_done) {
+    return RunUntil(loop_, signals_, is_done, deadline);
   }
 
   Signal LookUp() {

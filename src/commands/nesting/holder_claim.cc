@@ -11,7 +11,6 @@
 #include "commands/session/console.h"
 #include "commands/session/exit.h"
 #include "lock/data/contender_data.h"
-#include "process/loop/alarm.h"
 #include "process/loop/event_loop.h"
 #include "process/nesting/nesting_socket.h"
 #include "process/tree/ancestry.h"
@@ -40,12 +39,9 @@ bool IsAlive(const process::ProcessId& process) {
 void AwaitAnswer(process::NestingLink* link, TimePoint end, process::Signals& signals,
                  cli::Report& report) {
   process::EventLoop loop;
-  process::Alarm alarm(end);
-  loop.Add(alarm);
   if (link != nullptr) loop.Add(*link);
-  const auto signal = RunUntil(loop, signals, [&] {
-    return (link != nullptr && link->state() != State::kAsking) || BootClock::now() >= end;
-  });
+  const auto signal = RunUntil(
+      loop, signals, [&] { return link != nullptr && link->state() != State::kAsking; }, end);
   if (signal) throw Exit(InterruptedBy(*signal, report));
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/exit_status.h"
 #include "cli/reports/report_queue.h"
+#include "process/loop/alarm.h"
 
 namespace zklock::commands {
 namespace {
@@ -53,14 +54,17 @@ std::optional<int> TakeEndingSignal(process::Signals& signals,
 }
 
 std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
-                            const std::function<bool()>& is_done,
+                            const std::function<bool()>& is_done, TimePoint deadline,
                             const AroundSuspension& around_suspension) {
+  process::Alarm alarm(deadline);
   loop.Add(signals);
+  loop.Add(alarm);
   std::optional<int> ended_by;
-  while (!ended_by && !is_done()) {
+  while (!ended_by && !is_done() && BootClock::now() < deadline) {
     loop.RunOnce();
     ended_by = TakeEndingSignal(signals, around_suspension);
   }
+  loop.Remove(alarm);
   loop.Remove(signals);
   return ended_by;
 }

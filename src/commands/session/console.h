@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "cli/reports/report.h"
 #include "process/loop/event_loop.h"
 #include "process/loop/signals.h"
@@ -19,10 +20,11 @@ using AroundSuspension = std::function<void(const std::function<void()>& suspend
 [[nodiscard]] std::optional<int> TakeEndingSignal(process::Signals& signals,
                                                   const AroundSuspension& around_suspension = {});
 
-/// Runs `loop` until `is_done`, or until TakeEndingSignal() returns a signal, which it returns.
-/// `loop` must have at least one source that waits.
+/// Runs `loop` until `is_done` or `deadline`, or until TakeEndingSignal() returns a signal, which
+/// it returns. Without a deadline, `loop` must have at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                                           const std::function<bool()>& is_done,
+                                          TimePoint deadline = kNever,
                                           const AroundSuspension& around_suspension = {});
 
 /// Reports that a signal interrupted zklock, and returns the exit status for that.

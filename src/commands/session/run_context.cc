@@ -1,5 +1,4 @@
 #include "commands/session/run_context.h"
-#include "process/loop/alarm.h"
 
 #include <vector>
 
@@ -51,12 +50,9 @@ lock::LockName RunContext::NameOf(const cli::WantedLock& wanted) const {
 
 void RunContext::ServeUntil(EventSource& source, TimePoint deadline,
                             const std::function<bool()>& is_done) {
-  process::Alarm alarm(deadline);
   loop.Remove(signals);
   loop.Add(source);
-  loop.Add(alarm);
-  while (!is_done() && clock.Now() < deadline) loop.RunOnce();
-  loop.Remove(alarm);
+  loop.RunUntil(deadline, is_done);
   loop.Remove(source);
   loop.Add(signals);
 }

@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "cli/reports/report_reasons.h"
-#include "process/loop/alarm.h"
 #include "process/transport/transport_helper.h"
 
 namespace zklock::commands {
@@ -131,13 +130,8 @@ std::string SessionDriver::Tried() const {
 std::optional<Duration> SessionDriver::Close(std::size_t releases) {
   tried_before_close_ = Tried();
   session_.BeginClose(releases);
-  const TimePoint deadline = clock_.Now() + kCloseTimeout;
-  process::Alarm alarm(deadline);
-  loop_.Add(alarm);
-  while (!session_.IsClosed() && !session_.IsCloseRefused() && clock_.Now() < deadline) {
-    loop_.RunOnce();
-  }
-  loop_.Remove(alarm);
+  loop_.RunUntil(clock_.Now() + kCloseTimeout,
+                 [this] { return session_.IsClosed() || session_.IsCloseRefused(); });
   // If this process got no CPU time, the answer may have arrived although the time has run out.
   if (!session_.IsClosed()) loop_.RunReady();
   // If the servers refuse the close, they would refuse the guard's too. A SASL refusal may be

@@ -47,7 +47,7 @@ std::optional<int> ShortSession::RunUntilLeft(lock::ServerOperation& operation,
   loop_.Add(operation);
   const auto signal = RunUntil(
       loop_, signals_,
-      [&] { return operation.IsOver() || session_driver_.IsHopeless() || is_left(); },
+      [&] { return operation.IsOver() || session_driver_.IsHopeless() || is_left(); }, kNever,
       around_suspension);
   loop_.Remove(operation);
   return signal;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <stdexcept>
 
+#include "process/loop/alarm.h"
 #include "process/loop/system_error.h"
 #include "process/loop/timer.h"
 
@@ -25,6 +26,13 @@ void EventLoop::RunOnce() {
   do entries = Ask();
   while (!Wait(entries));
   Serve(entries);
+}
+
+void EventLoop::RunUntil(TimePoint deadline, const std::function<bool()>& is_done) {
+  Alarm alarm(deadline);
+  Add(alarm);
+  while (!is_done() && BootClock::now() < deadline) RunOnce();
+  Remove(alarm);
 }
 
 void EventLoop::RunReady() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/event_source.h"
@@ -24,6 +25,8 @@ class EventLoop {
   /// Waits until at least one source is ready, and serves every one that is. Throws
   /// std::logic_error if no source waits for anything: the wait would never end.
   void RunOnce();
+  /// Runs until `is_done`, but not beyond `deadline`.
+  void RunUntil(TimePoint deadline, const std::function<bool()>& is_done);
   /// Serves every source that is ready now, without waiting.
   void RunReady();
 
