@@ -33,6 +33,7 @@
 #include "process/guard/keeper_link.h"
 #include "process/guard/owner_guard.h"
 #include "process/loop/alarm.h"
+#include "process/loop/child.h"
 #include "process/nesting/nesting_server.h"
 #include "process/tree/ended.h"
 #include "process/tree/owner.h"
@@ -74,7 +75,7 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
       return kExitOk;
     }
     forked.link.Reset();  // if the keeper holds the lock, this makes it release the lock
-    const int status = process::ReapKeeper(forked.keeper);
+    const int status = process::WaitFor(forked.keeper);
     return message == LinkState::kMessage ? kExitSignalBase + *ended_by
                                           : process::ShellStatus(status);
   }

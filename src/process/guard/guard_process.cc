@@ -3,45 +3,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include "process/guard/command.h"
 #include "process/guard/guard.h"
-#include "process/loop/system_error.h"
+#include "process/loop/child.h"
 #include "process/tree/process_tree.h"
 
 namespace zklock::process {
-
-namespace {
-
-// Reaps a child that is about to end.
-void WaitFor(pid_t child) {
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
-}  // namespace
 
 GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals, Cgroup* cgroup) {
   page().lease.Set(TimePoint(), command.kill_after);
   const ExecImage image(command.executable, command.arguments, shared_->environment);
   GuardSocket ends = MakeGuardSocket();
   const GuardDuty duty{command, image, signals, page(), cgroup, getpid()};
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t forked = fork();
-  if (forked == 0) {
+  pid_ = ForkBlocked("fork");
+  if (pid_ == 0) {
     ends.zklock.Reset();
     RunGuard(duty, std::move(ends.guard));
   }
-  const int error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  pid_ = Check(forked, "fork");
   socket_ = std::move(ends.zklock);
   if (const auto stat = ReadProcessStat(pid_)) start_time_ = stat->id.start_time;
 }

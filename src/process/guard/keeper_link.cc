@@ -1,7 +1,6 @@
 #include "process/guard/keeper_link.h"
 
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,13 +34,6 @@ void ReportHeld(int link) {
 }
 
 void AcknowledgeHeld(int link) { SendByte(link); }
-
-int ReapKeeper(pid_t keeper) {
-  int status = 0;
-  while (waitpid(keeper, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
 
 LinkState ReadLink(int link) {
   char word = 0;

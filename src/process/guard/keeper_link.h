@@ -26,9 +26,6 @@ void ReportHeld(int link);
 /// In the parent: acknowledges the report.
 void AcknowledgeHeld(int link);
 
-/// In the parent: waits for the keeper to end. Returns a status as from waitpid.
-[[nodiscard]] int ReapKeeper(pid_t keeper);
-
 enum class LinkState {
   kNothing,  ///< none yet
   kMessage,  ///< "held", or its acknowledgement

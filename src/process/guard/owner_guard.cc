@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "base/exit_status.h"
 #include "process/guard/guard_link.h"
 #include "process/guard/nested_run.h"
+#include "process/loop/child.h"
 #include "process/loop/descriptors.h"
 #include "process/loop/locked_memory.h"
 #include "process/loop/system_error.h"
@@ -85,26 +85,16 @@ void OwnerGuard::BeginClose() {
 void OwnerGuard::Fork() {
   const pid_t keeper = getpid();
   GuardSocket ends = MakeGuardSocket();
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  guard_ = fork();
+  guard_ = ForkBlocked("fork");
   if (guard_ == 0) Watch(keeper, ends.guard.get());
-  const int error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  Check(guard_, "fork");
   process_ = PidFd::Open(guard_);
   socket_ = std::move(ends.zklock);
 }
 
 void OwnerGuard::Dismiss() {
-  if (guard_ <= 0) return;
+  if (guard_ == 0) return;
   kill(guard_, SIGKILL);
-  while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  guard_ = 0;
+  WaitFor(std::exchange(guard_, 0));
   process_.reset();
 }
 

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +18,8 @@
 #include <sstream>
 #include <system_error>
 #include <thread>
+
+#include "process/loop/child.h"
 
 namespace zklock::process {
 namespace {
@@ -133,8 +134,7 @@ NameLookup::NameLookup(const std::vector<zookeeper::Server>& servers) {
 NameLookup::~NameLookup() {
   if (helper_ <= 0) return;
   kill(helper_, SIGKILL);
-  while (waitpid(helper_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  WaitFor(helper_);
 }
 
 EventSource::Interest NameLookup::GetInterest() {

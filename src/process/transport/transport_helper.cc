@@ -20,6 +20,7 @@
 #include "base/exit_status.h"
 #include "base/transport_interface.h"
 #include "build_info.h"
+#include "process/loop/child.h"
 #include "process/loop/descriptors.h"
 #include "process/loop/system_error.h"
 #include "process/transport/error_tail.h"
@@ -138,19 +139,7 @@ bool AwaitHangUp(pid_t group) {
   _exit(status);
 }
 
-/// Forks with all signals blocked; they stay blocked in the child.
-pid_t ForkBlocked() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t child = fork();
-  if (child == 0) return 0;
-  const int error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  return Check(child, "fork for the connection to a server");
-}
+constexpr char kFork[] = "fork for the connection to a server";
 
 // Higher than any descriptor that zklock-transport gets.
 constexpr int kAboveAll = 10;
@@ -263,7 +252,7 @@ std::unique_ptr<zookeeper::Helper> ProxyTransport::Start(const zookeeper::Endpoi
                            endpoint.address.substr(colon + 1), line);
   auto [words, its_words] = MakePipe();
   const pid_t parent = getpid();
-  const pid_t monitor = ForkBlocked();
+  const pid_t monitor = ForkBlocked(kFork);
   if (monitor == 0) MonitorProxy(line.c_str(), parent, socket.get(), its_words.get());
   monitors_.Add(monitor);
   return std::make_unique<Proxy>(monitors_, monitor, std::move(words));
@@ -346,7 +335,7 @@ std::unique_ptr<zookeeper::Helper> ProgramTransport::Start(const zookeeper::Endp
 
   auto [reports, its_reports] = MakePipe();
   const pid_t parent = getpid();
-  const pid_t program = ForkBlocked();
+  const pid_t program = ForkBlocked(kFork);
   if (program == 0) {
     ExecuteProgram(arguments.data(), parent, socket.get(), its_reports.get(),
                    {connection.get(), secret.get()});

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include <utility>
 
 #include "base/read_file.h"
+#include "process/loop/child.h"
 #include "process/tree/guard_name.h"
 #include "process/tree/identity.h"
 #include "process/tree/process_tree.h"
@@ -377,12 +377,9 @@ std::optional<NoCgroup> Cgroup::Probe(const std::string& parent) {
   const pid_t child = ForkIntoCgroup(cgroup.directory());
   if (child == 0) _exit(0);
   const int error = errno;
-  if (child > 0) {
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  if (child > 0) return std::nullopt;
-  return cgroup.NotEntered(error);
+  if (child < 0) return cgroup.NotEntered(error);
+  WaitFor(child);
+  return std::nullopt;
 }
 
 NoCgroup Cgroup::NotEntered(int error) const {
