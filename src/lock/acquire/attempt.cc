@@ -15,13 +15,10 @@ Duration AnswerTime(const protocol::Lease& lease) {
   return std::max<Duration>(2s, lease.timeout() / 3);
 }
 
-AcquireOutcome UnexpectedEnd(const LockName& lock, const std::string& operation, Error error,
+AcquireOutcome UnexpectedEnd(Error error, const std::string& operation, const LockName& lock,
                              const char* right, const std::string& path) {
-  if (IsRefusal(error)) {
-    return Refused{operation, lock.display_path(), error, right,
-                   lock.DisplayPath(path.empty() ? lock.path : path)};
-  }
-  return Defect{Defect::What::kAnswer, lock.display_path(), operation, error};
+  return std::visit([](auto failure) -> AcquireOutcome { return failure; },
+                    FailureOf(error, operation, lock, right, path));
 }
 
 Attempt::Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
@@ -73,7 +70,7 @@ void Attempt::OnUnexpected(const std::string& operation, Error error, const char
                            const std::string& path) {
   if (IsLost(error)) return;
   if (error == Error::kQuotaExceeded) return FinishQuota();
-  Finish(UnexpectedEnd(request.lock, operation, error, right, path));
+  Finish(UnexpectedEnd(error, operation, request.lock, right, path));
 }
 
 bool Attempt::ExistsOrFinish(const zookeeper::Reply& reply) {

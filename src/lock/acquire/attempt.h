@@ -107,10 +107,9 @@ class AcquireSteps {
 /// How long a server that has accepted the session may take to answer.
 [[nodiscard]] Duration AnswerTime(const protocol::Lease& lease);
 
-/// The outcome after an unexpected error, other than a lost reply or an exceeded quota. `right`:
-/// the permission that an ACL must grant on `path`, or on LOCK if `path` is empty.
-[[nodiscard]] AcquireOutcome UnexpectedEnd(const LockName& lock, const std::string& operation,
-                                           zookeeper::Error error, const char* right,
+/// The outcome after an error that nobody handles: the failure that FailureOf() describes.
+[[nodiscard]] AcquireOutcome UnexpectedEnd(zookeeper::Error error, const std::string& operation,
+                                           const LockName& lock, const char* right,
                                            const std::string& path = "");
 
 /// What the parts of an acquisition share.

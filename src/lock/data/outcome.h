@@ -133,4 +133,16 @@ struct Defect {
 using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unreachable, TooSlow,
                                     Refused, Unusable, QuotaExceeded, Defect>;
 
+/// Why an operation failed.
+using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
+/// Why a record of runs is unknown or cannot be written. Unusable: another program's data.
+using RecordFailure = std::variant<Unusable, OperationFailure>;
+
+/// The failure of `operation` on `lock` because of an error that the caller does not handle:
+/// Refused if we lack the permission `right` on `path`, or on LOCK if `path` is empty;
+/// QuotaExceeded for that error; otherwise a Defect.
+[[nodiscard]] OperationFailure FailureOf(zookeeper::Error error, const std::string& operation,
+                                         const LockName& lock, const char* right,
+                                         const std::string& path = "");
+
 }  // namespace zklock::lock

@@ -336,8 +336,7 @@ void RunRecorder::TryAgain(Place& place, Error error) {
 
 void RunRecorder::FailToRead(Place& place, const std::string& path, Error error) {
   const LockName& lock = place.ticket.lock;
-  unknown_ = FailureOf(error, "read the last run under", lock.display_path(), "READ",
-                       lock.DisplayPath(path));
+  unknown_ = FailureOf(error, "read the last run under", lock, "READ", path);
   GiveUp(place, error);
 }
 

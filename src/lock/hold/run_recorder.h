@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/data/callback_scope.h"
+#include "lock/data/outcome.h"
 #include "lock/data/run_history.h"
 #include "lock/data/ticket.h"
 #include "lock/hold/hold.h"
-#include "lock/operations/server_operation.h"
 #include "protocol/run_records.h"
 #include "zookeeper/store.h"
 

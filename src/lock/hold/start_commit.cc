@@ -127,9 +127,8 @@ void StartCommit::OnWritten(Place& place, Error error) {
 }
 
 void StartCommit::GiveUp(const Place& place, Error error, const std::string& operation,
-                         const std::string& right, const std::string& right_path) {
-  const LockName& lock = place.ticket.lock;
-  refusal_ = FailureOf(error, operation, lock.display_path(), right, lock.DisplayPath(right_path));
+                         const char* right, const std::string& right_path) {
+  refusal_ = FailureOf(error, operation, place.ticket.lock, right, right_path);
 }
 
 }  // namespace zklock::lock

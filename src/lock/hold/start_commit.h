@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/data/callback_scope.h"
+#include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
-#include "lock/operations/server_operation.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -66,7 +66,7 @@ class StartCommit final : public EventSource {
   void Write(Place& place);
   void OnWritten(Place& place, zookeeper::Error error);
   void GiveUp(const Place& place, zookeeper::Error error, const std::string& operation,
-              const std::string& right, const std::string& right_path);
+              const char* right, const std::string& right_path);
 
   zookeeper::Store& store_;
   const Clock& clock_;

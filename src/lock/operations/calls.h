@@ -20,9 +20,9 @@ class OperationFailed : public std::exception {
  public:
   explicit OperationFailed(OperationFailure failure) : failure_(std::move(failure)) {}
   /// As FailureOf() describes.
-  OperationFailed(zookeeper::Error why, const std::string& operation, const std::string& path,
-                  const std::string& right, const std::string& right_path)
-      : failure_(FailureOf(why, operation, path, right, right_path)) {}
+  OperationFailed(zookeeper::Error error, const std::string& operation, const LockName& lock,
+                  const char* right, const std::string& path = "")
+      : failure_(FailureOf(error, operation, lock, right, path)) {}
 
   [[nodiscard]] const OperationFailure& failure() const { return failure_; }
   [[nodiscard]] const char* what() const noexcept override { return "an operation has failed"; }

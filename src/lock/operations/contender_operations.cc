@@ -17,16 +17,15 @@ using zookeeper::GetReply;
 
 void RequireRead(const GetReply& read, const LockName& lock, const ContenderId& contender) {
   if (read.error == Error::kNone) return;
-  throw OperationFailed(read.error, "read a contender in", lock.display_path(), "READ",
-                        lock.DisplayPath(contender.path));
+  throw OperationFailed(read.error, "read a contender in", lock, "READ", contender.path);
 }
 
 OperationFailed CannotDelete(Error error, const LockName& lock) {
-  return {error, "delete a contender in", lock.display_path(), "DELETE", lock.display_path()};
+  return {error, "delete a contender in", lock, "DELETE"};
 }
 
 OperationFailed CannotWrite(Error error, const LockName& lock, const std::string& path) {
-  return {error, "write to a contender in", lock.display_path(), "WRITE", lock.DisplayPath(path)};
+  return {error, "write to a contender in", lock, "WRITE", path};
 }
 
 }  // namespace
@@ -155,8 +154,7 @@ bool AreHeld(Calls& calls, const LockName& lock, const std::vector<ContenderId>&
   return calls.Repeat([&] {
     const Error error = calls.Check(contenders);
     if (error != Error::kNone && error != Error::kNoNode) {
-      throw OperationFailed(error, "check a contender in", lock.display_path(), "READ",
-                            lock.DisplayPath(contenders.front().path));
+      throw OperationFailed(error, "check a contender in", lock, "READ", contenders.front().path);
     }
     return error == Error::kNone;
   });

@@ -19,13 +19,6 @@ Duration AnswerTime(const zookeeper::Store& store, Duration connect_timeout) {
 
 }  // namespace
 
-OperationFailure FailureOf(Error why, const std::string& operation, const std::string& path,
-                           const std::string& right, const std::string& right_path) {
-  if (IsRefusal(why)) return Refused{operation, path, why, right, right_path};
-  if (why == Error::kQuotaExceeded) return QuotaExceeded{path, path};
-  return Defect{Defect::What::kAnswer, path, operation, why};
-}
-
 ServerOperation::ServerOperation(zookeeper::Store& store, const Clock& clock,
                                  Duration connect_timeout)
     : store_(store),

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "base/clock.h"
 #include "base/event_source.h"
@@ -13,18 +12,6 @@
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
-
-/// Why an operation failed.
-using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
-/// Why a record of runs is unknown or cannot be written. Unusable: another program's data.
-using RecordFailure = std::variant<Unusable, OperationFailure>;
-
-/// The failure of `operation` on `path` because of an error that the caller does not handle:
-/// Refused if we lack the permission `right` on `right_path`, QuotaExceeded for that error,
-/// otherwise a Defect.
-[[nodiscard]] OperationFailure FailureOf(zookeeper::Error why, const std::string& operation,
-                                         const std::string& path, const std::string& right,
-                                         const std::string& right_path);
 
 /// A short operation on the servers that starts again whenever the connection is lost. It holds no
 /// lock, so its session does not matter.
@@ -69,11 +56,6 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
 
   void Succeed();
   void Fail(OperationFailure failure);
-  /// Fails as FailureOf() describes.
-  void FailBecause(zookeeper::Error why, const std::string& operation, const std::string& path,
-                   const std::string& right, const std::string& right_path) {
-    Fail(FailureOf(why, operation, path, right, right_path));
-  }
 
   /// Makes a callback for a request. It runs only if the reply arrives over the same connection,
   /// not for a lost reply, which Begin() follows.

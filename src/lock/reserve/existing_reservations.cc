@@ -23,8 +23,7 @@ std::optional<milliseconds> AskServersTime(Calls& calls, const LockName& lock) {
       calls.Stamp(protocol::ChildPath(lock.path, StampName(calls.store())));
   if (stamp.error == Error::kNoNode) return std::nullopt;
   if (stamp.error != Error::kNone) {
-    throw OperationFailed(stamp.error, "learn the servers' time in", lock.display_path(),
-                          "CREATE and DELETE", lock.display_path());
+    throw OperationFailed(stamp.error, "learn the servers' time in", lock, "CREATE and DELETE");
   }
   return milliseconds(stamp.stat.modified_ms);
 }
@@ -37,8 +36,7 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
   if (read.error == Error::kNone) {
     return FindReservation(protocol::BaseOf(path), read.data, read.stat);
   }
-  throw OperationFailed(read.error, "read the reservation of", lock.display_path(), "READ",
-                        lock.DisplayPath(path));
+  throw OperationFailed(read.error, "read the reservation of", lock, "READ", path);
 }
 
 /// The reservations that `holder` consists of: at most one, unless someone has forged names for its
@@ -80,8 +78,7 @@ bool HoldsPermits(Calls& calls, const ReservedLock& one) {
   for (const Error error : {list.error, number.error}) {
     if (error == Error::kNoNode) return false;
     if (error == Error::kNone) continue;
-    throw OperationFailed(error, "read the permits of", one.lock.display_path(), "READ",
-                          one.lock.DisplayPath(path));
+    throw OperationFailed(error, "read the permits of", one.lock, "READ", path);
   }
   const protocol::Contenders permits(list.children);
   const auto most = protocol::ParsePermitLimit(number.data);
@@ -152,7 +149,7 @@ std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls, const LockNam
     const zookeeper::ListReply list = calls.List(lock.path);
     if (list.error == Error::kNoNode) return std::nullopt;
     if (list.error != Error::kNone) {
-      throw OperationFailed(list.error, "list", lock.display_path(), "READ", lock.display_path());
+      throw OperationFailed(list.error, "list", lock, "READ");
     }
     const protocol::Contenders contenders(list.children);
     std::vector<std::string> paths;
@@ -190,8 +187,7 @@ std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
   }
   const auto read = calls.Repeat([&] { return calls.Get(queue); });
   if (read.error != Error::kNone && read.error != Error::kNoNode) {
-    throw OperationFailed(read.error, "read the number of permits of", lock.display_path(), "READ",
-                          lock.DisplayPath(queue));
+    throw OperationFailed(read.error, "read the number of permits of", lock, "READ", queue);
   }
   // The reservation counts as one run that has left the turnstile.
   return FindOtherNumber(read, 1, *permits);
@@ -248,8 +244,8 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
       if (error == Error::kNone) return renewed;
       if (error != Error::kNoNode && error != Error::kBadVersion) {
         const LockName& lock = renewed.front().lock;
-        throw OperationFailed(error, "renew the reservation of", lock.display_path(), "WRITE",
-                              lock.DisplayPath(renewed.front().path));
+        throw OperationFailed(error, "renew the reservation of", lock, "WRITE",
+                              renewed.front().path);
       }
     }
   });

@@ -66,8 +66,8 @@ class Maker {
     read_ = calls_.GetAll(paths);
     for (std::size_t i = 0; i < needed; ++i) {
       if (read_[i].error == Error::kNone || read_[i].error == Error::kNoNode) continue;
-      throw OperationFailed(read_[i].error, "read our own contender in", locks[i]->display_path(),
-                            "READ", locks[i]->DisplayPath(paths[i]));
+      throw OperationFailed(read_[i].error, "read our own contender in", *locks[i], "READ",
+                            paths[i]);
     }
   }
 
@@ -130,8 +130,7 @@ class Maker {
     for (const ReservedLock& one : made) {
       const Error error = calls_.Delete(one.path, one.reserved.version);
       if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) continue;
-      throw OperationFailed(error, "release", one.lock.display_path(), "DELETE",
-                            one.lock.display_path());
+      throw OperationFailed(error, "release", one.lock, "DELETE");
     }
   }
 
@@ -156,7 +155,7 @@ class Maker {
     if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) return;
     may_be_made_ = false;
     const LockName& lock = held_.front().ticket.lock;
-    throw OperationFailed(error, "reserve", lock.display_path(), "DELETE", lock.display_path());
+    throw OperationFailed(error, "reserve", lock, "DELETE");
   }
 
   Calls& calls_;

@@ -71,8 +71,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
     for (;;) {
       const GetReply read = calls.Get(path);
       if (read.error != Error::kNone && read.error != Error::kNoNode) {
-        throw OperationFailed(read.error, "read a contender in", lock.display_path(), "READ",
-                              lock.DisplayPath(path));
+        throw OperationFailed(read.error, "read a contender in", lock, "READ", path);
       }
       const auto reserved = read.error == Error::kNone
                                 ? FindReservation(protocol::BaseOf(path), read.data, read.stat)
@@ -117,8 +116,8 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       } else if (record && MayNotWrite(error)) {
         keeps_record = false;
       } else {
-        throw OperationFailed(error, "delete a contender in", lock.display_path(), "DELETE",
-                              lock.DisplayPath(protocol::ParentOf(path)));
+        throw OperationFailed(error, "delete a contender in", lock, "DELETE",
+                              protocol::ParentOf(path));
       }
     }
   });

@@ -167,7 +167,7 @@ void AcquireAny::OnCreated(const std::vector<std::size_t>& queues, const CreateA
   if (reply.error == Error::kQuotaExceeded) return FinishQuota(failed);
   if (const auto why = CannotOwnContenders(reply.error)) return Finish(failed, Unusable{*why});
   const AcquireRequest& request = requests_[failed];
-  Finish(failed, UnexpectedEnd(request.lock, "queue in", reply.error,
+  Finish(failed, UnexpectedEnd(reply.error, "queue in", request.lock,
                                reply.may_not_delete ? "DELETE" : "CREATE", request.QueuePath()));
 }
 
@@ -198,7 +198,7 @@ void AcquireAny::FindLostCreate() {
                   if (IsLost(reply.error) || outcome_) return;
                   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
                     return Finish(
-                        index, UnexpectedEnd(requests_[index].lock, "list", reply.error, "READ"));
+                        index, UnexpectedEnd(reply.error, "list", requests_[index].lock, "READ"));
                   }
                   for (const std::string_view child : reply.children) {
                     if (child.find(uuid_) != std::string_view::npos) *are_there = true;
@@ -436,7 +436,7 @@ void AcquireAny::OnExpired() {
 }
 
 void AcquireAny::OnRefused(Error why) {
-  if (!outcome_) Finish(0, UnexpectedEnd(requests_.front().lock, "queue in", why, ""));
+  if (!outcome_) Finish(0, UnexpectedEnd(why, "queue in", requests_.front().lock, ""));
 }
 
 void AcquireAny::OnWatch(const std::string& path, zookeeper::Change change) {

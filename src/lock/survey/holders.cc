@@ -37,7 +37,7 @@ std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t 
     const zookeeper::ListReply list = calls.List(lock.path);
     if (list.error == Error::kNoNode) return {};
     if (list.error != Error::kNone) {
-      throw OperationFailed(list.error, "list", lock.display_path(), "READ", lock.display_path());
+      throw OperationFailed(list.error, "list", lock, "READ");
     }
     LockChildren children(lock.path, list.children);
     calls.Complete({&children, 1});
@@ -59,8 +59,7 @@ std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t 
       const std::vector<zookeeper::GetReply> replies = calls.GetAll(paths);
       for (std::size_t i = 0; i < reads.size(); ++i) {
         if (reads[i].take(replies[i])) continue;
-        throw OperationFailed(replies[i].error, reads[i].operation, lock.display_path(), "READ",
-                              lock.DisplayPath(paths[i]));
+        throw OperationFailed(replies[i].error, reads[i].operation, lock, "READ", paths[i]);
       }
     }
     std::vector<Holder> holders;

@@ -29,8 +29,7 @@ std::optional<RecordFailure> RefusalOf(Error error, const AcquireRequest& reques
     case Error::kUnimplemented:
       return Unusable{kOldServers};
     default:
-      return FailureOf(error, exists ? "queue in" : "make", lock.display_path(), right,
-                       lock.DisplayPath(path));
+      return FailureOf(error, exists ? "queue in" : "make", lock, right, path);
   }
 }
 
@@ -67,8 +66,7 @@ std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request
     check.ReadLock();
     const zookeeper::ListReply queue = calls.List(request.QueuePath());
     if (queue.error != Error::kNone && queue.error != Error::kNoNode) {
-      throw OperationFailed(queue.error, "list", lock.display_path(), "READ",
-                            lock.DisplayPath(request.QueuePath()));
+      throw OperationFailed(queue.error, "list", lock, "READ", request.QueuePath());
     }
     const protocol::Contenders contenders(queue.children);
     check.Check(
@@ -76,8 +74,7 @@ std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request
         [&](const Compatibility& found, const QueueList& /*list*/) { compatibility = found; });
     calls.Await([&] { return compatibility.has_value(); });
     if (const auto* failed = std::get_if<CheckFailed>(&*compatibility)) {
-      throw OperationFailed(failed->error, failed->operation, lock.display_path(), "READ",
-                            lock.DisplayPath(failed->path));
+      throw OperationFailed(failed->error, failed->operation, lock, "READ", failed->path);
     }
     const auto* const unusable = std::get_if<Unusable>(&*compatibility);
     return unusable != nullptr ? std::optional(*unusable) : std::nullopt;
@@ -91,8 +88,7 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, boo
   const auto require = [&](const zookeeper::GetReply& reply, const std::string& path,
                            const char* operation) {
     if (reply.error == Error::kNone || reply.error == Error::kNoNode) return;
-    throw OperationFailed(reply.error, operation, lock.display_path(), "READ",
-                          lock.DisplayPath(path));
+    throw OperationFailed(reply.error, operation, lock, "READ", path);
   };
   const auto unknown = [](std::string_view child) {
     return Unusable{.why = Unusable::Why::kRecordUnknown, .child = std::string(child)};

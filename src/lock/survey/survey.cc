@@ -237,7 +237,7 @@ void Survey::OnListed(Frontier::iterator node, const zookeeper::ListReply& reply
 void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   const std::string shown = request_.place.DisplayPath(path);
   if (is_wanted || !zookeeper::IsRefusal(error)) {
-    return FailBecause(error, "list", shown, "READ", shown);
+    return Fail(FailureOf(error, "list", {path, request_.place.chroot}, "READ"));
   }
   result_.unlistable.push_back(shown);
 }
