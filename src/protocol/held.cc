@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/text.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::protocol {
@@ -41,18 +41,12 @@ std::optional<std::string> Decode(std::string_view text) {
   return decoded;
 }
 
-/// Removes and returns the part up to the next ':'.
-std::string_view TakeField(std::string_view& text) {
-  const std::size_t colon = text.find(':');
-  const std::string_view field = text.substr(0, colon);
-  text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
-  return field;
-}
+std::string_view TakeField(std::string_view& text) { return TakeUntil(text, ':'); }
 
 template <typename Number>
 bool ReadNumber(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number > 0;
+  number = ParseWhole<Number>(text).value_or(0);
+  return number > 0;
 }
 
 /// The name of a zklock socket needs no encoding: letters, digits, dots and dashes.
@@ -94,9 +88,7 @@ std::string FormatHeld(const std::vector<HeldLock>& held) {
 std::vector<HeldLock> ParseHeld(std::string_view text) {
   std::vector<HeldLock> held;
   while (!text.empty()) {
-    const std::size_t blank = text.find(' ');
-    if (const auto one = ParseOne(text.substr(0, blank))) held.push_back(*one);
-    text.remove_prefix(blank == std::string_view::npos ? text.size() : blank + 1);
+    if (const auto one = ParseOne(TakeUntil(text, ' '))) held.push_back(*one);
   }
   return held;
 }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace zklock::protocol {
 namespace {
@@ -20,23 +21,14 @@ std::string Seconds(std::chrono::milliseconds duration) {
   return std::to_string(count / 1000) + '.' + fraction;
 }
 
-template <typename Number>
-bool ParseNumber(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 /// Returns false if it cannot be parsed. Lenient: the caller compares the result with what
 /// FormatLockData() writes.
 bool ReadSeconds(std::string_view text, std::chrono::milliseconds& duration) {
   const std::size_t point = text.find('.');
   if (point == std::string_view::npos) return false;
-  std::int64_t whole = 0;
-  std::int64_t fraction = 0;
-  if (!ParseNumber(text.substr(0, point), whole) || whole < 0 || whole > kLongestRun / 1000 ||
-      !ParseNumber(text.substr(point + 1), fraction) || fraction < 0 || fraction > 999) {
-    return false;
-  }
+  const auto whole = ParseWhole<std::int64_t>(text.substr(0, point)).value_or(-1);
+  const auto fraction = ParseWhole<std::int64_t>(text.substr(point + 1)).value_or(-1);
+  if (whole < 0 || whole > kLongestRun / 1000 || fraction < 0 || fraction > 999) return false;
   duration = std::chrono::milliseconds(whole * 1000 + fraction);
   return true;
 }
@@ -55,10 +47,12 @@ std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
   const auto mode = ParseMode(mode_word);
   ReleaseRecord record;
   record.is_reservation = duration == "-" && status == "-";
-  const bool numbers = ParseNumber(token, record.token) &&
-                       (record.is_reservation || (ReadSeconds(duration, record.duration) &&
-                                                  ParseNumber(status, record.status)));
-  if (!mode || !numbers || record.token <= 0 || record.status < 0 || record.status > 255 ||
+  record.token = ParseWhole<std::int64_t>(token).value_or(0);
+  if (!record.is_reservation) {
+    if (!ReadSeconds(duration, record.duration)) return std::nullopt;
+    record.status = ParseWhole<int>(status).value_or(-1);
+  }
+  if (!mode || record.token <= 0 || record.status < 0 || record.status > 255 ||
       contender.find('/') != std::string_view::npos) {
     return std::nullopt;
   }

@@ -1,8 +1,9 @@
 #include "protocol/run_records.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
+
+#include "base/text.h"
 
 namespace zklock::protocol {
 namespace {
@@ -21,9 +22,8 @@ std::optional<Record> ParseRecord(std::string_view text) {
   const std::string_view words = text.substr(kVersionMark.size());
   const std::size_t blank = words.find(' ');
   if (blank == std::string_view::npos) return std::nullopt;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(words.data(), words.data() + blank, number);
-  if (error != std::errc() || end != words.data() + blank || number < 0) return std::nullopt;
+  const auto number = ParseWhole<std::int64_t>(words.substr(0, blank)).value_or(-1);
+  if (number < 0) return std::nullopt;
   const std::string host(words.substr(blank + 1));
   if (FormatRecord(number, host) != text) return std::nullopt;
   return Record{Number(number), host};

@@ -1,8 +1,8 @@
 #include "protocol/semaphore.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/text.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
 
@@ -13,9 +13,8 @@ std::string TurnstilePath(std::string_view lock) { return ChildPath(lock, kTurns
 std::string PermitsPath(std::string_view lock) { return ChildPath(lock, kPermitsChild); }
 
 std::optional<std::size_t> ParsePermitLimit(std::string_view data) {
-  std::size_t limit = 0;
-  const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), limit);
-  if (error != std::errc() || end != data.data() + data.size() || limit == 0) return std::nullopt;
+  const auto limit = ParseWhole<std::size_t>(data);
+  if (limit == std::size_t{0}) return std::nullopt;
   return limit;
 }
 

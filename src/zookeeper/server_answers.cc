@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
+
 namespace zklock::zookeeper {
 namespace {
 
@@ -17,23 +19,6 @@ constexpr std::string_view kNotServing =
     "This ZooKeeper instance is not currently serving requests";
 // A longer text is not a version of ZooKeeper, and would only fill the terminal.
 constexpr std::size_t kMostVersion = 32;
-
-/// Takes the next line from `text`, without its newline.
-std::string_view TakeLine(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
-}
-
-template <typename Number>
-std::optional<Number> ParseWhole(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
-  return number;
-}
 
 /// Returns "3.8.0" for "3.8.0-5a02a05…, built on …".
 std::string VersionIn(std::string_view text) {
@@ -117,20 +102,20 @@ bool AddMember(std::string_view line, protocol::Members& members) {
 bool IsClosedWord(std::string_view answer, std::string_view word) {
   const std::string expected =
       std::string(word) + " is not executed because it is not in the whitelist.";
-  return TakeLine(answer) == expected && answer.empty();
+  return TakeUntil(answer, '\n') == expected && answer.empty();
 }
 
 std::optional<ServerState> ParseSrvr(std::string_view answer) {
   constexpr std::string_view kVersion = "Zookeeper version: ";
   constexpr std::string_view kMode = "Mode: ";
-  const std::string_view first = TakeLine(answer);
+  const std::string_view first = TakeUntil(answer, '\n');
   if (first == kNotServing && answer.empty()) {
     return ServerState{.role = ServerRole::kNotServing, .version = ""};
   }
   if (!first.starts_with(kVersion)) return std::nullopt;
   ServerState state{.version = VersionIn(first.substr(kVersion.size()))};
   while (!answer.empty()) {
-    const std::string_view line = TakeLine(answer);
+    const std::string_view line = TakeUntil(answer, '\n');
     if (line.starts_with(kMode)) state.role = RoleIn(line.substr(kMode.size()));
   }
   if (state.version.empty() || state.role == ServerRole::kUnknown) return std::nullopt;
@@ -141,7 +126,7 @@ std::optional<std::uint64_t> ParseConf(std::string_view answer) {
   constexpr std::string_view kLimit = "maxClientCnxns=";
   if (!answer.starts_with("clientPort=")) return std::nullopt;
   while (!answer.empty()) {
-    const std::string_view line = TakeLine(answer);
+    const std::string_view line = TakeUntil(answer, '\n');
     if (!line.starts_with(kLimit)) continue;
     // Any number below 1 means no limit.
     const auto limit = ParseWhole<std::int64_t>(line.substr(kLimit.size()));
@@ -156,7 +141,7 @@ std::optional<std::uint64_t> CountConnections(std::string_view answer, const std
   if (wanted.empty() || answer.empty()) return std::nullopt;
   std::uint64_t count = 0;
   while (!answer.empty()) {
-    const std::string_view line = TakeLine(answer);
+    const std::string_view line = TakeUntil(answer, '\n');
     if (line.empty()) continue;
     const std::string peer = PeerIn(line);
     if (peer.empty()) return std::nullopt;
@@ -169,7 +154,7 @@ std::optional<protocol::Members> ParseMembers(std::string_view data) {
   constexpr std::string_view kVersion = "version=";
   protocol::Members members;
   while (!data.empty()) {
-    const std::string_view line = TakeLine(data);
+    const std::string_view line = TakeUntil(data, '\n');
     if (line.empty()) continue;
     if (line.starts_with(kVersion)) {
       const std::string_view digits = line.substr(kVersion.size());

@@ -4,11 +4,11 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::zookeeper {
@@ -46,9 +46,7 @@ bool IsIpv6(std::string_view host) {
 }
 
 std::optional<std::string> ParsePort(std::string_view text) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const unsigned value = ParseWhole<unsigned>(text).value_or(0);
   if (value < 1 || value > 65535) return std::nullopt;
   return std::to_string(value);
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/text/messages.h"
 #include "cli/text/suggestion.h"
 
@@ -91,9 +92,7 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
                                  const Names& names) {
   std::vector<Setting> settings;
   for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = TakeUntil(text, '\n');
     const auto wrong = [&](const std::string& what) {
       return ConfigError(file + ":" + std::to_string(number) + ": " + what);
     };

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/options/config.h"
 #include "cli/text/messages.h"
@@ -78,9 +79,7 @@ std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
   std::vector<zookeeper::AuthInfo> credentials;
   int number = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = TakeUntil(text, '\n');
     ++number;
     if (line.find_first_not_of(' ') == std::string_view::npos || line.front() == '#') continue;
     const std::string fault = FaultOf(line);

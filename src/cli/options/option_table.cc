@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/text.h"
 #include "base/transport_interface.h"
 #include "cli/options/config.h"
 #include "cli/options/credentials.h"
@@ -864,11 +865,7 @@ std::vector<std::string> OptionSpec::Choices() const {
   const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
   if (std::any_of(metavar.begin(), metavar.end(), is_upper)) return words;
   std::string_view rest = metavar;
-  while (!rest.empty()) {
-    const std::size_t bar = std::min(rest.find('|'), rest.size());
-    words.emplace_back(rest.substr(0, bar));
-    rest.remove_prefix(std::min(bar + 1, rest.size()));
-  }
+  while (!rest.empty()) words.emplace_back(TakeUntil(rest, '|'));
   return words;
 }
 
@@ -876,10 +873,7 @@ std::span<const OptionRule> OptionRules() { return kRules; }
 
 std::vector<std::string_view> NamesIn(std::string_view list) {
   std::vector<std::string_view> names;
-  while (!list.empty()) {
-    names.push_back(list.substr(0, list.find(' ')));
-    list.remove_prefix(std::min(list.size(), names.back().size() + 1));
-  }
+  while (!list.empty()) names.push_back(TakeUntil(list, ' '));
   return names;
 }
 

@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 
+#include "base/text.h"
 #include "cli/text/messages.h"
 
 namespace zklock::cli {
 
 std::optional<int> ParseNumber(std::string_view text, int least, int most) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (number < least || number > most) return std::nullopt;
+  const auto number = ParseWhole<int>(text);
+  if (!number || *number < least || *number > most) return std::nullopt;
   return number;
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/exit_status.h"
+#include "base/text.h"
 #include "cli/text/queue_messages.h"
 #include "commands/session/console.h"
 #include "process/loop/event_loop.h"
@@ -32,12 +32,7 @@ bool HasStandardOutput() {
 
 std::size_t SizeFromEnvironment(const char* name) {
   const char* const text = getenv(name);
-  if (text == nullptr) return 0;
-  const std::string_view digits = text;
-  std::size_t size = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-  const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  return whole ? size : 0;
+  return text == nullptr ? 0 : ParseWhole<std::size_t>(text).value_or(0);
 }
 
 }  // namespace

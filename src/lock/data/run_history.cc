@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "lock/data/json_fields.h"
 #include "protocol/reservation.h"
 
@@ -109,13 +110,12 @@ std::optional<RunHistory> RunHistory::Parse(std::string_view data) {
   RunHistory history;
   history.success_ = last->success;
   std::string_view rest = last->below;
-  while (rest.size() > 1) {
-    rest.remove_prefix(1);  // the newline after the previous line
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    auto run = ParseRun(rest.substr(0, end));
+  TakeUntil(rest, '\n');  // the end of the first line
+  while (!rest.empty()) {
+    const std::string_view line = TakeUntil(rest, '\n');
+    auto run = ParseRun(line);
     if (!run) return std::nullopt;
-    history.entries_.push_back({*std::move(run), std::string(rest.substr(0, end))});
-    rest.remove_prefix(end);
+    history.entries_.push_back({*std::move(run), std::string(line)});
   }
   return history;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/read_file.h"
+#include "base/text.h"
 
 namespace zklock::process {
 
@@ -58,8 +59,7 @@ void LockMemory() {
   std::vector<Mapping> mappings;
   std::string_view rest(*text);
   while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::string_view line = TakeUntil(rest, '\n');
     if (const auto mapping = ParseMapping(line)) mappings.push_back(*mapping);
   }
   std::stable_partition(mappings.begin(), mappings.end(),

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "base/read_file.h"
+#include "base/text.h"
 #include "process/loop/child.h"
 #include "process/tree/guard_name.h"
 #include "process/tree/identity.h"
@@ -51,12 +52,6 @@ constexpr int kMoveRounds = 100;
 // If there are more processes than this, they are not searched for guards of nested runs: killing a
 // fork bomb at once matters more than closing a nested session early.
 constexpr std::size_t kMostChecked = 1000;
-
-std::string_view TakeUntil(std::string_view& text, char end) {
-  const std::string_view taken = text.substr(0, text.find(end));
-  text.remove_prefix(std::min(text.size(), taken.size() + 1));
-  return taken;
-}
 
 /// /proc/PID/mountinfo escapes spaces and some other characters in octal: a space is \040.
 std::string Unescaped(std::string_view text) {

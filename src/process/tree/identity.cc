@@ -3,9 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <optional>
@@ -14,6 +12,7 @@
 
 #include "base/random.h"
 #include "base/read_file.h"
+#include "base/text.h"
 #include "process/loop/system_error.h"
 #include "process/tree/process_tree.h"
 
@@ -27,24 +26,12 @@ struct PasswdEntry {
 
 /// NAME:PASSWORD:UID:…
 std::optional<PasswdEntry> ParsePasswdLine(std::string_view line) {
-  const std::size_t after_name = line.find(':');
-  if (after_name == std::string_view::npos || after_name == 0) return std::nullopt;
-  const std::size_t before_uid = line.find(':', after_name + 1);
-  if (before_uid == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = line.substr(before_uid + 1);
-  PasswdEntry entry{line.substr(0, after_name), 0};
-  const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), entry.uid);
-  if (parsed.ec != std::errc() || parsed.ptr == rest.data() + rest.size() || *parsed.ptr != ':') {
-    return std::nullopt;
-  }
-  return entry;
-}
-
-/// Removes the first line from `text` and returns it without its newline.
-std::string_view TakeLine(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  return line;
+  const std::string_view name = TakeUntil(line, ':');
+  TakeUntil(line, ':');  // the password
+  const std::size_t after_uid = line.find(':');
+  const auto uid = ParseWhole<uid_t>(line.substr(0, after_uid));
+  if (name.empty() || !uid || after_uid == std::string_view::npos) return std::nullopt;
+  return PasswdEntry{name, *uid};
 }
 
 std::string UserName(uid_t uid) {
@@ -55,7 +42,7 @@ std::string UserName(uid_t uid) {
   }
   const std::string passwd = ReadFile("/etc/passwd").value_or("");
   for (std::string_view rest = passwd; !rest.empty();) {
-    const std::string_view line = TakeLine(rest);
+    const std::string_view line = TakeUntil(rest, '\n');
     const std::optional<PasswdEntry> entry = ParsePasswdLine(line);
     if (!entry) continue;
     if (entry->uid == uid) return std::string(entry->name);
