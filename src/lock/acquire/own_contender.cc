@@ -45,7 +45,7 @@ std::string_view OwnContender::name() const {
 
 void OwnContender::Create(zookeeper::Done<CreateReply> done) {
   if (!std::exchange(create_sent_, true)) create_sent_at_ = clock_.Now();
-  if (request_.znodes() > 1 || request_.is_for_turnstile()) return CreateAll(std::move(done));
+  if (request_.znodes() > 1 || request_.must_be_deletable()) return CreateAll(std::move(done));
   store_.Create(ChildPath(ContenderPrefix(request_, uuid_)), request_.data,
                 request_.is_simple() ? NodeKind::kEphemeral : NodeKind::kEphemeralSequential,
                 scope_.Wrap([this, done = std::move(done)](const CreateReply& reply) {
@@ -59,7 +59,7 @@ void OwnContender::Create(zookeeper::Done<CreateReply> done) {
 void OwnContender::CreateAll(zookeeper::Done<CreateReply> done) {
   const zookeeper::NewContender one{request_.QueuePath(), ContenderPrefix(request_, uuid_),
                                     request_.data};
-  const std::string scratch = request_.is_for_turnstile() ? StampName(store_) : "";
+  const std::string scratch = request_.must_be_deletable() ? StampName(store_) : "";
   store_.CreateAll({request_.znodes(), one}, scratch,
                    scope_.Wrap([this, done = std::move(done)](const auto& reply) {
                      if (reply.error == Error::kNoNode) create_sent_ = false;
@@ -68,7 +68,7 @@ void OwnContender::CreateAll(zookeeper::Done<CreateReply> done) {
                      for (const std::string& path : reply.paths) {
                        created_.emplace_back(protocol::BaseOf(path));
                      }
-                     const bool is_complete = request_.is_for_turnstile() && !created_.empty();
+                     const bool is_complete = request_.must_be_deletable() && !created_.empty();
                      if (is_complete) Take(reply.paths.front(), reply.stat);
                      done(CreateReply{{reply.error, reply.sent}});
                    }));

@@ -48,8 +48,9 @@ class OwnContender {
 
   /// Creates it. When `done` is called with Error::kNone, there is a ticket. If it takes several
   /// permits, created() is set instead: the caller must read the metadata of the first and call
-  /// Adopt(). A contender in a turnstile is only created if we may delete it, because the run keeps
-  /// its session when it leaves the turnstile.
+  /// Adopt(). A contender in a turnstile, or in one of several queues of which a `try` takes the
+  /// first that is free, is only created if we may delete it, because the run keeps its session
+  /// when it leaves.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }
   /// After a create that failed with Error::kNoAuth: the permission that is missing on the queue.

@@ -68,6 +68,8 @@ struct AcquireRequest {
   /// With `try_only`: keep looking, for `connect_timeout` at most, while the contender in the way
   /// waits for any of several LOCKs and may be about to withdraw.
   bool looks_again = false;
+  /// Our contender may have to leave while the session goes on.
+  bool may_leave = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: forever
   TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends
   /// Leave at once if, after joining, at least this many contenders wait before ours.
@@ -104,6 +106,8 @@ struct AcquireRequest {
   /// How many znodes our contender consists of.
   [[nodiscard]] std::size_t znodes() const { return permits ? take : 1; }
   [[nodiscard]] bool is_for_turnstile() const { return below == protocol::kTurnstileChild; }
+  /// Our contender is only created if we may delete it.
+  [[nodiscard]] bool must_be_deletable() const { return may_leave || is_for_turnstile(); }
   /// The parent of the contenders that can become reservations.
   [[nodiscard]] std::string ReservationsPath() const {
     return is_for_turnstile() ? protocol::PermitsPath(lock.path) : QueuePath();

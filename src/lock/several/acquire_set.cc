@@ -70,6 +70,7 @@ void AcquireSet::Start(std::size_t index) {
   for (const Won& won : won_) request.held.push_back(won.ticket.id());
   // Not while we hold another LOCK, nor while another one may be free.
   request.looks_again = request.try_only && requests_.size() == 1;
+  request.may_leave = take_ == Take::kFirstFree;
   request.wait_end = wait_end_;
   current_ = index;
   acquire_.reset();

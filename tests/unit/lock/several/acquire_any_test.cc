@@ -566,6 +566,16 @@ TEST_CASE("A try for any LOCK leaves a queue in which another contender was firs
   CHECK(caller.set.passed().size() == 1);
 }
 
+TEST_CASE("A try for any LOCK joins no queue that it could not leave") {
+  Trier caller;
+  caller.store.may_delete = false;
+  caller.store.Before("create", [&] { (void)caller.Occupy("/a"); });
+  caller.Run();
+  REQUIRE(caller.Ended<Refused>());
+  CHECK(std::get<Refused>(*caller.set.outcome()).right == std::string("DELETE"));
+  for (const char* lock : kLocks) CHECK(caller.Own(lock).empty());
+}
+
 TEST_CASE("A try for any LOCK does not wait for a pool to leave one of them") {
   Trier caller;
   const std::string name = "/host-" + NextUuid() + "-lock-";
