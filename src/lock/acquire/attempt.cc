@@ -46,10 +46,15 @@ void Attempt::Stop() {
   at_work_ = nullptr;
   state_scope_ = CallbackScope();
   answer_deadline = kNever;
+  unanswered = 0;
 }
 
 void Attempt::ExpectAnswer() {
   answer_deadline = std::min(answer_deadline, clock.Now() + AnswerTime(store.lease()));
+}
+
+void Attempt::OnAnswer() {
+  answer_deadline = AwaitsAnswer() ? clock.Now() + AnswerTime(store.lease()) : kNever;
 }
 
 void Attempt::Finish(AcquireOutcome its_outcome) {

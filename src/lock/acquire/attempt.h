@@ -136,6 +136,11 @@ class Attempt {
   /// Call when an answer is awaited: the server is given up after AnswerTime(), or at an earlier
   /// deadline that is already set.
   void ExpectAnswer();
+  /// An answer that was awaited has arrived while we wait: gives the server AnswerTime() again if
+  /// others have not.
+  void OnAnswer();
+  /// An answer is awaited that may show that the contender in the way is gone.
+  [[nodiscard]] bool AwaitsAnswer() const { return unanswered > 0 || is_proving; }
 
   [[nodiscard]] bool IsOver() const { return outcome.has_value(); }
   void Finish(AcquireOutcome its_outcome);
@@ -189,6 +194,8 @@ class Attempt {
   std::optional<TimePoint> unserved_since;  ///< no server has served us since then
   TimePoint answer_deadline = kNever;       ///< when to give up on the server
   TimePoint wait_deadline = kNever;         ///< when the wait ends
+  std::size_t unanswered = 0;               ///< requests of this state for AwaitsAnswer()
+  bool is_proving = false;                  ///< SessionProof awaits an answer, in any state
 
  private:
   AcquirePart* at_work_ = nullptr;

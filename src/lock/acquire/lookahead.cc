@@ -328,10 +328,14 @@ void Lookahead::OnExpiryDue() {
 
 /// Usually another contender has already deleted it; then there is no need to list the queue.
 void Lookahead::ReadBeforeList(Reserving& one) {
+  attempt_.ExpectAnswer();
+  ++attempt_.unanswered;
   attempt_.store.Get(ReservationPath(one.name), Watch::kNo,
                      attempt_.InState([this, name = one.name](const GetReply& reply) {
+                       --attempt_.unanswered;
                        if (IsLost(reply.error)) return;
                        if (reply.error == Error::kNoNode) {
+                         attempt_.OnAnswer();
                          std::erase_if(state_->reserving,
                                        [&](const Reserving& other) { return other.name == name; });
                          return;
@@ -359,7 +363,7 @@ void Lookahead::OnExpiry(ReservationExpiry::Result result) {
   }
   if (!state_) return;  // another event has already ended the state
   if (result == Result::kDeleted || result == Result::kChanged) return attempt_.next.ListAgain();
-  attempt_.answer_deadline = kNever;
+  attempt_.OnAnswer();
   Reserving* const found = Find(expiry->name());
   if (found != nullptr && found->reserved) {
     PlanExpiry(*found);

@@ -65,7 +65,6 @@ QueueWaitPart::QueueWaitPart(Attempt& attempt, SessionProof& proof)
 void QueueWaitPart::Enter(State state, const std::string& predecessor) {
   attempt_.Enter(*this);
   state_ = state;
-  unanswered_ = 0;
   const AcquireRequest& request = attempt_.request;
   const bool waits = state == State::kWaiting;
   lookahead_.Begin(waits ? Lookahead::For::kWait : Lookahead::For::kDecision, predecessor,
@@ -212,12 +211,12 @@ void QueueWaitPart::ReadPredecessor() {
   const AcquireRequest& request = attempt_.request;
   const bool leaves_at_once = request.try_only && !request.looks_again;
   attempt_.ExpectAnswer();
-  ++unanswered_;
+  ++attempt_.unanswered;
   // A get, not an exists: exists would leave a watch on a znode that is gone.
   attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
                      leaves_at_once ? Watch::kNo : Watch::kYes,
                      attempt_.InState([this](const GetReply& reply) {
-                       --unanswered_;
+                       --attempt_.unanswered;
                        OnPredecessor(reply);
                      }));
 }
@@ -248,7 +247,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
   const AcquireRequest& request = attempt_.request;
   lookahead_.TakePredecessor(reply, reserved);
   if (request.try_only) return LeaveAfterLookahead();
-  attempt_.answer_deadline = kNever;
+  attempt_.OnAnswer();
   const bool reserves = request.reserve && !request.is_for_turnstile();
   if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
 }
@@ -275,12 +274,12 @@ bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
 void QueueWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
   attempt_.ExpectAnswer();
-  ++unanswered_;
+  ++attempt_.unanswered;
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
-    --unanswered_;
+    --attempt_.unanswered;
     if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
-    attempt_.answer_deadline = kNever;
+    attempt_.OnAnswer();
     const Contenders contenders(reply.children);
     if (attempt_.FinishIfSuperseded(contenders)) return;
     const auto decision =
@@ -344,7 +343,7 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
 /// that may show that the lock is free is under way, or there is no server to ask; other deadlines
 /// limit those.
 TimePoint QueueWaitPart::end() const {
-  if (!IsWaiting() || unanswered_ > 0) return kNever;
+  if (!IsWaiting() || attempt_.AwaitsAnswer()) return kNever;
   const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
   return lookahead_.MayDeleteOneBy(latest) ? kNever : attempt_.wait_deadline;
 }

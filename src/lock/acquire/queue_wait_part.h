@@ -86,7 +86,6 @@ class QueueWaitPart final : public WaitPart {
   SessionProof& proof_;
   State state_ = State::kNotAtWork;
   Predecessor predecessor_;
-  std::size_t unanswered_ = 0;  // requests of this wait that may show that the predecessor is gone
   Lookahead lookahead_;
   std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
 

@@ -43,14 +43,14 @@ bool SessionProof::HasLeaseInHand() const {
 }
 
 void SessionProof::Schedule() {
-  if (pending_ || due_ != kNever) return;
+  if (attempt_.is_proving || due_ != kNever) return;
   due_ = attempt_.clock.Now() + attempt_.store.lease().PingSpan();
 }
 
 void SessionProof::Prove() {
   due_ = kNever;
-  if (pending_ || !HasPlace()) return;
-  pending_ = true;
+  if (attempt_.is_proving || !HasPlace()) return;
+  attempt_.is_proving = true;
   attempt_.ExpectAnswer();
   attempt_.next.ahead().IsNextInLine() ? SendHeartbeat() : ReadLock();
 }
@@ -75,16 +75,16 @@ void SessionProof::ReadLock() {
 }
 
 void SessionProof::OnProof(Error error) {
-  pending_ = false;
+  attempt_.is_proving = false;
   if (attempt_.IsOver() || IsLost(error)) return;
   Schedule();
-  if (attempt_.IsWaiting()) attempt_.answer_deadline = kNever;
+  if (attempt_.IsWaiting()) attempt_.OnAnswer();
 }
 
 void SessionProof::Forget() {
   unwatched_.reset();
   watches_ = CallbackScope();
-  pending_ = false;
+  attempt_.is_proving = false;
   due_ = kNever;
 }
 

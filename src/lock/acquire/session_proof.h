@@ -51,7 +51,6 @@ class SessionProof {
   /// How many of our contenders have no watch that is known to be set. None: not begun.
   std::optional<std::size_t> unwatched_;
   CallbackScope watches_;
-  bool pending_ = false;
   TimePoint due_ = kNever;
   CallbackScope scope_;
 };

@@ -49,10 +49,14 @@ void ZnodeWaitPart::Leave() {
 
 void ZnodeWaitPart::Read() {
   attempt_.ExpectAnswer();
+  ++attempt_.unanswered;
   // A get, not an exists: exists would leave a watch on a znode that is gone.
   attempt_.store.Get(attempt_.ChildPath(kZnode),
                      attempt_.request.try_only ? Watch::kNo : Watch::kYes,
-                     attempt_.InState([this](const GetReply& reply) { OnRead(reply); }));
+                     attempt_.InState([this](const GetReply& reply) {
+                       --attempt_.unanswered;
+                       OnRead(reply);
+                     }));
 }
 
 void ZnodeWaitPart::OnRead(const GetReply& reply) {
@@ -79,17 +83,20 @@ void ZnodeWaitPart::OnRead(const GetReply& reply) {
   }
   if (search_) search_->Take(std::string(kZnode), reply);
   if (attempt_.request.try_only) return LeaveIfSearched();
-  attempt_.answer_deadline = kNever;
+  attempt_.OnAnswer();
   if (!readable_) WatchChildren();
 }
 
 /// Watches the list, because we lack permission to read the znode.
 void ZnodeWaitPart::WatchChildren() {
   const std::string path = attempt_.request.QueuePath();
+  attempt_.ExpectAnswer();
+  ++attempt_.unanswered;
   attempt_.store.List(path, Watch::kYes, attempt_.InState([this](const ListReply& reply) {
+    --attempt_.unanswered;
     if (reply.error == Error::kNoNode) return attempt_.next.Join();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
-    attempt_.answer_deadline = kNever;
+    attempt_.OnAnswer();
     if (!reply.children.Has(kZnode)) attempt_.next.Join();
   }));
 }
@@ -129,6 +136,8 @@ void ZnodeWaitPart::OnWatch(const std::string& path, Change change) {
   is_there ? Read() : attempt_.next.Join();
 }
 
-TimePoint ZnodeWaitPart::end() const { return is_waiting_ ? attempt_.wait_deadline : kNever; }
+TimePoint ZnodeWaitPart::end() const {
+  return is_waiting_ && !attempt_.AwaitsAnswer() ? attempt_.wait_deadline : kNever;
+}
 
 }  // namespace zklock::lock

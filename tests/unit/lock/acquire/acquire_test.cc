@@ -709,6 +709,35 @@ TEST_CASE("A wait that ends while an answer is under way is not a conflict if th
     CHECK(self.Holds() == was_released);
     if (!was_released) CHECK(self.why() == Busy::Why::kWaitOver);
   }
+  SECTION("a heartbeat or a read of LOCK has not been answered, nor has the event arrived") {
+    const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+    const bool is_next = GENERATE(true, false);
+    const std::string waiter =
+        is_next ? std::string() : world.servers.Put("/l/more-lock-", 2, true);
+    Joined self(world, {.wait = 8s});
+    world.clock.Advance(7500ms);
+    self.acquire.OnReady(0);
+    REQUIRE(self.store.log().back() == (is_next ? "check " + self.notes.queued : "get /l"));
+    if (!is_next) world.servers.Remove(waiter);
+    world.servers.Remove(holder);
+    end_wait(self);
+    CHECK(self.Holds());
+  }
+}
+
+TEST_CASE("A server that leaves an answer open beyond the end of the wait is given up") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Joined self(world, {.wait = 8s});
+  world.clock.Advance(7500ms);
+  self.acquire.OnReady(0);
+  world.clock.Advance(10s);
+  CHECK(self.acquire.GetInterest().wake <= world.clock.Now());
+  self.acquire.OnReady(0);
+  CHECK(self.store.server_given_up());
+  self.store.Run();
+  self.acquire.OnReady(0);
+  CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
 TEST_CASE("A child with our UUID is not ours unless our session owns it") {

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
 #include <variant>
 
@@ -10,6 +11,7 @@
 namespace zklock::lock {
 namespace {
 
+using namespace std::chrono_literals;
 using protocol::Dialect;
 using test::Fault;
 using test::kLosses;
@@ -74,6 +76,29 @@ TEST_CASE("A simple lock that is deleted just before its parent is watched is ac
     });
   });
   CHECK(self.RunToHold());
+}
+
+TEST_CASE("A wait for a simple lock is not over while an answer may show that the lock is free") {
+  World world;
+  world.servers.Put("/l/lock", 7);
+  AcquireRequest request = Simple();
+  request.wait = 500ms;
+  const bool is_readable = GENERATE(true, false);
+  world.servers.nodes.at("/l/lock").readable = is_readable;
+  Contender self(world, request);
+  self.store.Connect();
+  while (self.notes.waits.empty()) REQUIRE(self.store.Step());
+  const std::size_t lists = self.store.CountSent("list /l");
+  while (!is_readable && self.store.CountSent("list /l") == lists) REQUIRE(self.store.Step());
+  const bool was_released = GENERATE(true, false);
+  if (was_released) world.servers.Remove("/l/lock");
+  world.clock.Advance(1s);
+  self.acquire.OnReady(0);
+  CHECK_FALSE(self.acquire.outcome());
+  self.store.Run();
+  self.acquire.OnReady(0);
+  CHECK(self.Holds() == was_released);
+  if (!was_released) CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
 TEST_CASE("A fault at any request leaves one simple znode, which is held") {
