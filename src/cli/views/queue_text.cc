@@ -379,8 +379,9 @@ void QueueText::AddContender(const ContenderView& contender) {
   }
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
-  if (contender.position && contender.data.release_request) {
-    AddAsked(*contender.position, AskerText(*contender.data.release_request));
+  const auto& asked = contender.data.release_request;
+  if (contender.position && asked && !asked->forced) {
+    AddAsked(*contender.position, AskerText(*asked));
   }
   if (contender.Holds()) ++holders_;
   if (contender.state == ContenderState::kReserved) ++reserved_;

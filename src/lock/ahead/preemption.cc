@@ -41,7 +41,9 @@ void Preemption::OnRead(const std::string& name, const GetReply& reply) {
   // If two runs preempted each other, both would leave.
   if (data->preempts || has_our_id || is_ours) return AskNext();
   const auto& earlier = data->release_request;
-  if (earlier && (!earlier->only_waiting || preempt.request.only_waiting)) return AskNext();
+  const bool is_asked =
+      earlier && !earlier->forced && (!earlier->only_waiting || preempt.request.only_waiting);
+  if (is_asked) return AskNext();
   Ask(name, reply);
 }
 

@@ -209,7 +209,8 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
 
 std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request) {
   ContenderData changed = ParseContenderData(data).value_or(ContenderData{});
-  changed.release_request = request;
+  const bool is_asked = changed.release_request && !changed.release_request->forced;
+  if (!request.forced || !is_asked) changed.release_request = request;
   return FormatContenderData(changed);
 }
 

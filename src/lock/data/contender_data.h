@@ -92,7 +92,8 @@ struct ContenderData {
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
 /// Returns `data`, which may be any bytes, with `request` added. If `data` is a contender's, its
-/// other known fields are kept.
+/// other known fields are kept. The mark of a forced release, which asks for nothing, replaces no
+/// request that the contender may not have read yet.
 [[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
 
 /// The data that asks a Curator contender to release the lock. It does so if its program made the

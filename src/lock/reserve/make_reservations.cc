@@ -88,7 +88,7 @@ class Maker {
       const auto asked = is_gone ? std::nullopt : FindReleaseRequest(reply.data);
       if (reserved) {
         made.push_back({ticket.lock, path, *reserved});
-      } else if (asked && !obstacle) {
+      } else if (asked && !asked->forced && !obstacle) {
         obstacle = {NotReserved::Why::kAskedToLeave, *asked};
       } else if (reply.stat.ephemeral_owner != calls_.session_id() && !obstacle) {
         const bool has_expired = calls_.session_id() != ticket.session;

@@ -94,6 +94,7 @@ TEST_CASE("A contender that was asked to leave has who asked, and why") {
   CHECK(asked({.by = "root on db1", .reason = "incident 4711", .only_waiting = true}) ==
         json::parse(R"({"by":"root on db1","reason":"incident 4711","onlyWaiting":true})"));
   CHECK(asked({}) == json::parse(R"({"by":null,"reason":null,"onlyWaiting":false})"));
+  CHECK(asked({.by = "root on db1", .forced = true}) == nullptr);
 }
 
 TEST_CASE("A reservation has its ID, its reason, its end and its token, and no session") {

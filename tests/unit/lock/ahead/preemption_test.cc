@@ -129,10 +129,11 @@ TEST_CASE(
 
 TEST_CASE("A contender is asked once, unless the first request left holders alone") {
   Bench bench;
-  const auto ask = [&](bool only_waiting) {
+  const auto ask = [&](bool only_waiting, bool forced = false) {
     for (const std::string& path : bench.names) {
-      bench.servers.Write(path, AddReleaseRequest(bench.servers.nodes.at(path).data,
-                                                  {.by = "other", .only_waiting = only_waiting}));
+      bench.servers.Write(
+          path, AddReleaseRequest(bench.servers.nodes.at(path).data,
+                                  {.by = "other", .only_waiting = only_waiting, .forced = forced}));
     }
   };
   SECTION("by waiters, then for all") {
@@ -149,6 +150,11 @@ TEST_CASE("A contender is asked once, unless the first request left holders alon
     ask(false);
     bench.Run({});
     for (const std::string& path : bench.names) CHECK_FALSE(bench.RequestIn(path)->only_waiting);
+  }
+  SECTION("the mark of a forced release asks for nothing") {
+    ask(false, true);
+    bench.Run({.holders = true});
+    for (const std::string& path : bench.names) CHECK_FALSE(bench.RequestIn(path)->forced);
   }
 }
 

@@ -243,6 +243,17 @@ TEST_CASE("A release request is added to the existing data") {
   CHECK(FindReleaseRequest(AddReleaseRequest("no JSON", request)) == request);
 }
 
+TEST_CASE("The mark of a forced release replaces no request, and a request replaces the mark") {
+  const ReleaseRequest request{.by = "root on web1"};
+  const ReleaseRequest mark{.by = "al on web2", .forced = true};
+  const auto after = [](const ReleaseRequest& first, const ReleaseRequest& second) {
+    return FindReleaseRequest(AddReleaseRequest(AddReleaseRequest("{}", first), second));
+  };
+  CHECK(after(request, mark) == request);
+  CHECK(after(mark, request) == request);
+  CHECK(after(mark, {.by = "op", .forced = true})->by == "op");
+}
+
 TEST_CASE("A release request fits into data with a text of any length in any field") {
   const std::string data = FormatContenderData(
       {.host = "h",

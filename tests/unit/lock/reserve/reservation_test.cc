@@ -341,6 +341,18 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
   CHECK(world.servers.Children("/l").empty());
 }
 
+TEST_CASE("The mark of a forced release that did not follow keeps no reservation from being made") {
+  World world;
+  Reserver self(world, "x");
+  self.store.Before("convert ", [&] {
+    const std::string path = self.tickets.front().path;
+    world.servers.Write(path, AddReleaseRequest(world.servers.nodes.at(path).data,
+                                                {.by = "root on web1", .forced = true}));
+  });
+  self.Run();
+  CHECK(self.HasReserved());
+}
+
 TEST_CASE(
     "A version that a contender had before the conversion is never a version of the reservation") {
   World world;
