@@ -120,14 +120,18 @@ void OwnContender::DeleteStrays(const protocol::Children& children) {
 
 /// Deletes `paths` in one transaction, or one by one if one of them is already gone.
 void OwnContender::DeleteTogether(const std::vector<std::string>& paths) {
-  const auto delete_singly = [this, paths] {
+  const auto take = [this](const Reply& reply) {
+    if (reply.error == Error::kNoAuth) delete_refused_ = true;
+  };
+  const auto delete_singly = [this, paths, take] {
     for (const std::string& path : paths) {
-      store_.Delete(path, zookeeper::kAnyVersion, [](const Reply&) {});
+      store_.Delete(path, zookeeper::kAnyVersion, scope_.Wrap(take));
     }
   };
   if (paths.size() == 1) return delete_singly();
   store_.WriteAndDelete({}, paths, zookeeper::kAnyVersion,
-                        scope_.Wrap([delete_singly](const Reply& reply) {
+                        scope_.Wrap([delete_singly, take](const Reply& reply) {
+                          take(reply);
                           if (reply.error == Error::kNoNode) delete_singly();
                         }));
 }

@@ -66,6 +66,8 @@ class OwnContender {
   /// Deletes children with our UUID that are not our contender, so that they do not block others:
   /// they come from a create that succeeded although its reply was lost.
   void DeleteStrays(const protocol::Children& children);
+  /// Whether a delete was refused for lack of permission: strays of ours may remain.
+  [[nodiscard]] bool may_have_strays() const { return delete_refused_; }
   /// Leaves the queue, but keeps the session.
   void Delete();
   /// The session has expired, and our contender is gone with it.
@@ -95,6 +97,7 @@ class OwnContender {
   TimePoint create_sent_at_{};  ///< when the first of these creates was sent: it may have succeeded
   std::vector<std::string> created_;
   bool may_not_delete_ = false;  ///< the last create was refused for lack of DELETE
+  bool delete_refused_ = false;
   std::optional<Ticket> ticket_;
   CallbackScope scope_;
 };

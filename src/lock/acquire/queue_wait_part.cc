@@ -233,6 +233,12 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
         predecessor_.reserved = reserved;
         if (!TakeReservation(*reserved)) return;
       }
+      // It is from a create of our own that was repeated: waiting for it would never end.
+      if (reply.stat.ephemeral_owner == attempt_.store.session_id() &&
+          attempt_.contender.may_have_strays()) {
+        return attempt_.OnUnexpected("queue in", Error::kNoAuth, "DELETE",
+                                     attempt_.request.QueuePath());
+      }
       // Anyone may have written a megabyte there.
       predecessor_.data = reply.data.substr(0, kMostContenderData);
       break;

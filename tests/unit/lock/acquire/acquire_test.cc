@@ -334,6 +334,39 @@ TEST_CASE("An old session's contender is not adopted though it is still listed")
   CHECK(self.ticket().session != old_session);
 }
 
+/// Lets the contender's first create appear only after it was repeated.
+void RepeatCreate(World& world, Contender& self) {
+  self.store.PlaceFault("create /l/host-", Fault::kNotDone);
+  self.store.Before("sync", [&world, &self] {
+    const std::size_t next_create = self.store.requests_sent();  // the list has been sent
+    self.store.Before(next_create, [&world, &self, next_create] {
+      const std::string line = self.store.log().at(next_create);
+      REQUIRE(line.starts_with("create /l/host-"));
+      world.servers.Put(line.substr(line.find('/')), self.store.session_id(), true);
+    });
+  });
+}
+
+TEST_CASE("A first contender of our own that we may not delete is reported, not waited for") {
+  World world;
+  const bool is_held = GENERATE(false, true);
+  const std::string other = is_held ? world.servers.Put("/l/other-lock-", 1, true) : "";
+  Contender self(world);
+  self.store.may_delete = false;
+  RepeatCreate(world, self);
+  self.store.Run();
+  REQUIRE(self.Ended<Refused>());
+  CHECK(std::get<Refused>(*self.acquire.outcome()).right == std::string("DELETE"));
+}
+
+TEST_CASE("A reader is not kept waiting by its own first contender, which it may not delete") {
+  World world;
+  Contender self(world, {.mode = Mode::kRead});
+  self.store.may_delete = false;
+  RepeatCreate(world, self);
+  CHECK(self.RunToHold());
+}
+
 TEST_CASE("A second contender with our UUID is deleted") {
   auto [world, other, self] = BehindOther();
   std::string own;
