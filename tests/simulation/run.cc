@@ -300,10 +300,8 @@ class ZklockRun {
   std::string FailureOf(const lock::Busy& busy) const {
     using Why = lock::Busy::Why;
     const bool was_removed = WasRemoved();
-    // A try waits briefly in the turnstile.
-    const bool waits = request_.wait || (request_.try_only && request_.permits);
     const bool is_allowed = busy.why == Why::kTaken        ? request_.try_only
-                            : busy.why == Why::kWaitOver   ? waits
+                            : busy.why == Why::kWaitOver   ? request_.wait.has_value()
                             : busy.why == Why::kQueueFull  ? request_.max_queue.has_value()
                             : busy.why == Why::kSuperseded ? request_.supersede
                                                            : was_removed;

@@ -561,6 +561,7 @@ void QueueWaitPart::LeaveUnlessWithdrawn() {
 }
 
 void QueueWaitPart::FinishBlocked(Busy::Why why) {
+  if (attempt_.request.passes) why = Busy::Why::kTaken;  // the user has set no time to wait
   attempt_.Finish(
       Busy{why, predecessor_.name, predecessor_.data, predecessor_.reserved, predecessor_.holds});
 }

@@ -209,6 +209,17 @@ TEST_CASE("A try leaves at once when those before it in the turnstile take all p
   CHECK(HasLeft(self));
 }
 
+TEST_CASE("A try behind a contender that stays in the turnstile finds the permits taken") {
+  World world;
+  for (const char* path : {"/l/locks", "/l/leases"}) world.servers.Put(path, 0);
+  world.servers.Put("/l/locks/_c_0123abcd-0123-4123-8123-0123456789ab-lock-", 7, true);
+  JoinedPermit self(world, 2, true);
+  REQUIRE_FALSE(self.set.outcome());
+  world.clock.Advance(5s);
+  self.Run();
+  CHECK(HasLeft(self));
+}
+
 TEST_CASE("A try that leaves the turnstile after the last permit was taken creates no permit") {
   World world;
   Others others(world, 1, 2, false);
