@@ -185,6 +185,8 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   std::vector<protocol::ContenderNameView> before;
   for (const protocol::ContenderNameView& one : runs) {
     const bool is_before = request.permits ? one.full != own->full : protocol::IsBefore(one, *own);
+    // A reader does not wait for other readers.
+    if (request.mode == protocol::Mode::kRead && one.reads()) continue;
     if (is_before && (request.preempt->holders || !holds(one))) before.push_back(one);
   }
   std::sort(before.begin(), before.end(), protocol::IsBefore);

@@ -37,10 +37,11 @@ struct Bench : test::FakeBench {
   std::string Put(const ContenderData& data, const std::string& mark = "-lock-") {
     return servers.Put("/l/host-" + NextUuid() + mark, 7, true, FormatContenderData(data));
   }
-  void Run(Preempt preempt, std::optional<std::string> id = std::nullopt) {
+  void Run(Preempt preempt, std::optional<std::string> id = std::nullopt,
+           Mode mode = Mode::kExclusive) {
     preempt.request.by = "root on db1";
     preempt.request.only_waiting = !preempt.holders;
-    AcquireRequest request{.lock = {"/l", ""}, .host = "host", .preempt = preempt};
+    AcquireRequest request{.lock = {"/l", ""}, .mode = mode, .host = "host", .preempt = preempt};
     if (id) request.reserve = protocol::ReservationRequest{.id = *id};
     acquire = std::make_unique<Acquire>(store, clock, request, NextUuid, notes);
     store.Run();
@@ -89,6 +90,15 @@ TEST_CASE("Readers that hold the lock together are holders, and a reader after a
                  bench.Put({}, "-__READ__")};
   bench.Run({});
   CHECK(bench.AreAsked() == std::vector{false, false, true, true});
+}
+
+TEST_CASE("A reader asks no other readers, since it does not wait for them") {
+  Bench bench;
+  for (const std::string& name : bench.names) bench.servers.Remove(name);
+  bench.names = {bench.Put({}, "-__READ__"), bench.Put({}, "-__WRIT__"), bench.Put({}, "-__READ__"),
+                 bench.Put({}, "-__WRIT__")};
+  bench.Run({.holders = true}, std::nullopt, Mode::kRead);
+  CHECK(bench.AreAsked() == std::vector{false, true, false, true});
 }
 
 TEST_CASE("Our own kind is not asked: the same ID, others that preempt, and those of ours") {
