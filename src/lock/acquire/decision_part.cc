@@ -90,7 +90,11 @@ void DecisionPart::FindRival(const QueueList& list, Proof proof) {
 void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::string& rival) {
   proof_.Schedule();
   OwnContender& contender = attempt_.contender;
-  contender.DeleteStrays(list.children);
+  const bool had_strays = contender.DeleteStrays(list.children);
+  // They must not count as contenders before ours. If they may not be deleted, they remain.
+  if (had_strays && attempt_.request.max_queue && !std::exchange(listed_for_strays_, true)) {
+    return attempt_.next.ListAgain();
+  }
   if (attempt_.FinishIfSuperseded(list.contenders)) return;
   if (attempt_.request.permits && !AgreeOnPermits(list.contenders)) return;
   attempt_.has_decided = true;

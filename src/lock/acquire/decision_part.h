@@ -34,6 +34,7 @@ class DecisionPart final : public AcquirePart {
   Attempt& attempt_;
   SessionProof& proof_;
   int missing_ = 0;  ///< how often the list lacked our znode, which exists
+  bool listed_for_strays_ = false;
 };
 
 }  // namespace zklock::lock

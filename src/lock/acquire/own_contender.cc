@@ -110,12 +110,13 @@ void OwnContender::Take(const std::string& path, const zookeeper::NodeStat& stat
                    .created_before = clock_.Now()};
 }
 
-void OwnContender::DeleteStrays(const protocol::Children& children) {
+bool OwnContender::DeleteStrays(const protocol::Children& children) {
   std::vector<std::string> strays;
   for (const std::string_view child : children) {
     if (HasOurUuid(child) && !IsOneOfAll(ChildPath(child))) strays.push_back(ChildPath(child));
   }
   if (!strays.empty()) DeleteTogether(strays);
+  return !strays.empty();
 }
 
 /// Deletes `paths` in one transaction, or one by one if one of them is already gone.

@@ -64,8 +64,9 @@ class OwnContender {
   /// (CURATOR-498, -604).
   bool Adopt(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
   /// Deletes children with our UUID that are not our contender, so that they do not block others:
-  /// they come from a create that succeeded although its reply was lost.
-  void DeleteStrays(const protocol::Children& children);
+  /// they come from a create that succeeded although its reply was lost. Returns whether there were
+  /// any.
+  bool DeleteStrays(const protocol::Children& children);
   /// Whether a delete was refused for lack of permission: strays of ours may remain.
   [[nodiscard]] bool may_have_strays() const { return delete_refused_; }
   /// Leaves the queue, but keeps the session.

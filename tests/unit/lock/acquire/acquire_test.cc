@@ -367,6 +367,17 @@ TEST_CASE("A reader is not kept waiting by its own first contender, which it may
   CHECK(self.RunToHold());
 }
 
+TEST_CASE("Our own first contender, which is deleted, does not fill the queue") {
+  World world;
+  const bool is_held = GENERATE(false, true);
+  const std::string other = is_held ? world.servers.Put("/l/other-lock-", 1, true) : "";
+  Contender self(world, {.max_queue = is_held ? 1 : 0});
+  RepeatCreate(world, self);
+  self.store.Run();
+  CHECK(self.Holds() == !is_held);
+  CHECK(self.why() == std::nullopt);
+}
+
 TEST_CASE("A second contender with our UUID is deleted") {
   auto [world, other, self] = BehindOther();
   std::string own;
