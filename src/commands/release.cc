@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -116,16 +117,21 @@ void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli:
   });
 }
 
-/// Finds the contenders to release. Throws Exit if there is none.
-Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signals,
-                    cli::Report& report) {
-  ShortSession session(options.server, signals, report);
+/// The queue as it is now. Throws Exit.
+lock::LockSurvey ReadQueue(const cli::ReleaseOptions& options, ShortSession& session) {
   lock::Survey survey(session.store(), session.clock(),
                       {.place = LockOf(options),
                        .most_data = lock::kMostContenderData,
                        .connect_timeout = options.server.connect_timeout});
   session.Run(survey);
-  const lock::LockSurvey& lock = survey.result().locks.front();
+  return survey.result().locks.front();
+}
+
+/// Finds the contenders to release. Throws Exit if there is none.
+Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signals,
+                    cli::Report& report) {
+  ShortSession session(options.server, signals, report);
+  const lock::LockSurvey lock = ReadQueue(options, session);
   const bool is_missing = !lock.exists && IsMissing(LockOf(options), options, session, report);
   session.Close();
   if (is_missing) throw Exit(kExitConflict);
@@ -171,6 +177,27 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
   if (answer.yes) return;
   report.Say(message::kNothingReleased, options.lock);
   throw Exit(kExitConflict);
+}
+
+/// Call this after the user has confirmed: removes the targets that were shown as waiting and have
+/// acquired the lock since, because the user has not agreed to end their commands. Throws Exit.
+void KeepNewHolders(const cli::ReleaseOptions& options, Targets& targets, ShortSession& session,
+                    cli::Report& report) {
+  const auto waits = [](const cli::ContenderView& one) {
+    return one.state == cli::ContenderState::kWaiting;
+  };
+  auto& contenders = targets.contenders;
+  if (std::none_of(contenders.begin(), contenders.end(), waits)) return;
+  const std::vector<cli::ContenderView> queue = cli::DescribeQueue(ReadQueue(options, session));
+  std::erase_if(contenders, [&](const cli::ContenderView& target) {
+    const auto now = std::find_if(queue.begin(), queue.end(), [&](const cli::ContenderView& one) {
+      return one.path == target.path || one.turnstile_name == target.name;
+    });
+    if (!waits(target) || now == queue.end() || !now->Holds()) return false;
+    report.Say(cli::HasAcquired(options.lock, *now, cli::MillisecondsNow()));
+    targets.all = false;
+    return true;
+  });
 }
 
 /// How to edit the contender's data to ask it to leave. None if its program does not read such
@@ -226,7 +253,10 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
                                const cli::ContenderView& contender, ShortSession& session,
                                process::Signals& signals, cli::Report& report) {
   const lock::LockName queue = QueueOf(options, contender);
-  const auto edit = EditFor(contender, RequestOf(options));
+  lock::ReleaseRequest request = RequestOf(options);
+  // Whoever was asked about a waiter has not agreed to end its command if that has begun since.
+  request.only_waiting = !options.yes && contender.state == cli::ContenderState::kWaiting;
+  const auto edit = EditFor(contender, request);
   if (!options.force && !edit) {
     report.Error(cli::CannotBeAsked(contender));
     return std::nullopt;
@@ -265,9 +295,10 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
 
 /// Releases the targets, in a new session: an older one might have expired while the user was
 /// asked. Returns the exit status.
-int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
-               process::Signals& signals, cli::Report& report) {
+int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Signals& signals,
+               cli::Report& report) {
   ShortSession session(options.server, signals, report);
+  if (!options.yes && !options.dry_run) KeepNewHolders(options, targets, session, report);
   std::vector<cli::ContenderView> releasing;
   bool all_can = targets.all;
   if (options.force && !options.dry_run) {
@@ -448,9 +479,9 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
                  options.target == Target::kPosition ? message::kInPlaceOfPosition : "");
     return kExitUsage;
   }
-  const Targets targets = FindTargets(options, signals, report);
+  Targets targets = FindTargets(options, signals, report);
   Confirm(options, targets.contenders, signals, report);
-  return ReleaseAll(options, targets, signals, report);
+  return ReleaseAll(options, std::move(targets), signals, report);
 }
 
 }  // namespace zklock::commands

@@ -140,6 +140,11 @@ std::string Gone(const std::string& lock, const ContenderView& contender, std::i
                      Described(contender, now_ms), lock);
 }
 
+std::string HasAcquired(const std::string& lock, const ContenderView& contender,
+                        std::int64_t now_ms) {
+  return fmt::format(message::kHasAcquired, Described(contender, now_ms), lock);
+}
+
 std::string ForcedOut(const std::string& lock, const ContenderView& contender) {
   const std::string name = Printable(contender.name);
   if (!contender.reserved) return fmt::format(message::kForcedOut, name, lock);

@@ -44,6 +44,9 @@ namespace zklock::cli {
 /// The contender that was asked or deleted is gone.
 [[nodiscard]] std::string Gone(const std::string& lock, const ContenderView& contender,
                                std::int64_t now_ms);
+/// A target of release that was waiting holds the lock now.
+[[nodiscard]] std::string HasAcquired(const std::string& lock, const ContenderView& contender,
+                                      std::int64_t now_ms);
 /// The contender was deleted. Says what that means.
 [[nodiscard]] std::string ForcedOut(const std::string& lock, const ContenderView& contender);
 

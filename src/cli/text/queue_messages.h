@@ -59,6 +59,7 @@ inline constexpr char kNotThere[] =
 inline constexpr char kChildNotContender[] =
     "{} in {} is not a contender (not ephemeral): nothing was released";
 inline constexpr char kNothingReleased[] = "{}: nothing was released";
+inline constexpr char kHasAcquired[] = "{} has acquired {} in the meantime: left alone";
 inline constexpr char kNoSuchLock[] = "{} is free (it does not exist): nothing was released";
 inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing was released";
 inline constexpr char kStaysReserved[] =

@@ -219,6 +219,51 @@ TEST_CASE("--position selects one by its place, on a terminal only, and --host a
   CHECK(holder.Wait() == Exited(76));
 }
 
+TEST_CASE("A yes about a waiter does not end the command that it has begun meanwhile") {
+  auto [lock, holder] = HoldNewLock("release");
+  Child waiter = StartWaiter(lock);
+  SECTION("before the answer") {
+    const Words force = GENERATE(Words{}, Words{"--force"});
+    CAPTURE(force);
+    const auto kind = GENERATE(as<std::string>{}, "--position", "--all");
+    const Words target = kind == "--all" ? Words{kind} : Words{kind, "2"};
+    Child asked = Child::StartOnTerminal(Zklock(Words{"release", lock} + target + force));
+    asked.ReadUntil("[y/N] ");
+    CHECK(Finish(holder) == Exited(0));
+    REQUIRE(waiter.ReadLine() == "held");
+    asked.Write("y\n");
+    asked.ReadToEnd();
+    CHECK_THAT(asked.out(), Catch::Contains("has acquired " + lock + " in the meantime"));
+    CHECK(asked.Wait() == Exited(75));
+  }
+  SECTION("between the last look at the queue and the request") {
+    Proxy proxy(TestServers());
+    const auto is_answered = std::make_shared<std::atomic<bool>>(false);
+    const auto looks = std::make_shared<std::promise<void>>();
+    const auto holds = std::make_shared<std::promise<void>>();
+    const auto are_held = std::make_shared<std::shared_future<void>>(holds->get_future().share());
+    proxy.EditReplies([=](const std::string& request, std::string reply) {
+      const bool looks_now = request.starts_with("get " + lock + "/") && is_answered->load();
+      if (looks_now && is_answered->exchange(false)) {
+        looks->set_value();
+        are_held->wait_for(std::chrono::seconds(20));
+      }
+      return std::optional(std::move(reply));
+    });
+    Child asked =
+        Child::StartOnTerminal(Zklock({"release", "-z", proxy.address(), "--position", "2", lock}));
+    asked.ReadUntil("[y/N] ");
+    is_answered->store(true);
+    asked.Write("y\n");
+    REQUIRE(looks->get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+    CHECK(Finish(holder) == Exited(0));
+    REQUIRE(waiter.ReadLine() == "held");
+    holds->set_value();
+    CHECK(asked.Wait() == Exited(0));
+  }
+  CHECK(Finish(waiter) == Exited(0));
+}
+
 TEST_CASE("A request to a --hold is passed to its owner, which has time to end") {
   const std::string lock = NewLock("release");
   ChildOptions options = Zklock({});

@@ -78,6 +78,22 @@ std::string AskedAndDenied(const std::string& lock, Words words) {
   return Denied(words);
 }
 
+/// `zklock release` on a terminal: before the answer, the waiter gets the lock.
+std::string AskedTooLate() {
+  auto [lock, holder] = HoldNewLock("said");
+  Child waiter = StartWaiter(lock);
+  Child asked = Child::StartOnTerminal(Zklock({"release", "--position", "2", lock}));
+  asked.ReadUntil("[y/N] ");
+  CHECK(Finish(holder) == Exited(0));
+  CHECK(waiter.ReadLine() == "held");
+  asked.Write("y\n");
+  asked.ReadToEnd();
+  CHECK(asked.Wait() == Exited(75));
+  std::string screen = asked.out();
+  std::erase(screen, '\r');
+  return screen;
+}
+
 /// The holder belongs to another program.
 std::string DeniedForeign() {
   const std::string lock = NewLock("said");
@@ -131,6 +147,7 @@ Provocations ReleaseProvocations() {
       {{Part("kThese", "these 2"), "kListed", Part("kWaitingFor")},
        [asked] { return AskedAndDenied(asked, {"--all"}); }},
       {{Part("kLeaveQuestion")}, [asked] { return AskedAndDenied(asked, {}); }},
+      {{"kHasAcquired"}, AskedTooLate},
       {{Part("kRemoveQuestion")},
        [asked] {
          return AskedAndDenied(asked, {"--force", "--position", "2"});
