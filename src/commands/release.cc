@@ -294,19 +294,27 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
 }
 
 /// Releases the targets, in a new session: an older one might have expired while the user was
-/// asked. Returns the exit status.
+/// asked. A refusal for one contender does not stop the others. Returns the exit status.
 int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Signals& signals,
                cli::Report& report) {
   ShortSession session(options.server, signals, report);
   if (!options.yes && !options.dry_run) KeepNewHolders(options, targets, session, report);
   std::vector<cli::ContenderView> releasing;
   bool all_can = targets.all;
+  int refused = kExitOk;
   if (options.force && !options.dry_run) {
     Announce(options, targets.contenders, session, signals, report);
   }
   // In reverse order, so that no waiter among them acquires the lock when another one releases it.
   for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
-    const auto was_there = ReleaseOne(options, *one, session, signals, report);
+    std::optional<bool> was_there;
+    try {
+      was_there = ReleaseOne(options, *one, session, signals, report);
+    } catch (const Exit& exit) {
+      if (exit.status() != kExitRefused) throw;
+      refused = exit.status();
+      continue;
+    }
     all_can = all_can && was_there;
     if (was_there && *was_there) releasing.push_back(*one);
     if (was_there && !*was_there) report.Say(cli::ContenderNotFound(options.lock, one->name));
@@ -321,6 +329,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Sig
     }
   }
   session.Close();
+  if (refused != kExitOk) return refused;
   return releasing.empty() || !all_can ? kExitConflict : kExitOk;
 }
 

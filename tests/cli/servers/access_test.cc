@@ -315,6 +315,26 @@ TEST_CASE("in an open LOCK any user can delete any contender, whatever its own A
   CHECK(alice.Wait() == Exited(76));
 }
 
+TEST_CASE("release asks those that it may ask, even if it may not ask all") {
+  const std::string lock = NewParent("some");
+  Child bob = HoldAs(kBob, lock, {"read"});
+  Child alice = HoldAs(kAlice, lock, {"read"});  // asked before bob
+  const bool is_dry = GENERATE(false, true);
+  const Words target = GENERATE(Words{"--holders"}, Words{"--all", "--wait-released"});
+  Words words = Words{"release", lock, "--yes", "--reason", "reboot"} + target;
+  if (is_dry) words.push_back("--dry-run");
+  const Finished release = RunAs(kBob, words);
+  CHECK(release.exit == Exited(77));
+  CHECK_THAT(release.err, Catch::Contains("WRITE on " + lock + "/"));
+  if (is_dry) {
+    CHECK_THAT(release.out, Catch::Contains("pid " + std::to_string(bob.pid())));
+    CHECK(Finish(bob) == Exited(0));
+  } else {
+    CHECK(bob.Wait() == Exited(76));
+  }
+  CHECK(Finish(alice) == Exited(0));
+}
+
 TEST_CASE("an unreadable predecessor is awaited through the children of its LOCK") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("unreadable"));
