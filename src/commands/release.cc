@@ -388,8 +388,10 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
 /// Reports a conflict unless one of several LOCKs is enough (--any).
 int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
                           ShortSession& session, process::Signals& signals, cli::Report& report) {
-  const auto holders = session.Ask(
-      [&](lock::Calls& calls) { return lock::ReadHolders(calls, lock, lock::kAllHolders); });
+  std::vector<lock::Holder> unreadable;
+  const auto holders = session.Ask([&](lock::Calls& calls) {
+    return lock::ReadHolders(calls, lock, lock::kAllHolders, &unreadable);
+  });
   bool released = false;
   std::string others;
   // There are two if two readers made a reservation for this ID at the same time.
@@ -422,6 +424,10 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
     }
   }
   if (released) return kExitOk;
+  // One that may not be read may be the reservation.
+  for (const lock::Holder& holder : unreadable) {
+    if (holder.name.reserves) session.Fail(lock::MayNotRead(lock, holder).failure());
+  }
   if (options.any) return kExitConflict;
   if (others.empty() && IsMissing(lock, options, session, report)) return kExitConflict;
   if (others.empty()) {

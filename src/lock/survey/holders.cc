@@ -6,6 +6,7 @@
 #include "lock/data/lock_children.h"
 #include "lock/survey/survey_queue.h"
 #include "protocol/queue.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -18,20 +19,25 @@ constexpr std::size_t kMostHolderData = kMostContenderData + 1;
 /// Collects the entries that hold the lock.
 class HolderSink final : public SurveySink {
  public:
-  explicit HolderSink(std::vector<Holder>& holders) : holders_(holders) {}
+  HolderSink(std::vector<Holder>& holders, std::vector<Holder>* unreadable)
+      : holders_(holders), unreadable_(unreadable) {}
   void OnEntry(const QueueEntry& entry) override {
-    if (!entry.readable || entry.Waits()) return;
-    holders_.push_back({entry.name, entry.path, entry.more, entry.stat, entry.data});
+    std::vector<Holder>* const to = entry.readable ? &holders_ : unreadable_;
+    if (to == nullptr || entry.Waits()) return;
+    to->push_back({entry.name, entry.path, entry.more, entry.stat, entry.data});
   }
 
  private:
   std::vector<Holder>& holders_;
+  std::vector<Holder>* unreadable_;
 };
 
 }  // namespace
 
-std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t most) {
+std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t most,
+                                std::vector<Holder>* unreadable) {
   return calls.Repeat([&]() -> std::vector<Holder> {
+    if (unreadable != nullptr) unreadable->clear();
     // Sync first: the lock may have just been acquired or released through another server.
     calls.Sync(lock.path);
     const zookeeper::ListReply list = calls.List(lock.path);
@@ -41,6 +47,11 @@ std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t 
     }
     LockChildren children(lock.path, list.children);
     calls.Complete({&children, 1});
+    const Error permits = children.permits_error();
+    if (permits != Error::kNone && permits != Error::kNoNode) {
+      throw OperationFailed(permits, "list the permits of", lock, "READ",
+                            protocol::PermitsPath(lock.path));
+    }
     const auto& semaphore = children.semaphore();
     const std::size_t count = semaphore ? protocol::Contenders(semaphore->permits).size()
                                         : protocol::HoldersIn(children.children()).size();
@@ -63,10 +74,14 @@ std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t 
       }
     }
     std::vector<Holder> holders;
-    HolderSink sink(holders);
+    HolderSink sink(holders, unreadable);
     (void)queue.ReportContenders(sink);
     return holders;
   });
+}
+
+OperationFailed MayNotRead(const LockName& lock, const Holder& holder) {
+  return {Error::kNoAuth, "read a contender in", lock, "READ", holder.path};
 }
 
 }  // namespace zklock::lock

@@ -26,9 +26,13 @@ inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max
 
 /// Reads the holders of a LOCK, however long its queue is: the first contender, or the readers at
 /// the head of the queue; for a semaphore, the contenders with a permit. Leaves out contenders that
-/// vanish in the meantime or that we lack permission to read. `most`: the maximum number to read.
-/// Throws OperationFailed.
+/// vanish in the meantime. Those that we lack permission to read are added to `unreadable` instead,
+/// if given. `most`: the maximum number to read. Throws OperationFailed.
 [[nodiscard]] std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock,
-                                              std::size_t most = kMostHolders);
+                                              std::size_t most = kMostHolders,
+                                              std::vector<Holder>* unreadable = nullptr);
+
+/// The failure to read this holder: we lack permission.
+[[nodiscard]] OperationFailed MayNotRead(const LockName& lock, const Holder& holder);
 
 }  // namespace zklock::lock

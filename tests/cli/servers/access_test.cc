@@ -335,6 +335,28 @@ TEST_CASE("release asks those that it may ask, even if it may not ask all") {
   CHECK(Finish(alice) == Exited(0));
 }
 
+TEST_CASE("a reservation that may not be read is refused, not called missing") {
+  Tree chief(kAlice);
+  const std::string lock = NewParent("reserved") + "/lock";
+  const bool is_semaphore = GENERATE(false, true);
+  Words words = {"exclusive", "--reserve", "freeze", lock};
+  if (is_semaphore) words = words + Words{"--permits", "2"};
+  REQUIRE(RunAs(kAlice, words).exit == Exited(0));
+  const std::string queue = is_semaphore ? lock + "/leases" : lock;
+  const std::string reservation = queue + "/" + OnlyChild(chief, queue);
+  std::string hidden = reservation;
+  SECTION("the reservation itself") {}
+  SECTION("the znode of the permits") {
+    if (is_semaphore) hidden = queue;
+  }
+  chief.SetAcl(hidden, {{kAlice, kAll}});
+  for (const Words& target : {Words{lock}, Words{"--any", lock, NewLock("free")}}) {
+    const Words release = Words{"release", "--reserve", "freeze"} + target;
+    CHECK_THAT(RefusalOf(kBob, release), Catch::Contains("READ on " + hidden + " is missing"));
+  }
+  CHECK(RunAs(kAlice, {"release", "--reserve", "freeze", lock}).exit == Exited(0));
+}
+
 TEST_CASE("an unreadable predecessor is awaited through the children of its LOCK") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("unreadable"));
