@@ -100,7 +100,8 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
   view.take = entry.in_turnstile ? view.data.take : 1 + entry.more.size();
   if (entry.readable) {
     view.since_ms = entry.stat.created_ms;
-    view.token = entry.stat.created_zxid;
+    // In the turnstile, its permit does not exist yet.
+    if (!entry.in_turnstile) view.token = entry.stat.created_zxid;
     view.session = entry.stat.ephemeral_owner;
   }
   if (entry.reserved) {
@@ -113,6 +114,7 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
   if (entry.Waits()) {
     view.state = ContenderState::kWaiting;
     view.waits_for = entry.waits_for;
+    if (entry.turnstile_ms) view.since_ms = entry.turnstile_ms;
   } else if (entry.reserved) {
     view.state = ContenderState::kReserved;
     view.since_ms = entry.reserved->since.count();

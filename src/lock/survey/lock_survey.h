@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ struct QueueEntry {
   std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
   /// For a permit whose contender is still in the turnstile: that znode's name.
   std::string turnstile_name{};
+  /// Likewise: when that znode was created, in ms since 1970. None if we may not read it.
+  std::optional<std::int64_t> turnstile_ms{};
 
   /// False for a LOCK below this one, or another program's znode, which no session owns. A numbered
   /// name counts even if the znode is unreadable; a child named `lock` may itself be a LOCK.

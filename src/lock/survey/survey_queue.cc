@@ -163,7 +163,9 @@ void SurveyQueue::Settle() {
     if (states_[*permit] != State::kRead || states_[*first] != State::kRead) return;
     if (HasPermit(entries_[*first], entries_[*permit])) {
       passing_ = first;
-      entries_[*permit].turnstile_name = entries_[*first].name.full;
+      const QueueEntry& joined = entries_[*first];
+      entries_[*permit].turnstile_name = joined.name.full;
+      if (joined.readable) entries_[*permit].turnstile_ms = joined.stat.created_ms;
       if (*first < next_) --candidates_;
     }
   }

@@ -43,6 +43,34 @@ Child StartSecondWaiter(const std::string& lock) {
 
 }  // namespace
 
+TEST_CASE("a waiter keeps its waiting time when it becomes the next to get a permit") {
+  const std::string lock = NewLock("permits");
+  const Words one_permit = {"exclusive", "--progress", "none", "--permits", "1"};
+  Child first = StartHolder(one_permit, lock);
+  Tree tree;
+  tree.WaitForChildren(lock + "/locks", std::size_t{0});
+  Child second = Child::Start(HolderOptions(one_permit, lock));
+  tree.WaitForChildren(lock + "/leases", std::size_t{2});
+  Child third = Child::Start(HolderOptions(one_permit, lock));
+  tree.WaitForChildren(lock + "/locks", std::size_t{2});
+  const json before = OneAsJson(lock)["contenders"][2];
+  REQUIRE(before["pid"] == third.pid());
+  // Its command will get the token of the permit, which does not exist yet.
+  CHECK(before["token"] == nullptr);
+  CHECK(Finish(first) == Exited(0));
+  REQUIRE(second.ReadLine() == "held");
+  tree.WaitForChildren(lock + "/locks", std::size_t{1});
+  tree.WaitForChildren(lock + "/leases", std::size_t{2});
+  const json after = OneAsJson(lock)["contenders"][1];
+  REQUIRE(after["pid"] == third.pid());
+  CHECK(after["state"] == "waiting");
+  CHECK(after["since"] == before["since"]);
+  CHECK(after["token"].is_string());
+  CHECK(Finish(second) == Exited(0));
+  REQUIRE(third.ReadLine() == "held");
+  CHECK(OneAsJson(lock)["contenders"][0]["token"] == after["token"]);
+}
+
 TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
   const std::string root = NewLock("permits");
   const std::string lock = root + "/s";
