@@ -13,20 +13,8 @@
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {
-namespace {
 
 using zookeeper::Error;
-
-LockKind KindOf(const std::vector<QueueEntry>& entries) {
-  using protocol::Mark;
-  if (entries.front().name.full == protocol::kSimpleName) return LockKind::kSimple;
-  const bool shared = std::any_of(entries.begin(), entries.end(), [](const QueueEntry& entry) {
-    return entry.name.reads() || entry.name.mark == Mark::kCuratorWrite;
-  });
-  return shared ? LockKind::kReadWrite : LockKind::kMutex;
-}
-
-}  // namespace
 
 SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, const QueueReads& reads)
     : lock_(std::move(lock)), path_(children.lock()), reads_(reads) {
@@ -403,8 +391,20 @@ std::optional<Predecessor> SurveyQueue::WaitsFor(std::size_t index) {
 void SurveyQueue::ReportLock(SurveySink& sink) {
   announced_ = true;
   Count();
-  if (!lock_.kind && lock_.IsHeld()) lock_.kind = KindOf(entries_);
+  if (!lock_.kind && lock_.IsHeld()) lock_.kind = KindOfQueue();
   sink.OnLock(lock_);
+}
+
+LockKind SurveyQueue::KindOfQueue() const {
+  LockKind kind = LockKind::kMutex;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const protocol::ContenderName& name = entries_[i].name;
+    if (IsOut(i)) continue;
+    if (name.full == protocol::kSimpleName) return LockKind::kSimple;
+    const bool shares = name.reads() || name.mark == protocol::Mark::kCuratorWrite;
+    if (shares) kind = LockKind::kReadWrite;
+  }
+  return kind;
 }
 
 std::vector<std::string> SurveyQueue::Strays() const {

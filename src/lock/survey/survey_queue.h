@@ -107,6 +107,7 @@ class SurveyQueue {
 
   void ReportEntry(std::size_t index, SurveySink& sink);
   void ReportLock(SurveySink& sink);
+  [[nodiscard]] LockKind KindOfQueue() const;
   void FindRunning();
   void Count();
 

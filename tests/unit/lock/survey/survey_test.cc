@@ -713,6 +713,13 @@ TEST_CASE("The kind of a lock follows from its contenders") {
   CHECK(kind_with("__WRIT__") == LockKind::kReadWrite);
 }
 
+TEST_CASE("A LOCK below another does not count for the other's kind") {
+  Bench bench{"/l", "/l/lock"};
+  bench.Join("/l/lock");
+  bench.Join();
+  CHECK(bench.Read().kind == LockKind::kMutex);
+}
+
 // ---- watching -------------------------------------------------------------------------------
 
 namespace {
