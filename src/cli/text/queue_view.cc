@@ -64,6 +64,10 @@ lock::ContenderData ReadData(const lock::QueueEntry& entry) {
       if (!data.host) data.host = HostInName(entry.name);
       break;
   }
+  const bool is_revoked = entry.data == lock::kCuratorRevoke;
+  if (is_revoked && entry.name.program != Program::kKazoo) {
+    data.release_request = lock::FindReleaseRequest(entry.data);
+  }
   return data;
 }
 

@@ -58,6 +58,14 @@ TEST_CASE("A stray znode has no position and no token") {
   CHECK(view.since_ms == kNoon + 5000);
 }
 
+TEST_CASE("A contender that was asked to leave in Curator's form has such a request") {
+  for (const std::string& name : {test::kCuratorReader + "0000000001", OurName("b7", "lock-", 1)}) {
+    const ContenderView view = Only(Contender(name, 1, std::string(lock::kCuratorRevoke)));
+    REQUIRE(view.data.release_request);
+    CHECK(view.data.release_request->program == protocol::Program::kCurator);
+  }
+}
+
 TEST_CASE("A holder's grant follows from its predecessor's release record") {
   lock::LockSurvey lock{.path = "/l", .entries = {Contender("_c_x-lock-0000000003", 17)}};
   ContenderView holder = DescribeQueue(Found(lock)).at(0);
