@@ -332,14 +332,23 @@ class Inspection {
     AlternateScreen screen(output_);
     TerminalSize size = OutputSize();
     std::string text;
-    cli::QueueText view(options_.path, ScreenStyle(size),
-                        [&text](const std::string& more) { text += more; });
+    cli::ViewStyle style = ScreenStyle(size);
+    cli::QueueText view(options_.path, style, [&text](const std::string& more) { text += more; });
+    const auto set_style = [&] {
+      style = ScreenStyle(size);
+      view.SetStyle(style);
+    };
     Backpressure backpressure(view, output_, [&] {
       picture_ = std::exchange(text, "");
       outage_.reset();
       Draw(picture_, size);
       stale_at_ = view.ShowsSpans() ? session_.clock().Now() + std::chrono::seconds(1) : kNever;
       survey_->KeepTrying();  // there is a picture to show in the meantime
+      const bool lacks_room = ScreenStyle(size).rows < style.rows && HasLines(picture_, style.rows);
+      if (lacks_room) {
+        set_style();
+        survey_->Repeat(RoomFor(size));
+      }
     });
     survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &backpressure);
 
@@ -351,7 +360,7 @@ class Inspection {
       stale_at_ = kNever;
       size = OutputSize();
       if (outage_) outage_->is_shown = false;
-      view.SetStyle(ScreenStyle(size));
+      set_style();
       survey_->Repeat(RoomFor(size));
     };
     const auto is_left = [&] {
@@ -424,6 +433,11 @@ class Inspection {
   [[nodiscard]] std::string FitToScreen(const std::string& line, const TerminalSize& size) const {
     const std::size_t width = ScreenStyle(size).width;
     return width == 0 ? line : cli::Printable(line, width);  // 0: unknown
+  }
+
+  /// Whether `text` fills `rows` lines.
+  static bool HasLines(const std::string& text, std::size_t rows) {
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) >= rows;
   }
 
   /// The largest number of contenders that fits on the screen.

@@ -91,6 +91,20 @@ TEST_CASE("--watch cuts the lines about an outage and about znodes that cannot b
   check("not authorised to list ");
 }
 
+TEST_CASE("--watch shows on a full screen that some locks may not be listed") {
+  Tree tree;
+  const std::string root = NewLock("full");
+  for (int i = 10; i < 30; ++i) {
+    tree.Create(root + "/l" + std::to_string(i) + "/build-", ZnodeKind::kEphemeralSequential);
+  }
+  tree.SetAcl(tree.Create(root + "/closed"), kAdmin);
+  Child watcher = InspectOnTerminal({"--watch", root}, 14, 80);
+  Words frame = NextFrame(watcher);
+  if (!frame.back().starts_with("not authorised")) frame = NextFrame(watcher);
+  CHECK(frame.size() == 14);
+  CHECK_THAT(frame.back(), Catch::StartsWith("not authorised to list " + root + "/closed"));
+}
+
 TEST_CASE("--watch says that the chroot does not exist, until the lock does") {
   const std::string chroot = "/" + NewLock("chroot").substr(3);
   const std::string servers = TestServers() + chroot;
