@@ -147,6 +147,9 @@ std::string HasAcquired(const std::string& lock, const ContenderView& contender,
 
 std::string ForcedOut(const std::string& lock, const ContenderView& contender) {
   const std::string name = Printable(contender.name);
+  if (contender.state == ContenderState::kWaiting) {
+    return fmt::format(message::kForcedWaiter, name, lock);
+  }
   if (!contender.reserved) return fmt::format(message::kForcedOut, name, lock);
   return fmt::format(message::kForcedReservation, name, lock, contender.reserved->reservation.id);
 }

@@ -92,5 +92,6 @@ inline constexpr char kHasLeft[] = "{} has left the queue of {}";
 inline constexpr char kOwnReleased[] = "released {}";
 inline constexpr char kForcedOut[] =
     "deleted {} from {}: until its command has ended, two may run together";
+inline constexpr char kForcedWaiter[] = "deleted {} from the queue of {}";
 
 }  // namespace zklock::cli::message

@@ -264,6 +264,15 @@ TEST_CASE("A yes about a waiter does not end the command that it has begun meanw
   CHECK(Finish(waiter) == Exited(0));
 }
 
+TEST_CASE("A waiter deleted by --force has no command that could run beside another's") {
+  auto [lock, holder] = HoldNewLock("release");
+  const Child waiter = StartWaiter(lock);
+  const std::string waiting = InQueueOrder(Tree().Children(lock)).at(1);
+  CHECK_THAT(
+      RunZklock({"release", "--force", "--contender", waiting, "--yes", lock}, Exited(0)).err,
+      Catch::EndsWith("zklock: deleted " + waiting + " from the queue of " + lock + "\n"));
+}
+
 TEST_CASE("A request to a --hold is passed to its owner, which has time to end") {
   const std::string lock = NewLock("release");
   ChildOptions options = Zklock({});

@@ -133,6 +133,10 @@ Provocations ReleaseProvocations() {
        [] {
          return Release({"--holders", "--force"});
        }},
+      {{"kForcedOut", "kForcedWaiter"},
+       [] {
+         return Release({"--all", "--force"});
+       }},
       {{"kForcedReservation"}, ForcedReservation},
       {{Part("kOn", "on 10.0.0.7")},
        [] { return ReleaseUnknown("/" + kCuratorLock, "10.0.0.7", true, 0); }},
