@@ -143,9 +143,12 @@ Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signal
   const bool is_ignored =
       options.target == Target::kContender &&
       std::find(ignored.begin(), ignored.end(), options.contender) != ignored.end();
+  // A znode `lock` needs no number.
+  const bool is_unnumbered = is_ignored && options.contender != protocol::kSimpleName;
   if (is_ignored ||
       (!contenders.empty() && contenders.front().state == cli::ContenderState::kNoContender)) {
-    report.Error(cli::NoContender(options.lock, options.contender));
+    report.Error(is_unnumbered ? cli::NoQueueNumber(options.lock, options.contender)
+                               : cli::NoContender(options.lock, options.contender));
     throw Exit(kExitUsage);
   }
   KeepReservations(options, targets, report);

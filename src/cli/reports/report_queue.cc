@@ -117,6 +117,10 @@ std::string NoContender(const std::string& lock, const std::string& contender) {
   return fmt::format(message::kChildNotContender, Printable(contender), lock);
 }
 
+std::string NoQueueNumber(const std::string& lock, const std::string& contender) {
+  return fmt::format(message::kChildUnnumbered, Printable(contender), lock);
+}
+
 std::string CannotBeAsked(const ContenderView& contender) {
   return fmt::format(message::kCannotBeAsked, Printable(contender.name));
 }

@@ -34,6 +34,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string ContenderNotFound(const std::string& lock, const std::string& contender);
 /// The child exists, but deleting it would release nothing.
 [[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
+/// The child exists, but its name is not a contender's.
+[[nodiscard]] std::string NoQueueNumber(const std::string& lock, const std::string& contender);
 /// The contender's program does not support release requests.
 [[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
 /// The contender is a reservation, and was not released.

@@ -58,6 +58,8 @@ inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
 inline constexpr char kChildNotContender[] =
     "{} in {} is not a contender (not ephemeral): nothing was released";
+inline constexpr char kChildUnnumbered[] =
+    "{} in {} is not a contender (its name has no queue number): nothing was released";
 inline constexpr char kNothingReleased[] = "{}: nothing was released";
 inline constexpr char kHasAcquired[] = "{} has acquired {} in the meantime: left alone";
 inline constexpr char kNoSuchLock[] = "{} is free (it does not exist): nothing was released";

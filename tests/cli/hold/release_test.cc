@@ -273,6 +273,16 @@ TEST_CASE("A waiter deleted by --force has no command that could run beside anot
       Catch::EndsWith("zklock: deleted " + waiting + " from the queue of " + lock + "\n"));
 }
 
+TEST_CASE("A child that is ephemeral but has no number is not called persistent") {
+  const std::string lock = NewLock("release");
+  const std::string permit = "0123456789abcdef0123456789abcdef";  // of kazoo's Semaphore
+  Tree tree;
+  tree.Create(lock + "/" + permit, ZnodeKind::kEphemeral);
+  CHECK(RunZklock({"release", "--yes", "--contender", permit, lock}, Exited(64)).err ==
+        "zklock: " + permit + " in " + lock +
+            " is not a contender (its name has no queue number): nothing was released\n");
+}
+
 TEST_CASE("A request to a --hold is passed to its owner, which has time to end") {
   const std::string lock = NewLock("release");
   ChildOptions options = Zklock({});

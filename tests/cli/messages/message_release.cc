@@ -175,6 +175,12 @@ Provocations ReleaseProvocations() {
        [] {
          return ReleaseNobody({"--yes", "--contender", "build-0000000007"}, 64);
        }},
+      {{"kChildUnnumbered"},
+       [] {
+         const std::string lock = NewLock("said");
+         Tree().Create(lock + "/notes");
+         return SaidBy({"release", "--yes", "--contender", "notes", lock}, 64);
+       }},
       {{"kNoSuchContender"},
        [] {
          return ReleaseNobody({"--yes", "--holders"}, 75);
