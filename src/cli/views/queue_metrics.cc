@@ -29,7 +29,7 @@ constexpr std::array<Definition, 17> kDefinitions = {{
     {"zklock_last_run_lost", "Whether the last recorded run has no recorded end."},
     {"zklock_lost_runs", "How many of the runs in the history were lost."},
     {"zklock_last_success_timestamp_seconds", "When the last successful run under the lock began."},
-    {"zklock_reserved", "How many reservations hold the lock."},
+    {"zklock_reserved", "For how many IDs the lock is reserved."},
     {"zklock_reservation_start_timestamp_seconds", "When the reservation was made."},
     {"zklock_reservation_end_timestamp_seconds", "When the reservation ends by itself."},
     {"zklock_deadlocked", "How many contenders of the lock are in a deadlock."},
