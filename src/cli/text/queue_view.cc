@@ -68,6 +68,8 @@ lock::ContenderData ReadData(const lock::QueueEntry& entry) {
   if (is_revoked && entry.name.program != Program::kKazoo) {
     data.release_request = lock::FindReleaseRequest(entry.data);
   }
+  // Asks for nothing; if the contender still exists, the deletion has failed.
+  if (data.release_request && data.release_request->forced) data.release_request.reset();
   return data;
 }
 

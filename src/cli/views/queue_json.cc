@@ -90,7 +90,7 @@ ordered_json ReserveJson(const lock::ContenderData& data) {
 
 /// The request to leave that was sent to the contender.
 ordered_json AskedJson(const lock::ContenderData& data) {
-  if (!data.release_request || data.release_request->forced) return nullptr;
+  if (!data.release_request) return nullptr;
   const lock::ReleaseRequest& request = *data.release_request;
   ordered_json asked;
   asked["by"] = request.by.empty() ? ordered_json(nullptr) : ordered_json(request.by);

@@ -380,9 +380,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
   const auto& asked = contender.data.release_request;
-  if (contender.position && asked && !asked->forced) {
-    AddAsked(*contender.position, AskerText(*asked));
-  }
+  if (contender.position && asked) AddAsked(*contender.position, AskerText(*asked));
   if (contender.Holds()) ++holders_;
   if (contender.state == ContenderState::kReserved) ++reserved_;
   if (!contender.waits_for || are_permits_) return;

@@ -66,6 +66,14 @@ TEST_CASE("A contender that was asked to leave in Curator's form has such a requ
   }
 }
 
+TEST_CASE("What release --force has written is not a request to leave") {
+  const ContenderView view = Only(
+      Contender(OurName("b7", "lock-", 1), 1,
+                lock::FormatContenderData({.host = "b7", .release_request = {{.forced = true}}})));
+  CHECK(view.data.host == "b7");
+  CHECK_FALSE(view.data.release_request);
+}
+
 TEST_CASE("A holder's grant follows from its predecessor's release record") {
   lock::LockSurvey lock{.path = "/l", .entries = {Contender("_c_x-lock-0000000003", 17)}};
   ContenderView holder = DescribeQueue(Found(lock)).at(0);

@@ -332,14 +332,6 @@ TEST_CASE("A contender that was asked to leave is shown, with who asked and why"
   CHECK_THAT(Render({Long(3, {"lock-"})}), !Catch::Contains("asked"));
 }
 
-TEST_CASE("The mark of a forced release is not shown as a request to leave") {
-  lock::LockSurvey lock{.path = "/l"};
-  lock.entries.push_back(Contender(
-      OurName("b", "lock-", 0), 0,
-      lock::FormatContenderData({.host = "b", .release_request = {{.by = "al", .forced = true}}})));
-  CHECK_THAT(Render({Found(lock)}), !Catch::Contains("asked"));
-}
-
 TEST_CASE("A long queue is printed page by page") {
   std::vector<std::string> pages;
   QueueText view("/l", {}, [&pages](const std::string& page) { pages.push_back(page); });
