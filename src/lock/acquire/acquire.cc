@@ -42,7 +42,7 @@ bool Acquire::IsNearTurn() const {
   // A waiter starts its command as soon as the last contender before it is gone, without another
   // commit.
   if (wait_->IsWaiting() || attempt_.IsAtWork(decide_)) {
-    return !attempt_.request.try_only && (ahead().IsNextInLine() || ahead().IsNear());
+    return ahead().IsNextInLine() || ahead().IsNear();
   }
   return attempt_.IsAtWork(prove_);
 }

@@ -46,15 +46,13 @@ TEST_CASE("A contender is near its turn while its create or its proof is being c
   CHECK(self.acquire.IsNearTurn());
 }
 
-TEST_CASE("A waiter with few contenders before it is near its turn, but not a try") {
+TEST_CASE("A waiter with few contenders before it is near its turn") {
   World world;
   const std::size_t others = GENERATE(std::size_t{1}, protocol::QueueAhead::kNear);
   for (std::size_t i = 0; i < others; ++i) world.servers.Put("/l/other-lock-", 1, true);
   Joined self(world);
   CHECK(self.acquire.IsNearTurn());
   CHECK_FALSE(self.acquire.IsFarFromTurn());
-  Joined tries(world, {.try_only = true});
-  CHECK_FALSE(tries.acquire.IsNearTurn());
 }
 
 TEST_CASE("A missing LOCK is created with its parents, as containers where the servers know them") {

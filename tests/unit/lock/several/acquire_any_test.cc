@@ -639,6 +639,7 @@ TEST_CASE("A try of one LOCK waits until a pool that is first there has withdraw
   const bool joins_first = GENERATE(false, true);
   TrierBesidePool trier({.joins_first = joins_first});
   REQUIRE_FALSE(trier.self.acquire.outcome());
+  CHECK_FALSE(trier.self.acquire.IsNearTurn());
   trier.servers.Remove(trier.pool[0]);
   // If the `try` has its contender, a watch wakes it.
   joins_first ? trier.Run() : trier.RunFor(1s);
