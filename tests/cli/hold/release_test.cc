@@ -297,18 +297,6 @@ TEST_CASE("A request to a --hold is passed to its owner, which has time to end")
   CHECK(script.out() == "held\ntold\n");
 }
 
-TEST_CASE("Contradictory or missing targets are refused") {
-  for (const Words& words :
-       {Words{"--holders", "--all"}, Words{"--host", "h", "--position", "1"}, Words{"--force"},
-        Words{"--wait-released"}, Words{"--reason", "x"}, Words{"--contender", "a/b"},
-        Words{"--holders", "--force", "--wait-released"}}) {
-    Words arguments = words;
-    arguments.insert(arguments.begin(), "release");
-    arguments.emplace_back("/t/x");
-    RunZklock(arguments, Exited(64));
-  }
-}
-
 }  // namespace
 TEST_CASE("a holder in the simple dialect can be asked to release the lock") {
   auto [lock, holder] = HoldNewLock("release", {"exclusive", "--dialect", "simple"});

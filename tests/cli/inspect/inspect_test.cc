@@ -386,16 +386,5 @@ TEST_CASE("a watcher sees what changed while its server was away") {
   CHECK(json::parse(line)["contenders"][0]["pid"] == holder.pid());
 }
 
-TEST_CASE("contradictory options of inspect are usage errors") {
-  for (const Words& words : {Words{"--json", "--dot"}, Words{"--dot", "--watch"},
-                             Words{"-q", "--json"}, Words{"-q", "--watch"}, Words{"-q", "--dot"}}) {
-    Words arguments{"inspect"};
-    arguments.insert(arguments.end(), words.begin(), words.end());
-    arguments.emplace_back("/t/x");
-    CAPTURE(words);
-    CHECK(RunZklock(arguments).exit == Exited(64));
-  }
-}
-
 }  // namespace
 }  // namespace zklock::test

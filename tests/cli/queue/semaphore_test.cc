@@ -395,30 +395,4 @@ TEST_CASE("a nested run counts the permits held and those reserved above it toge
   }
 }
 
-TEST_CASE("--take is refused without --permits, and for more than there are") {
-  for (Words words : {Words{"exclusive", "--take", "2", "/t/x"},
-                      Words{"exclusive", "--permits", "2", "--take", "3", "/t/x"},
-                      Words{"try", "--permits", "2", "--take", "0", "/t/x"},
-                      Words{"try", "--permits", "200", "--take", "101", "/t/x"}}) {
-    CAPTURE(words);
-    words.insert(words.end(), {"--", "true"});
-    RunZklock(words, Exited(64));
-  }
-}
-
-TEST_CASE("invalid numbers of permits, and options that exclude --permits, are refused") {
-  const std::vector<Words> wrong = {{"exclusive", "--permits", "0", "/t/x"},
-                                    {"exclusive", "--permits", "-1", "/t/x"},
-                                    {"exclusive", "--permits", "two", "/t/x"},
-                                    {"exclusive", "--permits", "2", "/t/x", "/t/y"},
-                                    {"try", "--permits", "2", "--read", "/t/x"},
-                                    {"exclusive", "--permits", "2", "--dialect", "kazoo", "/t/x"},
-                                    {"read", "--permits", "2", "/t/x"}};
-  for (Words words : wrong) {
-    CAPTURE(words);
-    words.insert(words.end(), {"--", "true"});
-    RunZklock(words, Exited(64));
-  }
-}
-
 }  // namespace zklock::test

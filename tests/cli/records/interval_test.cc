@@ -94,12 +94,13 @@ TEST_CASE("a job whose last run cannot be determined does not run") {
 
 TEST_CASE("when the interval is over the job runs again") {
   const std::string lock = NewLock("interval");
+  const ChildOptions job = GENERATE(false, true) ? Once("2s", lock) : Job("2s", lock);
   const auto before = std::chrono::steady_clock::now();
-  CHECK(Run(Job("2s", lock)).exit == Exited(0));
+  CHECK(Run(job).exit == Exited(0));
   // Nothing announces the end of the interval: ask until it is over.
   Finished finished;
   do {
-    finished = Run(Job("2s", lock));
+    finished = Run(job);
   } while (finished.exit == Exited(75));
   CHECK(finished.out == "ran\n");
   CHECK(std::chrono::steady_clock::now() - before >= std::chrono::seconds(2));  // not earlier
@@ -137,13 +138,6 @@ TEST_CASE("readers do not count as runs and do not hide a writer's last run") {
   CHECK(write() == Exited(75));
   // inspect still shows this run as the last one.
   CHECK_THAT(RunZklock({"inspect", "--json", lock}).out, Catch::Contains("\"mode\":\"read\""));
-}
-
-TEST_CASE("the record of the last success outlives an empty LOCK") {
-  const std::string lock = NewLock("interval");
-  CHECK(Run(Job("1h", lock)).exit == Exited(0));
-  // LOCK keeps a persistent child: the servers delete only childless containers.
-  CHECK(Tree().Get(lock + "/last-run").has_value());
 }
 
 TEST_CASE("hosts whose clocks are hours apart agree on the interval") {
@@ -185,32 +179,6 @@ TEST_CASE("a slow network does not make the last run look older than it is") {
   CHECK(std::stod(ago[1]) <= passed.count() - 1.5 + 0.1);
 }
 
-TEST_CASE("two jobs started at the same time run once") {
-  const std::string lock = NewLock("interval");
-  Child first = Child::Start(Job("1h", lock));
-  Child second = Child::Start(Job("1h", lock));
-  const Exit one = first.Wait();
-  const Exit other = second.Wait();
-  CHECK(((one == Exited(0) && other == Exited(75)) || (one == Exited(75) && other == Exited(0))));
-}
-
-TEST_CASE("an invalid interval, or one for readers or permits, is refused") {
-  for (const std::string option : {"--min-interval", "--once-per"}) {
-    const auto refuses = [&](Words words, const std::string& value) {
-      words.insert(words.end(), {option, value, "/t/x", "--", "true"});
-      CAPTURE(words);
-      CHECK(RunZklock(words).exit == Exited(64));
-    };
-    refuses({"exclusive"}, "soon");
-    refuses({"exclusive"}, "0");
-    refuses({"read"}, "1h");
-    refuses({"try", "--read"}, "1h");
-    refuses({"exclusive", "--also-read", "/t/y"}, "1h");
-    refuses({"exclusive", "--permits", "2"}, "1h");
-    refuses({"exclusive", "--reserve", "id"}, "1h");
-  }
-}
-
 TEST_CASE("hosts that start a short job one after another run it once") {
   const std::string lock = NewLock("once");
   CHECK(Run(Once("1h", lock)).out == "ran\n");
@@ -231,8 +199,9 @@ TEST_CASE("hosts that start a short job one after another run it once") {
 
 TEST_CASE("hosts that start a job at the same time run it once") {
   const std::string lock = NewLock("once");
+  const ChildOptions job = GENERATE(false, true) ? Once("1h", lock) : Job("1h", lock);
   std::vector<Child> hosts;
-  for (int i = 0; i < 4; ++i) hosts.push_back(Child::Start(Once("1h", lock)));
+  for (int i = 0; i < 4; ++i) hosts.push_back(Child::Start(job));
   int ran = 0;
   for (Child& host : hosts) {
     const Exit exit = host.Wait();
@@ -279,19 +248,6 @@ TEST_CASE("only runs with --once-per set the last start, or are refused because 
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   CHECK(Run(Job("1ms", lock)).exit == Exited(0));
   CHECK(Tree().Get(lock + "/last-start")->data_zxid == written);
-}
-
-TEST_CASE("when the duration of --once-per is over the job runs again") {
-  const std::string lock = NewLock("once");
-  const auto before = std::chrono::steady_clock::now();
-  CHECK(Run(Once("2s", lock)).exit == Exited(0));
-  // Nothing announces its end: ask until it is over.
-  Finished finished;
-  do {
-    finished = Run(Once("2s", lock));
-  } while (finished.exit == Exited(75));
-  CHECK(finished.out == "ran\n");
-  CHECK(std::chrono::steady_clock::now() - before >= std::chrono::seconds(2));  // not earlier
 }
 
 TEST_CASE(

@@ -306,11 +306,4 @@ TEST_CASE("a release whose reply was lost has recorded the end once") {
   CHECK(Tree().Children(lock) == Words{"last-run"});
 }
 
-TEST_CASE("a history is refused for reservations that are only read") {
-  const std::string lock = NewLock("kept");
-  CHECK_THAT(
-      RunZklock({"try", "--read", "--reserve", "ci", "--history", "5", lock}, Exited(64)).err,
-      Catch::Contains("--history does not work with read"));
-}
-
 }  // namespace zklock::test

@@ -96,14 +96,6 @@ TEST_CASE("--acl open gives everyone all permissions, as a run without credentia
   check("", {"exclusive"});
 }
 
-TEST_CASE("--acl creator without credentials, or an unknown --acl, is a usage error") {
-  for (const char* acl : {"creator", "", "all"}) {
-    const Finished finished =
-        RunZklock({"exclusive", "--acl", acl, "/t/x", "--", "true"}, Exited(64));
-    CHECK(Lines(finished.err).size() == 2);
-  }
-}
-
 TEST_CASE("credentials come from --auth-file, else $ZKLOCK_AUTH, else $ZKLOCK_AUTH_FILE") {
   const TemporaryDirectory directory;
   const std::string file = AuthFile(directory, "# us\ndigest:alice:tulip\n");
