@@ -329,6 +329,7 @@ TEST_CASE("when zklock is killed during the commit, its guard removes the conten
   joining.zklock.ReadToEnd();
   CHECK(joining.zklock.out().empty());
 }
+  CHECK(Tree().Children(joining.lock).size() == 1);
 
 TEST_CASE("after a lost connection the command runs under the guard that was forked before it") {
   Joining joining("cut");

@@ -184,9 +184,10 @@ TEST_CASE("an unknown server name is reported at once") {
 
 TEST_CASE("a server is found by its name") {
   const std::string server = TestServers();
-  RunZklock({"exclusive", "-z", "localhost" + server.substr(server.rfind(':')), NewLock("name"),
-             "--", "true"},
-            Exited(0));
+  const std::string named = "localhost" + server.substr(server.rfind(':'));
+  CHECK_THAT(
+      RunZklock({"exclusive", "-v", "-z", named, NewLock("name"), "--", "true"}, Exited(0)).err,
+      Catch::Contains("connected to localhost:"));
 }
 
 #ifndef ZKLOCK_SANITIZED  // the sanitizers' runtime needs /proc before zklock does

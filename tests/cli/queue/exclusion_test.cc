@@ -213,12 +213,12 @@ TEST_CASE("different LOCKs do not exclude each other, not even a parent and its 
   RunZklock({"try", lock + "/below", "--", "true"}, Exited(0));
 }
 
-TEST_CASE("a waiter whose contender is deleted exits with the conflict code") {
+TEST_CASE("a waiter whose contender is deleted exits at once with the conflict code") {
   auto [lock, holder] = HoldNewLock("removed");
-  Child waiter = StartWaiter(lock);
+  Child waiter = StartWaiter({"exclusive", "--session-timeout", "40s"}, lock);
   Tree tree;
   tree.Delete(lock + "/" + InQueueOrder(tree.Children(lock)).back());
-  CHECK(waiter.Wait() == Exited(75));
+  CHECK(waiter.Wait(5s) == Exited(75));  // i.e. before its next read was due
   CHECK_THAT(waiter.err(), Catch::Contains("\nzklock: removed from the queue of " + lock));
   CHECK(waiter.out().empty());
 }
