@@ -91,6 +91,7 @@ TEST_CASE("the environment is unchanged except for the lock variables") {
       Zklock({"write", "--acl", "open", lock, "--", "cat", "/proc/self/environ"});
   Words before = {"PATH=" + std::string(getenv("PATH")),
                   "LAST=first",
+                  "LAST=again",
                   "EMPTY=",
                   "ODD=a=b\nc \xff",
                   "HOME=/nowhere",

@@ -1,6 +1,5 @@
 #include "process/guard/supervisor.h"
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,15 +31,6 @@ std::string ReadWhole(const fs::path& path) {
 }
 
 fs::path Proc(pid_t pid) { return "/proc/" + std::to_string(pid); }
-
-// The line `name` of /proc/PID/status.
-std::string StatusLine(pid_t pid, const std::string& name) {
-  std::istringstream status(ReadWhole(Proc(pid) / "status"));
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind(name + ":", 0) == 0) return line;
-  }
-  return "no " + name;
-}
 
 // A process's open descriptors: "NUMBER FILE", sorted as text.
 std::set<std::string> Descriptors(pid_t pid) {
@@ -75,16 +65,6 @@ TEST_CASE("every exit status of the command is returned") {
     CHECK(ExitFrom(ended.wait_status) == Exited(status));
     CHECK_FALSE(command->cause());
     CHECK_FALSE(ended.guard_failed);
-  }
-}
-
-TEST_CASE("a command killed by a signal is reported as killed by it", "[native]") {
-  const Signals signals;
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2,
-                           SIGPIPE, SIGALRM, SIGTERM, SIGRTMIN, SIGRTMAX}) {
-    const auto command =
-        MustStart(Script("ulimit -c 0; kill -" + std::to_string(number) + " $$"), signals);
-    CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Killed(number));
   }
 }
 
@@ -123,35 +103,6 @@ TEST_CASE("a command that cannot be executed gives execve's errno, and leaves no
   CHECK(ExecError(not_executable, signals) == EACCES);
   CHECK(ExecError("/", signals) == EACCES);
   CHECK(ChildrenOf(getpid()) == before);
-}
-
-TEST_CASE("a script without an interpreter line is given to the shell, as execvp does") {
-  Signals signals;
-  ReportPipe report;
-  const test::TemporaryDirectory at;
-  const std::string script = at.WriteProgram("script", "echo \"$0 $1 $2\" >&$REPORT\nexit 5\n");
-  TestCommand spec = Script("");
-  spec.executable = script;
-  spec.arguments = {"the-name", "one word", "two"};
-  spec.environment.push_back(report.variable());
-  report.Inherit(true);
-  const auto command = MustStart(spec, signals);
-  report.CloseWriteEnd();
-  CHECK(report.ReadLine() == script + " one word two");
-  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
-}
-
-TEST_CASE("the command gets its arguments and environment unchanged") {
-  const Signals signals;
-  TestCommand spec = Sleep();
-  spec.arguments = {"another name", "1000", "2000"};
-  spec.environment = {"A=1", "EMPTY=", "B=x y\nz", "A=twice"};
-  const auto command = MustStart(spec, signals);
-  const std::string nul(1, '\0');
-  CHECK(ReadWhole(Proc(command->command_pid()) / "cmdline") ==
-        "another name" + nul + "1000" + nul + "2000" + nul);
-  CHECK(ReadWhole(Proc(command->command_pid()) / "environ") ==
-        "A=1" + nul + "EMPTY=" + nul + "B=x y\nz" + nul + "A=twice" + nul);
 }
 
 TEST_CASE("the command gets the descriptors that zklock was given and no others") {
@@ -208,65 +159,6 @@ TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard", "[nativ
   CHECK(own_name != its_name);
   CHECK(getpgid(stat.id.pid) != getpgid(0));
   CHECK(getsid(stat.id.pid) != getsid(0));
-}
-
-TEST_CASE("the command stays in zklock's process group, session, directory and priority") {
-  const Signals signals;
-  const auto command = MustStart(Sleep(), signals);
-  const pid_t pid = command->command_pid();
-  CHECK(getpgid(pid) == getpgid(0));
-  CHECK(getsid(pid) == getsid(0));
-  CHECK(fs::read_symlink(Proc(pid) / "cwd") == fs::current_path());
-  CHECK(getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == getpriority(PRIO_PROCESS, 0));
-  CHECK(StatusLine(pid, "Umask") == StatusLine(getpid(), "Umask"));
-  CHECK(ReadWhole(Proc(pid) / "limits") == ReadWhole(Proc(getpid()) / "limits"));
-}
-
-TEST_CASE("the command gets the signal mask and dispositions zklock was started with", "[native]") {
-  Child child = Child::Start({.body =
-                                  [] {
-                                    const char* lines[] = {"SigBlk", "SigIgn", "SigCgt"};
-                                    std::string before;
-                                    for (const char* line : lines) {
-                                      before += StatusLine(getpid(), line) + "\n";
-                                    }
-                                    const Signals signals;
-                                    const auto command = MustStart(Sleep(), signals);
-                                    std::string inside;
-                                    for (const char* line : lines) {
-                                      inside += StatusLine(command->command_pid(), line) + "\n";
-                                    }
-                                    dprintf(1, "%s", before.c_str());
-                                    dprintf(2, "%s", inside.c_str());
-                                    return 0;
-                                  },
-                              .prepare =
-                                  [] {
-                                    // Signals that a sanitizer handles are not inherited either.
-                                    for (int n = 1; n < NSIG; ++n) signal(n, SIG_DFL);
-                                    for (const int n : {SIGHUP, SIGCHLD, SIGTSTP, SIGPIPE}) {
-                                      signal(n, SIG_IGN);
-                                    }
-                                    sigset_t blocked;
-                                    sigemptyset(&blocked);
-                                    sigaddset(&blocked, SIGUSR2);
-                                    sigaddset(&blocked, SIGWINCH);
-                                    sigprocmask(SIG_SETMASK, &blocked, nullptr);
-                                  }});
-  CHECK(child.Wait() == Exited(0));
-  CHECK(child.out().find("SigIgn:\t0000000000091001") != std::string::npos);
-  CHECK(child.err() == child.out());
-}
-
-TEST_CASE("a command that reads the terminal in the foreground is not disturbed") {
-  Child child = Child::StartOnTerminal({.body = [] {
-    Signals signals;
-    const auto command = MustStart(Script("read line && echo \"got $line\""), signals);
-    return WEXITSTATUS(WaitForEnd(*command).wait_status);
-  }});
-  child.Write("hello\n");
-  child.ReadUntil("got hello");
-  CHECK(child.Wait() == Exited(0));
 }
 
 TEST_CASE("Ctrl-C reaches the command once, and is the terminal's for zklock") {
