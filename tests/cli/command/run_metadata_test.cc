@@ -167,7 +167,8 @@ TEST_CASE("the command has the same descriptors open, and none of zklock's") {
   const Words probe = {"sh", "-c", "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done"};
   CHECK(UnderZklock(setting, probe) == Alone(setting, probe));
   const Words reading = {"sh", "-c", "cat <&" + number};
-  if (nine.get() == 9) CHECK(UnderZklock(setting, reading) == "through descriptor nine\n");
+  REQUIRE(nine.get() == 9);
+  CHECK(UnderZklock(setting, reading) == "through descriptor nine\n");
 }
 
 TEST_CASE("closed standard streams stay closed and do no harm") {

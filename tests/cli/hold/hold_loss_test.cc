@@ -118,10 +118,12 @@ TEST_CASE("A keeper that cannot replace its guard signals the owner itself befor
   const std::string lock = NewLock("guard");
   Proxy proxy(TestServers());
   ChildOptions options =
-      With(Script(lock, "$Z exclusive --hold --session-timeout 4s $L || exit; echo held; read x"),
+      With(Script(lock, "$Z exclusive --hold --session-timeout 12s $L || exit; echo held; read x"),
            {"ZKLOCK_SERVERS=" + proxy.address()});
   Child script = Child::Start(forks.Use(std::move(options)));
   REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
   const pid_t keeper = KeeperOf(lock);
   forks.Refuse();
   REQUIRE(kill(WaitForChild(keeper), SIGKILL) == 0);
@@ -130,6 +132,7 @@ TEST_CASE("A keeper that cannot replace its guard signals the owner itself befor
   REQUIRE(kill(keeper, 0) == 0);
   proxy.Freeze();
   CHECK(script.Wait() == Killed(SIGTERM));
+  CHECK(tree.Exists(contender));  // the servers still keep it
 }
 
 TEST_CASE("A signal arriving with the lock reaches only an owner that was told it holds the lock") {

@@ -415,14 +415,15 @@ TEST_CASE("Another shell's hold is waited for") {
 
 TEST_CASE("When the lock is deleted, the owner and only the owner is signalled") {
   const std::string lock = NewLock("hold");
-  Child script = Child::Start(
-      Script(lock,
-             "trap 'echo told; exit 9' USR1; $Z exclusive --hold --on-lost-signal USR1 $L;"
-             "echo held; while :; do read -t 1000 x; done"));
+  Child script = Child::Start(Script(lock,
+                                     "sleep 1000 & child=$!;"
+                                     "trap 'kill $child; wait $child; echo told $?; exit 9' USR1;"
+                                     "$Z exclusive --hold --on-lost-signal USR1 $L;"
+                                     "echo held; while :; do read -t 1000 x; done"));
   REQUIRE(script.ReadLine() == "held");
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).at(0));
-  CHECK(script.ReadLine() == "told");
+  CHECK(script.ReadLine() == "told 143");  // the child was ended by TERM, not by USR1
   CHECK(script.Wait() == Exited(9));
 }
 
@@ -524,11 +525,14 @@ TEST_CASE("The session of a killed keeper is closed even if servers require cred
 TEST_CASE("When the keeper is stopped, the owner is signalled before the lease ends") {
   const std::string lock = NewLock("hold");
   Child script =
-      Child::Start(Script(lock, "$Z exclusive --hold --session-timeout 4s $L; echo held; read x"));
+      Child::Start(Script(lock, "$Z exclusive --hold --session-timeout 12s $L; echo held; read x"));
   REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
   const pid_t keeper = KeeperOf(lock);
   REQUIRE(kill(keeper, SIGSTOP) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
+  CHECK(tree.Exists(contender));  // the servers still keep it
   REQUIRE(kill(keeper, SIGKILL) == 0);
 }
 

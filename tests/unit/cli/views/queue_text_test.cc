@@ -281,7 +281,7 @@ TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
         "\n"
         "3 locks in use below /jobs\n");
   tree.resize(1);
-  CHECK_THAT(Render(tree), !Catch::Contains("oldest"));
+  CHECK_THAT(Render(tree), !Catch::Contains("reserved longest"));
 }
 
 TEST_CASE("The last reservation is shown in place of a run") {

@@ -127,11 +127,13 @@ TEST_CASE("A heartbeat or its read whose reply is lost is sent again") {
   Holder holder;
   const std::string request = GENERATE("check /l/lock", "get /l/lock");
   const bool replaced = GENERATE(false, true);
+  const int before = holder.notes.leases;
   holder.self.store.PlaceFault(request, Fault::kReplyLost);
   holder.Heartbeat();
   if (replaced) Replace(holder.world.servers);
   holder.self.store.Run();
   CHECK(holder.hold->loss().has_value() == replaced);
+  if (!replaced) CHECK(holder.notes.leases > before);
 }
 
 TEST_CASE("A heartbeat whose read is refused proves nothing") {

@@ -114,15 +114,11 @@ TEST_CASE("A turnstile that we could not leave is not entered") {
 }
 
 TEST_CASE("One permit is taken as without --take") {
-  World with;
-  World without;
-  const Taken taken(with, 2, 1);
-  SetContender plain(without,
-                     RequestsForPermit({.lock = {"/l", ""}, .host = "host", .permits = 2}));
-  plain.Run();
-  const auto& log = taken.store.log();
-  for (const std::string& request : log) CHECK(request.find("create all /l/leases") != 0);
-  REQUIRE(log.size() >= plain.store.log().size());
+  World world;
+  const Taken taken(world, 2, 1);
+  for (const std::string& request : taken.store.log()) {
+    CHECK(request.find("create all /l/leases") != 0);
+  }
 }
 
 TEST_CASE("A big request at the head is not overtaken by a small one that would fit") {
