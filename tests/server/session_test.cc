@@ -79,7 +79,7 @@ Reply Check(Client& client, const std::vector<std::string>& paths) {
 }
 
 /// A server that does not answer is given up after a third of `timeout`, or 2 s.
-AttemptEnd EndOf(const std::string& server, Duration timeout = 40s) {
+AttemptEnd EndOf(const std::string& server, Duration timeout) {
   Client client({server}, timeout);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
   const auto failures = client.session().Failures();
@@ -548,21 +548,6 @@ TEST_CASE("an address that stays keeps its reason") {
   REQUIRE(failures.size() == 1);
   CHECK(failures.front().server == closed.address());
   CHECK(failures.front().end == AttemptEnd{How::kSystem, ECONNREFUSED});
-}
-
-TEST_CASE("a port without a listener is reported as refused") {
-  const ClosedPort closed;
-  CHECK(EndOf(closed.address()) == AttemptEnd{How::kSystem, ECONNREFUSED});
-}
-
-TEST_CASE("a peer that closes at once is reported as such") {
-  const Peer peer(Peer::Manner::kClosesAtOnce);
-  CHECK(EndOf(peer.address()) == AttemptEnd{How::kClosedAtOnce});
-}
-
-TEST_CASE("a web server is reported as not being ZooKeeper") {
-  const Peer peer(Peer::Manner::kSpeaksHttp);
-  CHECK(EndOf(peer.address()) == AttemptEnd{How::kNoZooKeeper});
 }
 
 TEST_CASE("a silent peer is reported as one that gives no session") {

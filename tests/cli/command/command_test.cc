@@ -169,31 +169,6 @@ TEST_CASE("-c runs a shell command line") {
   RunZklock({"exclusive", lock, "-c", ""}, Exited(0));
 }
 
-TEST_CASE("signals sent to zklock reach the command") {
-  Child child = Child::Start(EchoingUnder({"exclusive", NewLock("forward")}));
-  REQUIRE(child.ReadLine() == "ready");
-  const std::vector<NamedSignal> signals = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},
-                                            {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"},
-                                            {SIGCONT, "CONT"}};
-  for (int round = 0; round < 3; ++round) {
-    for (const NamedSignal& signal : signals) {
-      child.Signal(signal.number);
-      CHECK(child.ReadLine() == signal.name);
-    }
-  }
-  CHECK(Finish(child) == Exited(0));
-  CHECK_FALSE(child.TryReadLine());  // each signal arrived once
-}
-
-TEST_CASE("a command killed by a forwarded signal is reported as killed by it") {
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    auto [lock, holder] = HoldNewLock("passed");
-    holder.Signal(number);
-    CHECK(holder.Wait() == Exited(128 + number));
-    CHECK(Tree().Children(lock).empty());
-  }
-}
-
 TEST_CASE("a signal ends a wait, and zklock leaves the queue before it ends") {
   const std::string lock = NewLock("ended");
   Tree tree;

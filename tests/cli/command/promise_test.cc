@@ -55,6 +55,8 @@ class Arena {
     return child;
   }
 
+  void MustBeFree() const { Run({.argv = {"flock", "-n", file_, "true"}}, Exited(0)); }
+
   const std::string lock = NewLock("promise");
 
  private:
@@ -78,28 +80,13 @@ TEST_CASE("when the lock is deleted, the whole command is terminated first, then
   REQUIRE(children.size() == 1);
   tree.Delete(arena.lock + "/" + children.front());
   CHECK(holder.Wait(20s) == Exited(76));  // at once: the lease would last longer
+  arena.MustBeFree();                     // at the moment zklock ends, not some time later
   holder.ReadToEnd();                     // every process with its standard output is gone
-  // The file is free at the moment zklock ends, not some time later.
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);
   CHECK(said[0] == "zklock: lost " + arena.lock +
                        ": our contender was deleted; flock was killed, since TERM did not end "
                        "it in time");
-}
-
-TEST_CASE("zklock does not end before everything it ran has ended") {
-  const TemporaryDirectory directory;
-  const std::string file = directory.Write("file", "");
-  for (int i = 0; i < 5; ++i) {
-    const std::string lock = NewLock("promise");
-    Child holder = Child::Start(Zklock({"exclusive", "--kill-after", "50ms", lock, "--", "flock",
-                                        "-n", file, "sh", "-c", kStubbornTree}));
-    for (int up = 0; up < kTreeSize; ++up) REQUIRE(holder.ReadLine() == "up");
-    Tree tree;
-    tree.Delete(lock + "/" + tree.Children(lock).front());
-    CHECK(holder.Wait() == Exited(76));
-    Run({.argv = {"flock", "-n", file, "true"}}, Exited(0));
-  }
 }
 
 TEST_CASE("a command that handles the stop signal gets time to clean up") {

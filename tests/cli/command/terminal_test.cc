@@ -68,26 +68,6 @@ TEST_CASE("A script ends when Ctrl-C kills the command") {
   CHECK(terminal.screen().find("then ") == std::string::npos);
 }
 
-TEST_CASE("Ctrl-C reaches the command once") {
-  Terminal terminal("terminal");
-  // The background process keeps `wait` waiting; the shell starts it with INT ignored.
-  terminal.Type(
-      "$Z exclusive $L -- sh -c 'trap \"n=\\$((n+1)); echo ag\\\"\\\"ain\" INT; "
-      "trap \"echo co\\\"\\\"unt \\$n.; exit\" TERM; "
-      "sleep 1000 & echo be\"\"gun; while :; do wait; done'");
-  terminal.ReadUntil("begun");
-  terminal.Press('C');
-  terminal.ReadUntil("again");
-  // A forwarded copy would arrive before the signal sent now.
-  const std::string contender = terminal.lock() + "/" + Tree().Children(terminal.lock()).at(0);
-  const std::string data = Tree().Get(contender)->data;
-  const std::string mark = "\"pid\":";
-  const pid_t zklock = std::stoi(data.substr(data.find(mark) + mark.size()));
-  REQUIRE(kill(zklock, SIGTERM) == 0);
-  terminal.ReadUntil("count ");
-  CHECK(terminal.ReadUntil(".") == "1.");
-}
-
 TEST_CASE("Ctrl-C ends a command that has left the process group") {
   const std::string leaver = GENERATE("setsid", "timeout 1000");
   CAPTURE(leaver);
@@ -105,17 +85,6 @@ TEST_CASE("Ctrl-C ends what zklock waits for after the command has ended") {
   terminal.ReadUntil("which it left behind");
   terminal.Press('C');
   CHECK(terminal.Status() == "0.");
-}
-
-TEST_CASE("Ctrl-C during a wait leaves the queue") {
-  Terminal terminal("terminal");
-  Child holder = StartHolder(terminal.lock());
-  terminal.Type("$Z exclusive -v $L -- true");
-  terminal.ReadUntil("waiting for");
-  terminal.Press('C');
-  terminal.ReadUntil("left the queue");
-  CHECK(terminal.Status() == "130.");
-  CHECK(Tree().Children(terminal.lock()).size() == 1);
 }
 
 TEST_CASE(

@@ -249,23 +249,6 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
 }
 
-TEST_CASE("a release causes no requests by contenders later in the queue") {
-  auto [lock, holder] = HoldNewLock("behind");
-  Child next = StartWaiter(lock);
-  const Proxy proxy(TestServers());
-  Child behind = Child::Start(Through(proxy, HolderOptions({"exclusive", "--verbose"}, lock)));
-  behind.ReadErrUntil("waiting for " + lock);
-  holder.CloseInput();
-  REQUIRE(next.ReadLine() == "held");
-  for (const Frame& reply : FramesOf(proxy.Replies(), false)) CHECK(reply.xid != -1);  // no event
-  for (const std::string& what : WordsOf(RequestsOf(proxy))) {
-    CAPTURE(what);
-    CHECK_FALSE(what.starts_with("check "));
-  }
-  REQUIRE(Finish(next) == Exited(0));
-  REQUIRE(behind.ReadLine() == "held");
-}
-
 TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
   // As if LOCK had been deleted and created again with its old data.
   const std::string number = GENERATE("0000005000", "0000000001");
@@ -293,29 +276,6 @@ TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
   CHECK(behind.ReadLine() == "held");
 }
 
-TEST_CASE("a command stopped because its lock was lost leaves no record") {
-  Tree tree;
-  const std::string lock = NewPersistentLock(tree, "lost");
-  Child holder = StartHolder(lock);
-  tree.Delete(lock + "/" + tree.Children(lock).front());
-  REQUIRE(holder.Wait() == Exited(76));
-  CHECK_FALSE(RecordIn(tree, lock));
-}
-
-TEST_CASE("a LOCK with another program's data can be used, and its data is left alone") {
-  const std::string data = GENERATE("", "somebody else's", "zklock/2 x");
-  const std::string lock = NewLock("foreign");
-  Tree tree;
-  tree.Create(lock, ZnodeKind::kPersistent, data);
-  Child holder = StartHolder(lock);
-  Child next = StartWaiter(lock);
-  REQUIRE(Finish(holder) == Exited(0));
-  REQUIRE(next.ReadLine() == "held");
-  REQUIRE(Finish(next) == Exited(0));
-  CHECK(tree.Get(lock)->data == data);
-  CHECK(tree.Children(lock).empty());
-}
-
 TEST_CASE("a LOCK whose data cannot be written is still released") {
   const std::string lock = NewLock("refused");
   Tree tree;
@@ -328,17 +288,6 @@ TEST_CASE("a LOCK whose data cannot be written is still released") {
   REQUIRE(next.ReadLine() == "held");
   REQUIRE(Finish(next) == Exited(0));
   CHECK_FALSE(RecordIn(tree, lock));
-  CHECK(tree.Children(lock).empty());
-}
-
-TEST_CASE("data written to LOCK while it is held is left alone, and the lock is released") {
-  Tree tree;
-  const std::string lock = NewPersistentLock(tree, "meanwhile");
-  Child holder = StartHolder(lock);
-  tree.SetData(lock, "mine");
-  holder.Write("5\n");
-  REQUIRE(holder.Wait() == Exited(5));
-  CHECK(tree.Get(lock)->data == "mine");
   CHECK(tree.Children(lock).empty());
 }
 

@@ -280,14 +280,6 @@ TEST_CASE("an ID has one permit, and others have the rest") {
   CHECK(Unreserve("web3", lock) == Exited(0));
 }
 
-TEST_CASE("the same ID in another mode is refused") {
-  const std::string lock = NewLock("reserve");
-  Reserve("ci", lock);
-  CHECK_THAT(RunZklock({"read", "--reserve", "ci", lock}, Exited(78)).err,
-             Catch::Contains("is reserved for this ID as exclusive"));
-  CHECK(Tree().Children(lock).size() == 1);
-}
-
 TEST_CASE("a command runs under the reservation that --resume finds, and without one it does not") {
   const std::string lock = NewLock("reserve");
   const std::string other = NewLock("reserve");
@@ -530,37 +522,6 @@ TEST_CASE("an overdue reservation is deleted by a zklock after one that lacks DE
   CHECK(first.ReadLine() == "held");
 }
 
-TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody else does") {
-  struct Asker {
-    Words words;
-    int status;
-  };
-  const Asker asker =
-      GENERATE(Asker{{"try"}, 75}, Asker{{"exclusive", "--wait", "1s", "--reserve", "freeze"}, 75},
-               Asker{{"exclusive", "--wait", "1s", "--reserve", "other"}, 75},
-               Asker{{"exclusive", "--max-queue", "1", "--wait", "1s"}, 75});
-  auto [tree, lock] = MadeLock("reserve", "zklock/1");
-  Reserve("freeze", lock, {"--for", "1ms"});
-  tree.Create(lock + "/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
-  Words words = asker.words + Words{lock, "--", "true"};
-  RunZklock(words, Exited(asker.status));
-  // The other program holds the lock now.
-  tree.WaitForChildren(lock, 1);
-  RunZklock({"release", "--reserve", "freeze", lock}, Exited(75));
-}
-
-TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
-  auto [tree, lock] = MadeLock("reserve", "zklock/1");
-  Reserve("freeze", lock, {"--permits", "1", "--for", "2s"});
-  // A Curator contender that has passed the turnstile.
-  tree.Create(lock + "/locks/" + kCuratorLock, ZnodeKind::kEphemeralSequential);
-  tree.Create(lock + "/leases/" + kCuratorPermit, ZnodeKind::kEphemeralSequential);
-  Child waiter =
-      Child::Start(Zklock({"exclusive", "--verbose", "--permits", "1", lock, "--", "true"}));
-  waiter.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
-  tree.WaitForChildren(lock + "/leases", 1);
-}
-
 TEST_CASE("a zklock that is interrupted before its turn leaves nothing") {
   auto [lock, holder] = HoldNewLock("reserve");
   Child waiter = WaitToReserve("ci", lock);
@@ -678,24 +639,6 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
   CHECK(Unreserve("freeze", lock) == Exited(0));
   CHECK(json::parse(watcher.ReadLine())["held"] == false);
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("last reserved on "));
-}
-
-TEST_CASE("a child that looks like an expired reservation lets nobody pass the holder") {
-  auto [tree, lock] = MadeLock("reserve", "zklock/1");
-  Child holder = StartHolder(lock);
-  tree.Create(lock + "/x-" + kUuid + "-reserve-lock-0000000001", ZnodeKind::kPersistent,
-              R"({"reservation":{"id":"x","for":1500,"token":1}})");
-  std::vector<Child> readers;
-  for (int i = 0; i < 4; ++i) readers.push_back(StartWaiter({"read"}, lock));
-  tree.WaitForChildren(lock, 5);
-  // Each reader lists the queue and waits for the holder.
-  for (Child& reader : readers) {
-    reader.ReadErrUntil("waiting for " + lock);
-    CHECK(reader.out().empty());
-  }
-  CHECK(tree.Get(lock)->data == "zklock/1");
-  REQUIRE(Finish(holder) == Exited(0));
-  for (Child& reader : readers) CHECK(reader.ReadLine() == "held");
 }
 
 TEST_CASE("a waiter is told what it waits for") {
