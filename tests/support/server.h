@@ -92,6 +92,12 @@ struct MadeLock {
   const std::string lock;
 };
 
+/// A new LOCK as zklock creates it, but persistent: the servers may delete a container, and the
+/// record in it, as soon as it is empty.
+[[nodiscard]] inline std::string NewPersistentLock(std::string_view name) {
+  return MadeLock(name, "zklock/1").lock;
+}
+
 /// Creates `path` with a hard quota: if the servers enforce quotas, there can be at most `znodes`
 /// znodes at and below `path`.
 void SetHardQuota(Tree& tree, const std::string& path, int znodes);

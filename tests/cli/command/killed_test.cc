@@ -39,10 +39,6 @@ void WaitUntilFree(const std::string& lock) {
       kSoon);
 }
 
-std::string NewPersistentLock(const std::string& name) {
-  return Tree().Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
-}
-
 /// Lets a holder's command end, and kills the holder once it has reported the command's end.
 void KillAfterCommand(Child& holder) {
   holder.CloseInput();

@@ -53,12 +53,6 @@ std::string ProgramOf(pid_t pid) {
   return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe").string();
 }
 
-std::string NewPersistentLock(const std::string& name) {
-  const std::string lock = NewLock(name);
-  Tree().Create(lock, ZnodeKind::kContainer, "zklock/1");
-  return lock;
-}
-
 /// A zklock whose create was committed but not yet answered, with guard and command forked.
 struct Joining {
   explicit Joining(const std::string& name, const Words& words = {"exclusive"},
@@ -329,13 +323,13 @@ TEST_CASE("when zklock is killed during the commit, its guard removes the conten
   joining.zklock.ReadToEnd();
   CHECK(joining.zklock.out().empty());
 }
-  CHECK(Tree().Children(joining.lock).size() == 1);
 
 TEST_CASE("after a lost connection the command runs under the guard that was forked before it") {
   Joining joining("cut");
   joining.gate.Break();
   CHECK(joining.zklock.ReadLine() == "held");
   CHECK(process::ReadProcessStat(joining.ready.guard));
+  CHECK(Tree().Children(joining.lock).size() == 1);
   CHECK(Finish(joining.zklock) == Exited(0));
 }
 

@@ -28,12 +28,6 @@ ChildOptions Through(const Proxy& proxy, ChildOptions options) {
   return options;
 }
 
-/// A LOCK as zklock creates it, but persistent: the servers may delete a container, and the record
-/// in it, as soon as it is empty.
-std::string NewPersistentLock(Tree& tree, const char* name) {
-  return tree.Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
-}
-
 std::optional<ReleaseRecord> RecordIn(Tree& tree, const std::string& lock) {
   const auto znode = tree.Get(lock);
   REQUIRE(znode);
@@ -78,7 +72,7 @@ void AwaitHeartbeats(const Proxy& proxy, std::ptrdiff_t count) {
 
 TEST_CASE("a release records contender, mode, duration, result and host") {
   Tree tree;
-  const std::string lock = NewPersistentLock(tree, "record");
+  const std::string lock = NewPersistentLock("record");
   std::int64_t token = 0;
   for (const std::string mode : {"exclusive", "write", "read"}) {
     CAPTURE(mode);
@@ -128,7 +122,7 @@ TEST_CASE("a LOCK below a chroot has its record there") {
 
 TEST_CASE("record and delete are one transaction, sent in one piece with the close") {
   Tree tree;
-  const std::string lock = NewPersistentLock(tree, "piece");
+  const std::string lock = NewPersistentLock("piece");
   Proxy proxy(TestServers());
   KeepToOneConnection(proxy);
   const Finished run = Run(Through(proxy, Zklock({"exclusive", lock, "--", "true"})));

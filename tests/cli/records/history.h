@@ -3,11 +3,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "cli/inspect/inspect_output.h"
 #include "cli/zklock.h"
-#include "support/source.h"
 
 namespace zklock::test {
 
@@ -16,16 +15,7 @@ inline nlohmann::json HistoryOf(const std::string& lock) {
   const Finished finished = RunZklock({"inspect", "--history", "--json", lock});
   CAPTURE(finished.err);
   REQUIRE(finished.exit == Exited(0));
-  ChildOptions schema;
-  schema.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect/inspect_schema.py"),
-                 SourcePath("man/zklock-inspect.1"), "--history"};
-  schema.keep_stdin = true;
-  Child checker = Child::Start(std::move(schema));
-  checker.Write(finished.out);
-  checker.CloseInput();
-  const Exit exit = checker.Wait();
-  CAPTURE(checker.out());
-  CHECK(exit == Exited(0));
+  CheckSchema(finished.out, {"--history"});
   const nlohmann::json locks = nlohmann::json::parse(finished.out);
   REQUIRE(locks.size() == 1);
   CHECK(locks[0]["lock"] == lock);
