@@ -109,7 +109,9 @@ void FakeServers::Fire(const std::string& path, Change change) {
 FakeStore::FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout)
     : servers_(servers), clock_(clock), timeout_(timeout), lease_(timeout) {}
 
-FakeStore::~FakeStore() {
+FakeStore::~FakeStore() { LoseWatches(); }
+
+void FakeStore::LoseWatches() {
   std::erase_if(servers_.watchers_, [this](const auto& one) { return one.second.store == this; });
 }
 
@@ -153,7 +155,7 @@ void FakeStore::Expire() {
 
 void FakeStore::LoseConnection() {
   connected_ = false;
-  std::erase_if(servers_.watchers_, [this](const auto& one) { return one.second.store == this; });
+  LoseWatches();
   events_.clear();
   std::deque<Request> lost;
   lost.swap(requests_);

@@ -130,6 +130,8 @@ class FakeStore final : public zookeeper::Store {
   void Connect();
   /// The connection is lost; outstanding requests were not executed.
   void Disconnect();
+  /// The servers report nothing that has been watched so far.
+  void LoseWatches();
   /// The servers end the session; the client learns of it with its next Connect().
   void Expire();
 

@@ -98,6 +98,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   void Confirm(const std::string& record_of) override { prove_.Confirm(record_of); }
   void TakeTurn() override { prove_.TakeTurn(); }
   void OnLockData(const zookeeper::GetReply& reply) override { wait_->OnLockData(reply); }
+  void CheckPredecessor() override { wait_->CheckPredecessor(); }
   [[nodiscard]] const protocol::QueueAhead& ahead() const override { return wait_->ahead(); }
 
   [[nodiscard]] TimePoint UnreachableAt() const;

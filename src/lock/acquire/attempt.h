@@ -47,6 +47,7 @@ class WaitPart : public AcquirePart {
   virtual void LookIfFree() = 0;
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
+  virtual void CheckPredecessor() = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
   /// Whether the search for a holder that holds the lock on our behalf is over, or was not
   /// requested.
@@ -100,6 +101,9 @@ class AcquireSteps {
   virtual void TakeTurn() = 0;
   /// Takes the answer to a read of LOCK's data while we wait. Does not always begin another state.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
+  /// Asks whether the contender that we wait for still exists: a server does not report its
+  /// deletion to those who have lost permission to read it (since CVE-2024-23944).
+  virtual void CheckPredecessor() = 0;
   /// What the waiter knows about the contenders before its own.
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
 };

@@ -337,6 +337,19 @@ void QueueWaitPart::OnLockData(const GetReply& reply) {
   if (predecessor_.ahead.IsNextInLine() && !proof_.HasLeaseInHand()) proof_.Prove();
 }
 
+void QueueWaitPart::CheckPredecessor() {
+  if (!IsWaiting() || predecessor_.name.empty()) return;
+  attempt_.ExpectAnswer();
+  ++attempt_.unanswered;
+  attempt_.store.Exists(attempt_.ChildPath(predecessor_.name), Watch::kNo,
+                        attempt_.InState([this](const zookeeper::Reply& reply) {
+                          --attempt_.unanswered;
+                          if (IsLost(reply.error)) return;
+                          attempt_.OnAnswer();
+                          if (reply.error == Error::kNoNode) OnPredecessorGone();
+                        }));
+}
+
 void QueueWaitPart::OnWatch(const std::string& path, Change change) {
   const AcquireRequest& request = attempt_.request;
   if (request.is_for_turnstile() && path == request.ReservationsPath()) {

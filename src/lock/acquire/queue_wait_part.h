@@ -27,6 +27,7 @@ class QueueWaitPart final : public WaitPart {
   void LookIfFree() override;
   void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) override;
   void OnLockData(const zookeeper::GetReply& reply) override;
+  void CheckPredecessor() override;
   [[nodiscard]] const protocol::QueueAhead& ahead() const override { return predecessor_.ahead; }
 
   [[nodiscard]] bool HasSearched() const override { return lookahead_.HasSearched(); }

@@ -78,7 +78,9 @@ void SessionProof::OnProof(Error error) {
   attempt_.is_proving = false;
   if (attempt_.IsOver() || IsLost(error)) return;
   Schedule();
-  if (attempt_.IsWaiting()) attempt_.OnAnswer();
+  if (!attempt_.IsWaiting()) return;
+  attempt_.OnAnswer();
+  attempt_.next.CheckPredecessor();
 }
 
 void SessionProof::Forget() {

@@ -131,6 +131,19 @@ void ZnodeWaitPart::FinishBlocked(Busy::Why why) {
   attempt_.Finish(Busy{why, std::string(kZnode), data_, std::nullopt, true});
 }
 
+void ZnodeWaitPart::CheckPredecessor() {
+  if (!is_waiting_) return;
+  attempt_.ExpectAnswer();
+  ++attempt_.unanswered;
+  attempt_.store.Exists(attempt_.ChildPath(kZnode), Watch::kNo,
+                        attempt_.InState([this](const zookeeper::Reply& reply) {
+                          --attempt_.unanswered;
+                          if (IsLost(reply.error)) return;
+                          attempt_.OnAnswer();
+                          if (reply.error == Error::kNoNode) attempt_.next.Join();
+                        }));
+}
+
 void ZnodeWaitPart::OnWatch(const std::string& path, Change change) {
   const bool is_there = path == attempt_.ChildPath(kZnode) && change != Change::kDeleted;
   is_there ? Read() : attempt_.next.Join();

@@ -20,6 +20,7 @@ class ZnodeWaitPart final : public WaitPart {
   void LookIfFree() override;
   void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) override;
   void OnLockData(const zookeeper::GetReply& /*reply*/) override {}
+  void CheckPredecessor() override;
   [[nodiscard]] const protocol::QueueAhead& ahead() const override { return nothing_known_; }
 
   void OnWatch(const std::string& path, zookeeper::Change change) override;

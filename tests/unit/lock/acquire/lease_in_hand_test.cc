@@ -286,11 +286,11 @@ TEST_CASE("The next in line sends a heartbeat every quarter of T, and takes its 
   const std::size_t before = self.store.requests_sent();
   Pass(self, 1h + 4s);
   const Requests waiting = self.store.SentSince(before);
-  CHECK(waiting.size() == 480);
+  CHECK(waiting.size() == 960);  // with each heartbeat, it looks for its predecessor
   CHECK(Commits(waiting) == 480);
   queue[0].Release(queue.world.servers);
   REQUIRE(self.RunToHold());
-  CHECK(self.store.SentSince(before).size() == 480);
+  CHECK(self.store.SentSince(before).size() == 960);
 }
 
 TEST_CASE("Only the next in line sends heartbeats, all others read LOCK") {
@@ -298,7 +298,23 @@ TEST_CASE("Only the next in line sends heartbeats, all others read LOCK") {
   Contender& self = queue[2];
   const std::size_t before = self.store.requests_sent();
   Pass(self, 31s);
-  CHECK(self.store.SentSince(before) == Requests(4, "get /l"));
+  const std::string look = "exists " + queue[1].notes.queued;
+  const Requests sent = self.store.SentSince(before);
+  CHECK(std::count(sent.begin(), sent.end(), "get /l") == 4);
+  CHECK(std::count(sent.begin(), sent.end(), look) == 4);
+  CHECK(sent.size() == 8);
+}
+
+TEST_CASE("A waiter that is not told of a deletion finds it when it next looks") {
+  const bool is_next = GENERATE(true, false);
+  QueueOf queue(3);
+  Contender& self = queue[is_next ? 1 : 2];
+  self.store.LoseWatches();
+  queue[0].Release(queue.world.servers);
+  if (!is_next) queue[1].Leave(queue.world.servers);
+  CHECK(self.RunToWait());
+  Pass(self, 8s);
+  CHECK(self.RunToHold());
 }
 
 TEST_CASE("Of the readers that wait together only the first is next in line") {
@@ -321,10 +337,11 @@ TEST_CASE("A waiter learns from the record that it is next, and gets a lease at 
   const std::size_t before = self.store.requests_sent();
   Pass(self, 7500ms);
   const std::string heartbeat = "check " + self.notes.queued;
-  CHECK(self.store.SentSince(before) == Requests{"get /l", heartbeat});
+  const std::string look = "exists " + queue[1].notes.queued;
+  CHECK(self.store.SentSince(before) == Requests{"get /l", look, heartbeat, look});
   queue.world.servers.Remove(queue[1].notes.queued);
   REQUIRE(self.RunToHold());
-  CHECK(self.store.SentSince(before) == Requests{"get /l", heartbeat});
+  CHECK(self.store.SentSince(before) == Requests{"get /l", look, heartbeat, look});
 }
 
 TEST_CASE("A waiter that learns from a list that it is next gets a lease at once") {
@@ -336,7 +353,8 @@ TEST_CASE("A waiter that learns from a list that it is next gets a lease at once
   const std::size_t before = self.store.requests_sent();
   queue[1].Leave(queue.world.servers);
   REQUIRE(self.RunToWait());
-  CHECK(self.store.SentSince(before).back() == "check " + self.notes.queued);
+  const Requests sent = self.store.SentSince(before);
+  CHECK(std::count(sent.begin(), sent.end(), "check " + self.notes.queued) == 1);
   queue[0].Release(queue.world.servers);
   CHECK(self.RunToHold());
   CHECK(Commits(self.store.SentSince(before)) == 1);
