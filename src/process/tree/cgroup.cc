@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -392,7 +393,12 @@ std::vector<int> Cgroup::descriptors() const {
 bool Cgroup::IsPopulated() const { return can_kill_ && ReadPopulated(events_.get()); }
 
 void Cgroup::Kill(TimePoint guards_until) {
-  if (!can_kill_ || (BootClock::now() < guards_until && HasGuards())) return;
+  bool has_guards = false;
+  try {
+    has_guards = BootClock::now() < guards_until && HasGuards();
+  } catch (const std::exception&) {  // no memory, say: nothing must keep the processes alive
+  }
+  if (!can_kill_ || has_guards) return;
   can_kill_ = WriteTo(kill_.get(), "1");
 }
 

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "base/read_file.h"
@@ -177,7 +178,8 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::string tasks = ProcPath(pid) + "/task";
   const Directory directory(opendir(tasks.c_str()), closedir);
   if (!directory) {
-    if (IsShortage(errno)) ThrowErrno("listing children");
+    // Without its own entry, /proc is gone: the command has unmounted it, or mounted over it.
+    if (IsShortage(errno) || pid == getpid()) ThrowErrno("listing children");
     if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, which /proc hides
     return children;
   }
@@ -207,6 +209,8 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
       }
     } catch (const std::system_error&) {
       is_complete = false;  // the other processes are still visited
+    } catch (const std::bad_alloc&) {
+      is_complete = false;
     }
   };
   add_children(root);

@@ -1,17 +1,18 @@
 // What the system may refuse. There may be no /proc, or one that hides processes; or zklock is not
 // permitted to create more processes, or to open more descriptors.
 
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <csignal>
 #include <string>
 #include <system_error>
 
-#include "unit/process/supervised.h"
-
 #include "support/skip.h"
+#include "unit/process/supervised.h"
 
 namespace zklock::process {
 namespace {
@@ -138,6 +139,42 @@ TEST_CASE("a guard that can open no more files still sends the command the stop 
   command->End(EndCause::kReleaseRequested);
   CHECK(command.report.ReadLine() == "stopped");
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
+}
+
+TEST_CASE("a tree that cannot be seen because /proc is gone is still ended as a whole") {
+  Child child =
+      Child::Start({.body =
+                        [] {
+                          if (!MountOverProc("proc", "")) return 77;
+                          Signals signals;
+                          const auto command = MustStart(
+                              Script("(trap '' TERM; sleep 1000 & echo $! >&$REPORT; wait) & " +
+                                         std::string(kWaitForEver),
+                                     {.kill_after = milliseconds(50)}),
+                              signals);
+                          char go = 0;
+                          Check(read(STDIN_FILENO, &go, 1), "read");
+                          Check(mount("none", "/proc", "tmpfs", 0, nullptr), "mount");
+                          command->End(EndCause::kRunTooLong);
+                          (void)WaitForEnd(*command);
+                          dprintf(1, "ended\n");
+                          return 0;
+                        },
+                    .also_environment = {"REPORT=1"},
+                    .keep_stdin = true});
+  std::string line;
+  try {
+    line = child.ReadLine();
+  } catch (const std::exception&) {
+    if (child.Wait() == Exited(77)) return test::Skip("mounts in a namespace of its own");
+    throw;
+  }
+  const pid_t grandchild = std::stoi(line);
+  child.Write("x");
+  CHECK(child.ReadLine() == "ended");
+  CHECK(child.Wait() == Exited(0));
+  CHECK((!ReadProcessStat(grandchild) || ReadProcessStat(grandchild)->is_dead));
+  kill(grandchild, SIGKILL);
 }
 
 TEST_CASE("a tree that cannot be seen for lack of descriptors is not assumed dead") {
