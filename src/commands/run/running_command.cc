@@ -108,7 +108,8 @@ bool RunningCommand::EndsCommand(EndCause loss) const {
 }
 
 void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
-  if (loss_) return;
+  // With --on-lost warn, the loss of an outer lock may follow that of our own.
+  if (loss_ && (EndsCommand(*loss_) || !EndsCommand(loss))) return;
   loss_ = loss;
   const cli::CauseDetails details = details_ ? details_(loss) : cli::CauseDetails{};
   context_.events.Publish(cli::LostEvent{locks, loss, details});

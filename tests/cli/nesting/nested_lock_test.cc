@@ -244,6 +244,26 @@ TEST_CASE("Even with --on-lost warn a nested run ends when the outer lock has to
   CHECK_THAT(outer.err(), !Catch::Contains("others may run too"));
 }
 
+TEST_CASE("A nested run that goes on without its own lock says why the outer one ends it") {
+  const std::string lock = NewLock("nested");
+  const std::string own = lock + "-own";
+  ChildOptions options =
+      Zklock({"exclusive", lock, "--", "sh", "-c",
+              Binary() + " exclusive --on-lost warn " + lock + " " + own +
+                  " -- sh -c 'echo began; exec sleep 1000' </dev/null & read x; exit 0"});
+  options.keep_stdin = true;
+  Child outer = Child::Start(std::move(options));
+  REQUIRE(outer.ReadLine() == "began");
+  outer.Write("\n");
+  outer.ReadErrUntil("nested runs have ended");
+  Tree tree;
+  tree.Delete(own + "/" + tree.Children(own).at(0));
+  outer.ReadErrUntil("others may run too");
+  outer.Signal(SIGTERM);
+  outer.ReadErrUntil("lost " + lock + ": ");
+  CHECK(outer.Wait() == Exited(0));
+}
+
 /// How many connections to a socket with this name the process that listens there, and its guard,
 /// still have.
 std::ptrdiff_t ConnectionsTo(const std::string& socket) {
