@@ -398,6 +398,7 @@ void Guard::Advance(TimePoint now) {
       phase_ = Phase::kKilling;
     } else {
       if (tree_.StopSignalRound()) duty_.page.sent_stop = true;
+      if (tree_.was_refused()) duty_.page.was_refused = true;
     }
   }
   if (phase_ == Phase::kKilling) Kill();
@@ -466,8 +467,7 @@ void Guard::BeginEnding(TimePoint now) {
 /// Whether a process that could not be signalled still needs the lock: zklock keeps it for as long
 /// as the lease lasts.
 bool Guard::AwaitsSurvivors(TimePoint now) const {
-  const auto cause = duty_.page.cause.Get();
-  return !Survivors().empty() && !MustKill() && !(cause && IsLoss(*cause)) && now < LeaseEnd();
+  return !Survivors().empty() && !MustKill() && !duty_.page.IsLost() && now < LeaseEnd();
 }
 
 void Guard::Kill() {
@@ -479,6 +479,7 @@ void Guard::Kill() {
   });
   Reap();
   if (tree_.has_sent_kill()) duty_.page.sent_kill = true;
+  if (tree_.was_refused()) duty_.page.was_refused = true;
   if ((has_children_ && !only_survivors) || tree_.HasContained()) return;
   const TimePoint now = BootClock::now();
   if (!AwaitsSurvivors(now)) return Finish();

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/end_cause.h"
 #include "base/unique_fd.h"
 #include "process/guard/shared_memory.h"
 #include "process/tree/ended.h"
@@ -31,11 +32,13 @@ struct GuardPage {
   /// process.
   SharedCause cause;
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: send KILL at once
+  std::atomic<bool> is_lost{false};  ///< written by zklock: the lock was lost, whatever came first
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
   std::atomic<bool> had_ended{false};  ///< written before is_ending: the command had ended
   /// Written by the guard: it has sent the stop signal, or KILL, to the processes left in the tree.
   std::atomic<bool> sent_stop{false};
   std::atomic<bool> sent_kill{false};
+  std::atomic<bool> was_refused{false};  ///< likewise: a process could not be signalled
   /// Written by the guard, with kWake: the signal that suspended the command. zklock takes it and
   /// sets this to 0.
   std::atomic<int> suspended_by{0};
@@ -56,6 +59,11 @@ struct GuardPage {
   std::atomic<bool> is_settled{false};
   /// Written by zklock: a nested run that the guard does not know of may hold the lock.
   std::atomic<bool> keeps_session{false};
+
+  [[nodiscard]] bool IsLost() const {
+    const auto first = cause.Get();
+    return is_lost || (first && zklock::IsLoss(*first));
+  }
 };
 
 /// One datagram between zklock and the guard.

@@ -86,6 +86,9 @@ std::vector<Survivor> GuardedTree::Living() const {
   return living;
 }
 
+// The command may have unmounted /proc, or mounted something over it: a walk then finds nothing.
+bool GuardedTree::IsBlind() { return access("/proc/self", F_OK) != 0; }
+
 bool GuardedTree::StopSignalRound() {
   bool has_sent = false;
   const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
@@ -97,12 +100,13 @@ bool GuardedTree::StopSignalRound() {
       const SignalResult result = SignalDescendant(process, stop_signal_);
       if (result == SignalResult::kGone) return true;
       has_sent = has_sent || result == SignalResult::kSent;
+      was_refused_ = was_refused_ || result == SignalResult::kRefused;
     }
     SignalDescendant(process, SIGCONT);  // a stopped process could not act on the signal
     signalled_.insert(process.id());
     return true;
   });
-  if (is_complete) return has_sent;
+  if (is_complete && !IsBlind()) return has_sent;
   for (const pid_t pid : Children()) {
     const auto known = signalled_.lower_bound(ProcessId{pid, 0});
     if (known != signalled_.end() && known->pid == pid) continue;
@@ -125,14 +129,16 @@ bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& re
     reap();
   }
   const bool only_survivors = killer_.Round();
-  if (!killer_.is_complete()) {
+  was_refused_ = was_refused_ || !killer_.survivors().empty();
+  const bool is_blind = IsBlind();
+  if (!killer_.is_complete() || is_blind) {
     // When these die, their children become children of this process, a subreaper: each round
     // reaches one more generation.
     for (const pid_t pid : Children()) {
       has_sent_kill_ = kill(pid, SIGKILL) == 0 || has_sent_kill_;
     }
   }
-  return only_survivors;
+  return only_survivors && (!is_blind || BootClock::now() >= lease_end);
 }
 
 TreeKiller::Treatment GuardedTree::TreatmentOf(const Descendant& process) const {

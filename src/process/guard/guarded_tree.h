@@ -16,7 +16,8 @@ namespace zklock::process {
 ///
 /// Nothing announces forks, so the tree is stopped and killed in rounds, each of which walks it
 /// again. When the system has no descriptors left, /proc cannot be walked; a round then reaches
-/// only this process's children, through a file that was opened in advance.
+/// only this process's children, through a file that was opened in advance. The same happens if
+/// /proc is gone.
 ///
 /// The command's cgroup is killed as a whole, including processes that a walk cannot find or that
 /// this process lacks permission to signal. The walk finds processes that have moved to another
@@ -49,6 +50,8 @@ class GuardedTree {
   [[nodiscard]] Duration kill_pause() const { return killer_.pause(); }
   /// Whether KILL was sent to any process that could be signalled.
   [[nodiscard]] bool has_sent_kill() const { return has_sent_kill_ || killer_.has_sent(); }
+  /// Whether a process could not be signalled.
+  [[nodiscard]] bool was_refused() const { return was_refused_; }
   /// The processes that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 
@@ -62,6 +65,7 @@ class GuardedTree {
 
  private:
   [[nodiscard]] std::vector<pid_t> Children() const;
+  [[nodiscard]] static bool IsBlind();
   [[nodiscard]] TreeKiller::Treatment TreatmentOf(const Descendant& process) const;
 
   const int stop_signal_;
@@ -70,6 +74,7 @@ class GuardedTree {
   std::set<ProcessId> signalled_;  // have been sent the stop signal
   bool has_sent_kill_ = false;     // other than by killer_
   TimePoint killed_since_ = kNever;
+  bool was_refused_ = false;
   TimePoint nested_guards_until_ = kNever;
   TreeKiller killer_;
 };

@@ -131,6 +131,7 @@ Supervisor::State::State(const CommandSpec& command, const Signals& signals)
 // Uses the page, since the socket may be full if the guard is stopped.
 void Supervisor::State::End(EndCause cause) {
   guard.page().cause.Set(cause);
+  if (IsLoss(cause)) guard.page().is_lost = true;
   if (ordered_at || IsSettled()) return;
   ordered_at = BootClock::now();
   guard.Send({.kind = Message::Kind::kWake});
@@ -212,7 +213,7 @@ void Supervisor::State::TreeEnded(int wait_status) {
             .survivors = std::move(std::get<Guarded>(phase).survivors),
             .got_stop = had_to_end && page.sent_stop,
             .got_kill = had_to_end && page.sent_kill,
-            .was_refused = had_to_end && !page.had_ended && !page.sent_stop && !page.sent_kill});
+            .was_refused = had_to_end && page.was_refused && !page.sent_stop && !page.sent_kill});
 }
 
 /// The guard has nothing left to do, except to close the session if this process dies.
@@ -270,8 +271,7 @@ void Supervisor::State::ContinueTakeOver() {
   if (!takeover.Round(lease().end())) return;
   const std::vector<Survivor>& survivors = takeover.survivors();
   const GuardPage& page = guard.page();
-  if (!survivors.empty() && !page.must_kill && !IsLoss(*page.cause.Get()) &&
-      BootClock::now() < lease().end()) {
+  if (!survivors.empty() && !page.must_kill && !page.IsLost() && BootClock::now() < lease().end()) {
     if (std::exchange(reports_survivors, false)) {
       awaited = Awaited{survivors.front(), static_cast<int>(survivors.size()) - 1, true};
     }

@@ -178,8 +178,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::string tasks = ProcPath(pid) + "/task";
   const Directory directory(opendir(tasks.c_str()), closedir);
   if (!directory) {
-    // Without its own entry, /proc is gone: the command has unmounted it, or mounted over it.
-    if (IsShortage(errno) || pid == getpid()) ThrowErrno("listing children");
+    if (IsShortage(errno)) ThrowErrno("listing children");
     if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, which /proc hides
     return children;
   }

@@ -24,10 +24,11 @@ using test::Sudo;
 // Runs a script as nobody under a supervisor, ends it, and prints the result. `prepare` is called
 // in that process beforehand.
 Child EndAsNobody(
-    const std::string& script, EndCause cause, const std::function<void()>& prepare = [] {}) {
+    const std::string& script, EndCause cause, const std::function<void()>& prepare = [] {},
+    bool is_lost_later = false) {
   return Child::Start(
       {.body =
-           [script, cause] {
+           [script, cause, is_lost_later] {
              Signals signals;
              const auto command =
                  MustStart(Script(script, {.kill_after = milliseconds(50)}), signals);
@@ -40,6 +41,7 @@ Child EndAsNobody(
              test::RunUntil(loop, [&] {
                if (const auto awaited = command->TakeAwaited()) {
                  dprintf(1, "awaited %d %s\n", awaited->is_survivor, awaited->process.name.c_str());
+                 if (is_lost_later) command->End(EndCause::kRemoved);
                }
                return command->ended() != nullptr;
              });
@@ -116,6 +118,25 @@ TEST_CASE("a command that cannot be signalled is waited for and named while the 
   kill(survivor, SIGINT);
   CHECK(child.ReadLine() == "ended " + std::to_string(SIGINT) + " 0");
   CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("a command that cannot be signalled is no longer waited for once the lock is lost") {
+  const Sudo sudo;
+  if (!sudo.works()) return test::Skip("root and setuid files");
+  Child child = EndAsNobody(
+      "exec " + sudo.command() + "sh -c 'echo $$; exec sleep 1000'", EndCause::kRunTooLong, [] {},
+      true);
+  pid_t survivor = 0;
+  for (int i = 0; i < 2; ++i) {
+    const std::string line = child.ReadLine();
+    if (line != "started") survivor = std::stoi(line);
+  }
+  child.Write("x");
+  CHECK(child.ReadLine() == "awaited 1 sleep");
+  CHECK(child.ReadLine() == "survivor " + std::to_string(survivor) + " sleep");
+  CHECK(child.ReadLine() == "ended 9 0");
+  CHECK(child.Wait() == Exited(0));
+  kill(survivor, SIGKILL);
 }
 
 TEST_CASE("hidepid does not hide a process of the same user that is a child of another user's") {
