@@ -226,18 +226,30 @@ TEST_CASE("A nested command does not begin if the outer lock is lost while it is
   outer.ReadErrUntil("lost before the command could be run");
 }
 
-TEST_CASE("Even with --on-lost warn a nested run ends when the outer lock has to be released") {
-  const std::string how = GENERATE("a request", "TERM", "--max-run");
-  const std::string lock = NewLock("nested");
+namespace {
+
+/// Starts a run whose command has ended and has left a nested run with --on-lost warn, which runs
+/// under `nested`, the arguments for its LOCKs.
+Child StartWithWarnLeft(const std::string& lock, const std::string& nested,
+                        const std::string& max_run = "1h") {
   ChildOptions options =
-      Zklock({"exclusive", "--max-run", how == "--max-run" ? "3s" : "1h", lock, "--", "sh", "-c",
-              Binary() + " exclusive --on-lost warn " + lock +
+      Zklock({"exclusive", "--max-run", max_run, lock, "--", "sh", "-c",
+              Binary() + " exclusive --on-lost warn " + nested +
                   " -- sh -c 'echo began; exec sleep 1000' </dev/null & read x; exit 0"});
   options.keep_stdin = true;
   Child outer = Child::Start(std::move(options));
   REQUIRE(outer.ReadLine() == "began");
   outer.Write("\n");
   outer.ReadErrUntil("nested runs have ended");
+  return outer;
+}
+
+}  // namespace
+
+TEST_CASE("Even with --on-lost warn a nested run ends when the outer lock has to be released") {
+  const std::string how = GENERATE("a request", "TERM", "--max-run");
+  const std::string lock = NewLock("nested");
+  Child outer = StartWithWarnLeft(lock, lock, how == "--max-run" ? "3s" : "1h");
   if (how == "a request") RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   if (how == "TERM") outer.Signal(SIGTERM);
   CHECK(outer.Wait() == Exited(how == "TERM" ? 0 : how == "--max-run" ? 124 : 76));
@@ -247,15 +259,7 @@ TEST_CASE("Even with --on-lost warn a nested run ends when the outer lock has to
 TEST_CASE("A nested run that goes on without its own lock says why the outer one ends it") {
   const std::string lock = NewLock("nested");
   const std::string own = lock + "-own";
-  ChildOptions options =
-      Zklock({"exclusive", lock, "--", "sh", "-c",
-              Binary() + " exclusive --on-lost warn " + lock + " " + own +
-                  " -- sh -c 'echo began; exec sleep 1000' </dev/null & read x; exit 0"});
-  options.keep_stdin = true;
-  Child outer = Child::Start(std::move(options));
-  REQUIRE(outer.ReadLine() == "began");
-  outer.Write("\n");
-  outer.ReadErrUntil("nested runs have ended");
+  Child outer = StartWithWarnLeft(lock, lock + " " + own);
   Tree tree;
   tree.Delete(own + "/" + tree.Children(own).at(0));
   outer.ReadErrUntil("others may run too");

@@ -61,6 +61,13 @@ Child EndAsNobody(
            }});
 }
 
+/// Reads what EndAsNobody() and a script that prints one pid write, in either order.
+pid_t ReadSurvivor(Child& child) {
+  const std::string first = child.ReadLine();
+  const std::string second = child.ReadLine();
+  return std::stoi(first == "started" ? second : first);
+}
+
 TEST_CASE("a process that cannot be signalled is named and not waited for if the lock is lost") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
@@ -89,11 +96,7 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
   Child child =
       EndAsNobody("exec " + sudo.command() + "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000'",
                   EndCause::kRemoved);
-  pid_t survivor = 0;
-  for (int i = 0; i < 2; ++i) {
-    const std::string line = child.ReadLine();
-    if (line != "started") survivor = std::stoi(line);
-  }
+  const pid_t survivor = ReadSurvivor(child);
   child.Write("x");
   CHECK(child.ReadLine() == "survivor " + std::to_string(survivor) + " sleep");
   CHECK(child.ReadLine() == "ended 9 0");
@@ -107,11 +110,7 @@ TEST_CASE("a command that cannot be signalled is waited for and named while the 
   if (!sudo.works()) return test::Skip("root and setuid files");
   const EndCause cause = GENERATE(EndCause::kReleaseRequested, EndCause::kRunTooLong);
   Child child = EndAsNobody("exec " + sudo.command() + "sh -c 'echo $$; exec sleep 1000'", cause);
-  pid_t survivor = 0;
-  for (int i = 0; i < 2; ++i) {
-    const std::string line = child.ReadLine();
-    if (line != "started") survivor = std::stoi(line);
-  }
+  const pid_t survivor = ReadSurvivor(child);
   child.Write("x");
   CHECK(child.ReadLine() == "awaited 1 sleep");
   CHECK_FALSE(child.HasEnded());
@@ -126,11 +125,7 @@ TEST_CASE("a command that cannot be signalled is no longer waited for once the l
   Child child = EndAsNobody(
       "exec " + sudo.command() + "sh -c 'echo $$; exec sleep 1000'", EndCause::kRunTooLong, [] {},
       true);
-  pid_t survivor = 0;
-  for (int i = 0; i < 2; ++i) {
-    const std::string line = child.ReadLine();
-    if (line != "started") survivor = std::stoi(line);
-  }
+  const pid_t survivor = ReadSurvivor(child);
   child.Write("x");
   CHECK(child.ReadLine() == "awaited 1 sleep");
   CHECK(child.ReadLine() == "survivor " + std::to_string(survivor) + " sleep");
