@@ -10,6 +10,7 @@
 
 #include "base/exit_status.h"
 #include "cli/reports/report_reasons.h"
+#include "cli/text/run_messages.h"
 #include "commands/nesting/run_metadata.h"
 #include "commands/run/lease_first.h"
 #include "commands/run/recorded_runs.h"
