@@ -245,7 +245,7 @@ int Herd(const std::string& servers, const std::string& lock, int count, int gra
 // ---- queue and many -------------------------------------------------------------------------
 
 /// One contender, as in zklock itself.
-class Contender final : public lock::AcquireObserver, public lock::HoldObserver {
+class Contender {
  public:
   Contender(const std::string& servers, std::string path)
       : path_(std::move(path)), session_(EndpointsOf(servers), kSessionTimeout, kClock) {}
@@ -254,7 +254,9 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     acquire_.emplace(
         session_, kClock,
         lock::AcquireRequest{.lock = {path_, ""}, .host = "crowd", .connect_timeout = 60s},
-        process::MakeUuid, *this);
+        process::MakeUuid, [this](const lock::AcquireEvent& event) {
+          if (std::holds_alternative<lock::WaitingEvent>(event)) waits_ = true;
+        });
     loop.Add(session_);
     loop.AddBeside(*acquire_, session_);
   }
@@ -263,7 +265,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     const lock::Ticket ticket = std::get<lock::Acquired>(*acquire_->outcome()).ticket;
     loop.Remove(*acquire_);
     acquire_.reset();
-    lock::Hold hold(session_, kClock, {ticket}, 10s, *this);
+    lock::Hold hold(session_, kClock, {ticket}, 10s, [](const lock::HoldEvent&) {});
     session_.BeginClose(hold.Release({.host = "crowd"}));
     loop.Touch(session_);
   }
@@ -274,14 +276,6 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     return true;
   }
   zookeeper::Session& session() { return session_; }
-
-  void OnWaiting(const lock::LockName& /*lock*/, const std::string& /*predecessor*/,
-                 const lock::Ahead& /*ahead*/) override {
-    waits_ = true;
-  }
-  void OnConnected() override {}
-  void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override {}
-  void OnOwnData(const std::string& /*data*/) override {}
 
  private:
   std::string path_;

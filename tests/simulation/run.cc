@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/end_cause.h"
+#include "base/overloaded.h"
 #include "lock/data/contender_data.h"
 #include "lock/hold/hold.h"
 #include "lock/hold/run_recorder.h"
@@ -82,33 +83,29 @@ struct ShortSession {
   lock::Calls calls;
 };
 
-class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
+class Observer {
  public:
   explicit Observer(const std::string& name) : name_(name) {}
-  void OnConnected() override { proofs = 0; }
-  void OnQueued(const lock::Ticket& ticket) override {
-    for (const std::string& path : ticket.paths()) paths.push_back(path);
-    places[ticket.lock.path] = ticket.path;
-    world->Trace("{}: queued as {}", name_, ticket.path);
+  void OnAcquire(const lock::AcquireEvent& event) {
+    std::visit(Overloaded{[this](const lock::SessionAcceptedEvent&) { proofs = 0; },
+                          [this](const lock::QueuedEvent& queued) { OnQueued(queued.ticket); },
+                          [this](const lock::OwnDataEvent& own) {
+                            if (lock::FindReleaseRequest(own.data)) asked.push_back(own.contender);
+                          },
+                          [this](const lock::WaitingEvent&) { has_waited = true; },
+                          [](const lock::PlaceLostEvent&) { world->Count("places lost"); },
+                          [](const auto&) {}},
+               event);
   }
-  void OnOwnData(const std::string& contender, const std::string& data) override {
-    if (lock::FindReleaseRequest(data)) asked.push_back(contender);
-  }
-  void OnOwnData(const std::string& data) override {
-    const auto request = lock::FindReleaseRequest(data);
-    if (request && !request->only_waiting) is_asked_to_leave = true;
-  }
-  void OnWaiting(const lock::LockName& /*lock*/, const std::string& /*predecessor*/,
-                 const lock::Ahead& /*ahead*/) override {
-    has_waited = true;
-  }
-  void OnPlaceLost(const lock::LockName& /*lock*/) override { world->Count("places lost"); }
-  void OnLease(TimePoint end, Duration /*grace*/) override {
-    ++proofs;
-    lease_end = TimeOf(end);
-    if (command) {
-      Command::Extend(command, lease_end);
-    }
+  void OnHold(const lock::HoldEvent& event) {
+    std::visit(Overloaded{[this](const lock::SessionAcceptedEvent&) { proofs = 0; },
+                          [this](const lock::OwnDataEvent& own) {
+                            const auto request = lock::FindReleaseRequest(own.data);
+                            if (request && !request->only_waiting) is_asked_to_leave = true;
+                          },
+                          [this](const lock::LeaseEvent& lease) { OnLease(lease.end); },
+                          [](const auto&) {}},
+               event);
   }
 
   std::vector<std::string> paths;
@@ -121,6 +118,17 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
   std::shared_ptr<Command> command;
 
  private:
+  void OnQueued(const lock::Ticket& ticket) {
+    for (const std::string& path : ticket.paths()) paths.push_back(path);
+    places[ticket.lock.path] = ticket.path;
+    world->Trace("{}: queued as {}", name_, ticket.path);
+  }
+  void OnLease(TimePoint end) {
+    ++proofs;
+    lease_end = TimeOf(end);
+    if (command) Command::Extend(command, lease_end);
+  }
+
   const std::string& name_;
 };
 
@@ -177,10 +185,11 @@ class ZklockRun {
   /// As commands/run/queue_wait.
   std::unique_ptr<lock::Acquisition> BeginWait() {
     using Take = lock::AcquireSet::Take;
+    const auto publish = [this](const lock::AcquireEvent& event) { observer_.OnAcquire(event); };
     if (options_.any && !request_.try_only) {
-      return std::make_unique<lock::AcquireAny>(session_, clock_, Requests(), MakeUuid, observer_);
+      return std::make_unique<lock::AcquireAny>(session_, clock_, Requests(), MakeUuid, publish);
     }
-    return std::make_unique<lock::AcquireSet>(session_, clock_, Requests(), MakeUuid, observer_,
+    return std::make_unique<lock::AcquireSet>(session_, clock_, Requests(), MakeUuid, publish,
                                               options_.any ? Take::kFirstFree : Take::kAll);
   }
 
@@ -351,7 +360,9 @@ class ZklockRun {
   std::string RunCommand() {
     RequireAllTaken(tickets_.size());
     observer_.proofs = 0;
-    lock::Hold hold(session_, clock_, tickets_, options_.kill_after, observer_, passed_);
+    lock::Hold hold(
+        session_, clock_, tickets_, options_.kill_after,
+        [this](const lock::HoldEvent& event) { observer_.OnHold(event); }, passed_);
     observer_.lease_end = TimeOf(hold.lease_end());
     ServeFirst(hold);
     LetGuardKnow();

@@ -147,7 +147,7 @@ constexpr bool AreInOrder() {
 }
 static_assert(AreInOrder());
 
-const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
+const Row& RowOfReason(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
 
 /// Rounded to the second, unless that is 0.
 std::string SpanText(Duration span) {
@@ -225,16 +225,16 @@ std::string FateText(Fate fate, const std::string& command, const std::string& l
   return fmt::format(fmt::runtime(FormatOf(fate)), who, ShortSignalName(stop_signal));
 }
 
-const char* EventName(EndReason reason) { return RowOf(reason).event_name; }
+const char* EventName(EndReason reason) { return RowOfReason(reason).event_name; }
 
-bool WasHeld(EndReason reason) { return RowOf(reason).was_held; }
+bool WasHeld(EndReason reason) { return RowOfReason(reason).was_held; }
 
-bool IsShownAlways(EndReason reason) { return RowOf(reason).said == Said::kAlways; }
+bool IsShownAlways(EndReason reason) { return RowOfReason(reason).said == Said::kAlways; }
 
-fmt::string_view EndFormat(EndReason reason) { return RowOf(reason).format; }
+fmt::string_view EndFormat(EndReason reason) { return RowOfReason(reason).format; }
 
 int EndStatus(EndReason reason, int given) {
-  const int status = RowOf(reason).status;
+  const int status = RowOfReason(reason).status;
   return status == kConflict || status == kGiven ? given : status;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
 #include "process/tree/ended.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::cli {
 
@@ -99,192 +100,234 @@ const char* WhyLeft(lock::Preempted::Why why) {
 
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
 
-}  // namespace
-
-EventFields ConnectedEvent::Fields() const {
-  return {{"server", server},
-          {"sessionTimeout", Seconds(granted)},
-          {"effectiveTimeout", Seconds(effective)}};
+/// How a reservation that is in the way came to its end.
+std::string HowEnded(const lock::Reserved& reserved) {
+  if (reserved.is_incomplete || !reserved.until) return message::kHadLostPermit;
+  return fmt::format(message::kEndedAt, FormatTime(reserved.until->count()));
 }
 
-std::string ConnectedEvent::Text() const {
-  const std::string name = Printable(server);
-  const std::string timeout = FormatDuration(granted);
-  if (before && effective < *before) {
-    return fmt::format(message::kTimeoutShortened, name, timeout, FormatDuration(*before));
-  }
-  if (effective < granted) {
-    return fmt::format(message::kShorterTimeoutCounts, name, timeout, FormatDuration(effective));
-  }
-  return fmt::format(message::kConnected, name, timeout);
+// ---- of lock/ -------------------------------------------------------------------------------
+
+EventText TextOf(const lock::QueuedEvent& event) {
+  EventText shown = {.name = "queued",
+                     .lock = event.ticket.lock.display_path(),
+                     .text = fmt::format(message::kQueued, Printable(event.ticket.display_path()))};
+  if (event.is_requeued) shown.fields = {{"reason", "expired"}};
+  return shown;
 }
 
-std::string ShortSessionEvent::Text() const {
-  if (!asked) return fmt::format(message::kShortSession, FormatDuration(timeout));
-  return fmt::format(message::kGrantedLess, FormatDuration(timeout), FormatDuration(*asked));
+EventText TextOf(const lock::WaitingEvent& event) {
+  const auto position = static_cast<std::int64_t>(event.ahead.contenders + 1);
+  return {.name = "waiting",
+          .lock = event.lock,
+          .text = fmt::format(message::kWaiting, event.lock, PlaceInLine(event.ahead.waiting),
+                              Printable(event.predecessor)),
+          .fields = {{"position", position}, {"waitsFor", event.predecessor}}};
 }
 
-EventFields QueuedEvent::Fields() const {
-  if (!is_requeued) return {};
-  return {{"reason", "expired"}};
-}
-
-std::string QueuedEvent::Text() const {
-  return fmt::format(message::kQueued, Printable(ticket.display_path()));
-}
-
-EventFields WaitingEvent::Fields() const {
-  return {{"position", static_cast<std::int64_t>(ahead + 1)}, {"waitsFor", predecessor}};
-}
-
-std::string WaitingEvent::Text() const {
-  return fmt::format(message::kWaiting, lock, PlaceInLine(waiting), Printable(predecessor));
-}
-
-std::string FirstEvent::Text() const { return fmt::format(message::kFirst, lock); }
-
-std::string PlaceLostEvent::Text() const {
-  if (!too_short) return fmt::format(message::kPlaceLost, lock);
-  return fmt::format(message::kSessionTooShort, lock, FormatDuration(too_short->timeout),
-                     FormatDuration(too_short->ping_span),
-                     FormatDuration(too_short->longer.value_or(Duration::zero())));
-}
-
-std::string IncompatibleArrivedEvent::Text() const {
-  return fmt::format(message::kIncompatibleArrived, lock, Printable(incompatible.child),
-                     IncompatibleText(incompatible.kind));
-}
-
-EventFields AcquiredEvent::Fields() const {
-  return {{"mode", std::string(protocol::ModeName(ticket.mode))}};
-}
-
-std::string AcquiredEvent::Text() const {
-  return fmt::format(message::kAcquired, ticket.lock.display_path(),
-                     protocol::ModeName(ticket.mode), ticket.token);
-}
-
-EventFields ReservedEvent::Fields() const {
-  EventFields fields = {{"mode", std::string(protocol::ModeName(ticket.mode))},
-                        {"id", id},
-                        {"until", nullptr},
-                        {"new", !since_ms}};
-  if (until_ms) fields[2].value = FormatUtc(*until_ms).value_or("");
-  return fields;
-}
-
-std::string ReservedEvent::Text() const {
-  const std::string until = until_ms ? fmt::format(message::kUntil, FormatTime(*until_ms)) : "";
-  const std::string lock = Lock();
-  const std::string_view mode = protocol::ModeName(ticket.mode);
-  return since_ms ? fmt::format(message::kAlreadyReserved, lock, id, mode, ticket.token,
-                                FormatTime(*since_ms), until)
-                  : fmt::format(message::kReserved, lock, id, mode, ticket.token, until);
-}
-
-namespace {
-
-std::string HowEnded(const std::optional<std::int64_t>& until_ms) {
-  return until_ms ? fmt::format(message::kEndedAt, FormatTime(*until_ms)) : message::kHadLostPermit;
-}
-
-}  // namespace
-
-std::string ReservationEndedEvent::Text() const {
-  return fmt::format(message::kReservationEnded, lock, id, HowEnded(until_ms));
-}
-
-std::string OpenLockEvent::Text() const { return fmt::format(message::kOpenLock, lock, rights); }
-
-std::string ChrootCreatedEvent::Text() const {
-  return fmt::format(message::kChrootCreated, Printable(chroot));
-}
-
-std::string ReservationOverdueEvent::Text() const {
-  return fmt::format(message::kReservationOverdue, lock, id, HowEnded(until_ms), right_path);
-}
-
-EventFields PreemptedEvent::Fields() const {
-  return {{"asked", static_cast<std::int64_t>(preempted.asked)},
-          {"left", static_cast<std::int64_t>(preempted.left.size())}};
-}
-
-std::string PreemptedEvent::Text() const {
-  const std::size_t shown = std::min(preempted.left.size(), kMostLeftShown);
+EventText TextOf(const lock::PreemptedEvent& event) {
+  const std::vector<lock::Preempted::Left>& all_left = event.preempted.left;
+  const std::size_t asked = event.preempted.asked;
+  const std::size_t shown = std::min(all_left.size(), kMostLeftShown);
   std::string names;
   for (std::size_t i = 0; i < shown; ++i) {
-    const lock::Preempted::Left& one = preempted.left[i];
+    const lock::Preempted::Left& one = all_left[i];
     names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", Printable(one.name), WhyLeft(one.why));
   }
-  if (shown < preempted.left.size()) {
-    names += fmt::format(message::kMoreLeft, preempted.left.size() - shown);
-  }
+  if (shown < all_left.size()) names += fmt::format(message::kMoreLeft, all_left.size() - shown);
   const std::string left = names.empty() ? "" : fmt::format(message::kLeft, names);
-  if (preempted.asked == 0) return fmt::format(message::kNobodyAsked, lock, left);
-  return fmt::format(message::kPreempted, preempted.asked, lock, left);
+  return {.name = "preempted",
+          .lock = event.lock,
+          .level = Level::kUnlessQuiet,
+          .text = asked == 0 ? fmt::format(message::kNobodyAsked, event.lock, left)
+                             : fmt::format(message::kPreempted, asked, event.lock, left),
+          .fields = {{"asked", static_cast<std::int64_t>(asked)},
+                     {"left", static_cast<std::int64_t>(all_left.size())}}};
 }
 
-EventFields AcquiredByOuterEvent::Fields() const { return {{"nested", true}}; }
-
-std::string AcquiredByOuterEvent::Text() const { return fmt::format(message::kNested, lock); }
-
-std::string StartedEvent::Text() const {
-  return fmt::format(message::kRunning, Printable(command), pid);
+EventText TextOf(const lock::FirstEvent& event) {
+  return {.name = "first",
+          .lock = event.lock,
+          .level = Level::kUnlessQuiet,
+          .text = fmt::format(message::kFirst, event.lock)};
 }
 
-std::string SuspectEvent::Text() const { return fmt::format(message::kSuspect, locks); }
+EventText TextOf(const lock::PlaceLostEvent& event) {
+  const auto& slow = event.too_short;
+  return {.lock = event.lock,
+          .level = Level::kUnlessQuiet,
+          .text = slow ? fmt::format(message::kSessionTooShort, event.lock,
+                                     FormatDuration(slow->timeout), FormatDuration(slow->ping_span),
+                                     FormatDuration(slow->longer.value_or(Duration::zero())))
+                       : fmt::format(message::kPlaceLost, event.lock)};
+}
 
-std::string ConfirmedEvent::Text() const { return fmt::format(message::kConfirmed, locks); }
+EventText TextOf(const lock::ReservationEndedEvent& event) {
+  return {.lock = event.lock,
+          .text = fmt::format(message::kReservationEnded, event.lock, event.reserved.reservation.id,
+                              HowEnded(event.reserved))};
+}
 
-EventFields LostEvent::Fields() const {
-  EventFields fields = {{"reason", RowOf(cause).name}, {"unconfirmed", nullptr}, {"by", nullptr}};
-  if (details.unconfirmed) {
-    fields[1].value = std::chrono::duration<double>(*details.unconfirmed).count();
+EventText TextOf(const lock::ReservationOverdueEvent& event) {
+  const std::string lock = event.lock.display_path();
+  const std::string queue = event.lock.DisplayPath(std::string(protocol::ParentOf(event.path)));
+  return {.lock = lock,
+          .level = Level::kUnlessQuiet,
+          .text = fmt::format(message::kReservationOverdue, lock, event.reserved.reservation.id,
+                              HowEnded(event.reserved), queue)};
+}
+
+EventText TextOf(const lock::IncompatibleArrivedEvent& event) {
+  return {.lock = event.lock,
+          .level = Level::kAlways,
+          .text = fmt::format(message::kIncompatibleArrived, event.lock,
+                              Printable(event.incompatible.child),
+                              IncompatibleText(event.incompatible.kind))};
+}
+
+// ---- of zklock itself -----------------------------------------------------------------------
+
+EventText TextOf(const ConnectedEvent& event) {
+  const std::string server = Printable(event.server);
+  const std::string granted = FormatDuration(event.granted);
+  const std::string effective = FormatDuration(event.effective);
+  EventText shown = {.name = "connected",
+                     .fields = {{"server", event.server},
+                                {"sessionTimeout", Seconds(event.granted)},
+                                {"effectiveTimeout", Seconds(event.effective)}}};
+  if (event.before && event.effective < *event.before) {
+    shown.text =
+        fmt::format(message::kTimeoutShortened, server, granted, FormatDuration(*event.before));
+  } else if (event.effective < event.granted) {
+    shown.text = fmt::format(message::kShorterTimeoutCounts, server, granted, effective);
+  } else {
+    shown.text = fmt::format(message::kConnected, server, granted);
   }
-  if (!details.by.empty()) fields[2].value = details.by;
-  return fields;
+  return shown;
 }
 
-EventFields ExitedEvent::Fields() const {
-  EventFields fields = {{"status", process::ShellStatus(wait_status)},
-                        {"signal", nullptr},
-                        {"contained", is_contained},
-                        {"sent", nullptr}};
-  if (WIFSIGNALED(wait_status)) fields[1].value = SignalName(WTERMSIG(wait_status));
-  if (sent != 0) fields[3].value = SignalName(sent);
-  return fields;
+EventText TextOf(const ShortSessionEvent& event) {
+  const std::string timeout = FormatDuration(event.timeout);
+  return {.level = Level::kUnlessQuiet,
+          .text = event.asked
+                      ? fmt::format(message::kGrantedLess, timeout, FormatDuration(*event.asked))
+                      : fmt::format(message::kShortSession, timeout)};
 }
 
-std::string ExitedEvent::Text() const {
-  return fmt::format(message::kExited, process::ShellStatus(wait_status));
+EventText TextOf(const AcquiredEvent& event) {
+  const std::string lock = event.ticket.lock.display_path();
+  const std::string mode(protocol::ModeName(event.ticket.mode));
+  return {.name = "acquired",
+          .lock = lock,
+          .text = fmt::format(message::kAcquired, lock, mode, event.ticket.token),
+          .fields = {{"mode", mode}}};
 }
 
-EventFields NestedRunsLeftEvent::Fields() const {
-  return {{"nestedRuns", static_cast<std::int64_t>(runs)}, {"pid", pid}};
+EventText TextOf(const ReservedEvent& event) {
+  const lock::Ticket& ticket = event.ticket;
+  const std::string lock = ticket.lock.display_path();
+  const std::string mode(protocol::ModeName(ticket.mode));
+  const std::string until =
+      event.until_ms ? fmt::format(message::kUntil, FormatTime(*event.until_ms)) : "";
+  EventText shown = {
+      .name = "reserved",
+      .lock = lock,
+      .text = event.since_ms
+                  ? fmt::format(message::kAlreadyReserved, lock, event.id, mode, ticket.token,
+                                FormatTime(*event.since_ms), until)
+                  : fmt::format(message::kReserved, lock, event.id, mode, ticket.token, until),
+      .fields = {{"mode", mode}, {"id", event.id}, {"until", nullptr}, {"new", !event.since_ms}}};
+  if (event.until_ms) shown.fields[2].value = FormatUtc(*event.until_ms).value_or("");
+  return shown;
 }
 
-std::string NestedRunsLeftEvent::Text() const {
-  return fmt::format(message::kKeptForNested, locks, runs, pid);
+EventText TextOf(const OpenLockEvent& event) {
+  return {.lock = event.lock,
+          .level = Level::kUnlessQuiet,
+          .text = fmt::format(message::kOpenLock, event.lock, event.rights)};
 }
 
-EventFields ReleasedEvent::Fields() const {
-  return {{"reason", EventName(reason)}, {"status", status}, {"confirmed", !unconfirmed}};
+EventText TextOf(const ChrootCreatedEvent& event) {
+  return {.level = Level::kUnlessQuiet,
+          .text = fmt::format(message::kChrootCreated, Printable(event.chroot))};
 }
 
-std::string ReleasedEvent::Text() const {
-  if (unconfirmed && WasHeld(reason)) {
-    return fmt::format(message::kNotConfirmed, locks, FormatDuration(*unconfirmed));
+EventText TextOf(const AcquiredByOuterEvent& event) {
+  return {.name = "acquired",
+          .lock = event.lock,
+          .text = fmt::format(message::kNested, event.lock),
+          .fields = {{"nested", true}}};
+}
+
+EventText TextOf(const StartedEvent& event) {
+  return {.text = fmt::format(message::kRunning, Printable(event.command), event.pid)};
+}
+
+EventText TextOf(const SuspectEvent& event) {
+  return {.name = "suspect", .text = fmt::format(message::kSuspect, event.locks)};
+}
+
+EventText TextOf(const ConfirmedEvent& event) {
+  return {.name = "confirmed", .text = fmt::format(message::kConfirmed, event.locks)};
+}
+
+EventText TextOf(const LostEvent& event) {
+  EventText shown = {
+      .name = "lost",
+      .fields = {{"reason", RowOf(event.cause).name}, {"unconfirmed", nullptr}, {"by", nullptr}}};
+  const CauseDetails& details = event.details;
+  if (details.unconfirmed) shown.fields[1].value = Seconds(*details.unconfirmed);
+  if (!details.by.empty()) shown.fields[2].value = details.by;
+  return shown;
+}
+
+EventText TextOf(const ExitedEvent& event) {
+  const int status = process::ShellStatus(event.wait_status);
+  EventText shown = {.name = "exited",
+                     .text = fmt::format(message::kExited, status),
+                     .fields = {{"status", status},
+                                {"signal", nullptr},
+                                {"contained", event.is_contained},
+                                {"sent", nullptr}}};
+  if (WIFSIGNALED(event.wait_status)) {
+    shown.fields[1].value = SignalName(WTERMSIG(event.wait_status));
   }
-  if (unconfirmed) return fmt::format(message::kMayBeLeft, locks);
-  return fmt::format(fmt::runtime(WasHeld(reason) ? message::kReleased : message::kNoContenderLeft),
-                     locks);
+  if (event.sent != 0) shown.fields[3].value = SignalName(event.sent);
+  return shown;
 }
 
-Level LevelOf(const ReleasedEvent& released) {
-  // After a loss, the message about the loss says more.
-  const bool is_news =
-      released.unconfirmed && WasHeld(released.reason) && released.reason != EndReason::kLost;
-  return is_news ? Level::kUnlessQuiet : Level::kVerbose;
+EventText TextOf(const NestedRunsLeftEvent& event) {
+  return {.name = "nested",
+          .level = Level::kUnlessQuiet,
+          .text = fmt::format(message::kKeptForNested, event.locks, event.runs, event.pid),
+          .fields = {{"nestedRuns", static_cast<std::int64_t>(event.runs)}, {"pid", event.pid}}};
+}
+
+EventText TextOf(const ReleasedEvent& event) {
+  const bool was_held = WasHeld(event.reason);
+  EventText shown = {.name = "released",
+                     .fields = {{"reason", EventName(event.reason)},
+                                {"status", event.status},
+                                {"confirmed", !event.unconfirmed}}};
+  if (event.unconfirmed && was_held) {
+    // After a loss, the message about the loss says more.
+    if (event.reason != EndReason::kLost) shown.level = Level::kUnlessQuiet;
+    shown.text =
+        fmt::format(message::kNotConfirmed, event.locks, FormatDuration(*event.unconfirmed));
+  } else if (event.unconfirmed) {
+    shown.text = fmt::format(message::kMayBeLeft, event.locks);
+  } else if (was_held) {
+    shown.text = fmt::format(message::kReleased, event.locks);
+  } else {
+    shown.text = fmt::format(message::kNoContenderLeft, event.locks);
+  }
+  return shown;
+}
+
+}  // namespace
+
+EventText Describe(const Event& event) {
+  return std::visit([](const auto& one) { return TextOf(one); }, event);
 }
 
 }  // namespace zklock::cli

@@ -25,32 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kDrainPatience = std::chrono::seconds(5);
 
-/// The event's name in --events; none: it is not written there.
-struct NameOfEvent {
-  template <typename E>
-  std::optional<std::string> operator()(const E& event) const {
-    if constexpr (requires { event.kName; }) return event.kName;
-    return std::nullopt;
-  }
-};
-
-/// The LOCK that an event is about; none: all of them.
-struct LockOf {
-  template <typename E>
-  std::optional<std::string> operator()(const E& event) const {
-    if constexpr (requires { event.Lock(); }) return event.Lock();
-    return std::nullopt;
-  }
-};
-
-struct FieldsOf {
-  template <typename E>
-  EventFields operator()(const E& event) const {
-    if constexpr (requires { event.Fields(); }) return event.Fields();
-    return {};
-  }
-};
-
 /// Our own close-on-exec duplicate of `fd`, a descriptor that zklock was started with.
 UniqueFd TakeOver(int fd) {
   // Inherited descriptors are not close-on-exec: a descriptor that is belongs to zklock itself.
@@ -86,12 +60,10 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
   return fd;
 }
 
-std::optional<std::string> EventLine(const Event& event, const EventContext& context) {
-  const auto name = std::visit(NameOfEvent{}, event);
-  if (!name) return std::nullopt;
+std::string EventLine(const EventText& event, const EventContext& context) {
   Json json = {{"time", context.time},
-               {"event", *name},
-               {"lock", context.lock ? Json(*context.lock) : Json()},
+               {"event", event.name},
+               {"lock", event.lock ? Json(*event.lock) : Json()},
                {"contender", nullptr},
                {"token", nullptr},
                {"position", nullptr}};
@@ -99,7 +71,7 @@ std::optional<std::string> EventLine(const Event& event, const EventContext& con
     json["contender"] = protocol::BaseOf(context.ticket->path);
     json["token"] = std::to_string(context.ticket->token);
   }
-  for (const EventField& field : std::visit(FieldsOf{}, event)) {
+  for (const EventField& field : event.fields) {
     std::visit([&](const auto& value) { json[field.name] = value; }, field.value);
   }
   if (context.dropped > 0) json["dropped"] = context.dropped;
@@ -108,34 +80,30 @@ std::optional<std::string> EventLine(const Event& event, const EventContext& con
 }
 
 void EventWriter::OnEvent(const Event& event) {
-  if (const auto* queued = std::get_if<QueuedEvent>(&event)) {
-    tickets_.insert_or_assign(queued->Lock(), queued->ticket);
+  EventText shown = Describe(event);
+  if (const auto* queued = std::get_if<lock::QueuedEvent>(&event)) {
+    tickets_.insert_or_assign(*shown.lock, queued->ticket);
   } else if (const auto* reserved = std::get_if<ReservedEvent>(&event)) {
     // If an earlier run made the reservation, its ticket replaces that of this run, which queued in
     // vain or not at all.
-    tickets_.insert_or_assign(reserved->Lock(), reserved->ticket);
-  } else if (const auto* lost = std::get_if<PlaceLostEvent>(&event)) {
-    tickets_.erase(lost->lock);
-  } else if (takes_one_ && std::holds_alternative<AcquiredEvent>(event)) {
-    locks_ = {std::get<AcquiredEvent>(event).Lock()};
-  } else if (takes_one_ && std::holds_alternative<AcquiredByOuterEvent>(event)) {
-    locks_ = {std::get<AcquiredByOuterEvent>(event).lock};
+    tickets_.insert_or_assign(*shown.lock, reserved->ticket);
+  } else if (std::holds_alternative<lock::PlaceLostEvent>(event)) {
+    tickets_.erase(*shown.lock);
+  } else if (takes_one_ && (std::holds_alternative<AcquiredEvent>(event) ||
+                            std::holds_alternative<AcquiredByOuterEvent>(event))) {
+    locks_ = {*shown.lock};
   }
-  Write(event);
+  if (!shown.lock && locks_.size() == 1) shown.lock = locks_.front();
+  if (shown.name != nullptr) Write(shown);
 }
 
-void EventWriter::Write(const Event& event) {
-  EventContext context{.time = FormatUtc(MillisecondsNow()).value_or(""),
-                       .lock = std::visit(LockOf{}, event),
-                       .dropped = dropped_};
-  if (!context.lock && locks_.size() == 1) context.lock = locks_.front();
-  if (context.lock) {
-    const auto ticket = tickets_.find(*context.lock);
+void EventWriter::Write(const EventText& event) {
+  EventContext context{.time = FormatUtc(MillisecondsNow()).value_or(""), .dropped = dropped_};
+  if (event.lock) {
+    const auto ticket = tickets_.find(*event.lock);
     if (ticket != tickets_.end()) context.ticket = ticket->second;
   }
-  const auto line = EventLine(event, context);
-  if (!line) return;
-  if (writer_.WriteLine(*line)) {
+  if (writer_.WriteLine(EventLine(event, context))) {
     dropped_ = 0;
     last_dropped_.reset();
   } else {
@@ -149,7 +117,7 @@ void EventWriter::Finish() {
   if (!last_dropped_) return;
   // The reader needs the last event most: it tells how the run ended.
   --dropped_;
-  Write(Event(*last_dropped_));
+  Write(EventText(*last_dropped_));
   writer_.Drain(kDrainPatience);
 }
 

@@ -22,14 +22,12 @@ namespace zklock::cli {
 
 /// The parts of an event's JSON object that the event itself does not know.
 struct EventContext {
-  std::string time;                    ///< RFC 3339
-  std::optional<std::string> lock;     ///< as the user knows it; none: the event is about several
-  std::optional<lock::Ticket> ticket;  ///< our contender's, while there is one
-  std::size_t dropped = 0;             ///< events dropped before this one
+  std::string time;                      ///< RFC 3339
+  std::optional<lock::Ticket> ticket{};  ///< our contender's, while there is one
+  std::size_t dropped = 0;               ///< events dropped before this one
 };
-/// An event as --events writes it: a JSON object on one line, without the newline. None for an
-/// event that is not written there.
-[[nodiscard]] std::optional<std::string> EventLine(const Event& event, const EventContext& context);
+/// An event that has a name, as --events writes it: a JSON object on one line, without the newline.
+[[nodiscard]] std::string EventLine(const EventText& event, const EventContext& context);
 
 /// Writes the events of a run to the target of --events. Only Finish() waits for its reader.
 /// Events that do not fit are dropped whole, and counted in the next one that does.
@@ -50,7 +48,7 @@ class EventWriter final : public EventListener, public EventSource {
   void OnReady(short revents) override { writer_.OnReady(revents); }
 
  private:
-  void Write(const Event& event);
+  void Write(const EventText& event);
 
   UniqueFd fd_;
   process::StreamWriter writer_;
@@ -58,7 +56,7 @@ class EventWriter final : public EventListener, public EventSource {
   const bool takes_one_;
   std::map<std::string, lock::Ticket> tickets_;  // by LOCK
   std::size_t dropped_ = 0;
-  std::optional<Event> last_dropped_;
+  std::optional<EventText> last_dropped_;
 };
 
 }  // namespace zklock::cli

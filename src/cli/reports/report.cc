@@ -45,10 +45,8 @@ void Report::WriteKept(const std::string& except) {
 }
 
 void Report::OnEvent(const Event& event) {
-  const auto write = [this](const auto& one) {
-    if (const std::string text = one.Text(); !text.empty()) Write(LevelOf(one), text);
-  };
-  std::visit(write, event);
+  const EventText shown = Describe(event);
+  if (!shown.text.empty()) Write(shown.level, shown.text);
 }
 
 void Report::CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure) {

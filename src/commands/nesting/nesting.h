@@ -12,6 +12,7 @@
 #include "cli/options/options.h"
 #include "commands/session/run_context.h"
 #include "lock/ahead/holder_search.h"
+#include "lock/data/acquire_request.h"
 #include "lock/data/ticket.h"
 #include "process/nesting/nesting_link.h"
 #include "protocol/contender_name.h"

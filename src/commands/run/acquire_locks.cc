@@ -54,7 +54,7 @@ class LockAcquisition {
       } else if (const auto slow = NeedsLongerSession(outcome)) {
         LeaveSession();
         server_.session_timeout = *slow->longer;
-        context_.events.Publish(cli::PlaceLostEvent{wait.ended_at(), *slow});
+        context_.events.Publish(lock::PlaceLostEvent{wait.ended_at(), *slow});
       } else {
         const auto unconfirmed = CloseSession();
         throw Exit(

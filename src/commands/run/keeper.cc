@@ -127,8 +127,10 @@ class Keeper {
   void Hold() {
     // After sink.Close(), nobody sees the events.
     HoldEvents hold_events(context_.events, session(), locks_.DisplayPath());
-    lock::Hold hold(session(), context_.clock, locks_.tickets, context_.options.kill_after,
-                    hold_events, locks_.passed);
+    lock::Hold hold(
+        session(), context_.clock, locks_.tickets, context_.options.kill_after,
+        [&hold_events](const lock::HoldEvent& event) { hold_events.OnEvent(event); },
+        locks_.passed);
     StartGuard(hold);
     hold_events.SetLeaseSink(
         [this](TimePoint lease_end, Duration grace) { guard_->SetLease(lease_end, grace); });

@@ -37,8 +37,9 @@ class LockedRun {
         display_path_(locks_.DisplayPath()),
         command_(std::move(command)),
         hold_events_(context_.events, session(), display_path_),
-        hold_(session(), context_.clock, locks_.tickets, context_.options.kill_after, hold_events_,
-              locks_.passed),
+        hold_(
+            session(), context_.clock, locks_.tickets, context_.options.kill_after,
+            [this](const lock::HoldEvent& event) { hold_events_.OnEvent(event); }, locks_.passed),
         recorded_runs_(context_, *locks_.session_driver, locks_.tickets) {}
 
   int Execute() {

@@ -62,23 +62,23 @@ void Progress::OnEvent(const cli::Event& event) {
   const TimePoint now = clock_.Now();
   if (std::holds_alternative<cli::ConnectedEvent>(event)) {
     if (!waiting_since_) sink_.EraseLive();
-  } else if (const auto* queued = std::get_if<cli::QueuedEvent>(&event)) {
+  } else if (const auto* queued = std::get_if<lock::QueuedEvent>(&event)) {
     tickets_.insert_or_assign(queued->ticket.lock.display_path(),
                               QueuedTicket{queued->ticket, now});
-  } else if (const auto* lost = std::get_if<cli::PlaceLostEvent>(&event)) {
+  } else if (const auto* lost = std::get_if<lock::PlaceLostEvent>(&event)) {
     tickets_.erase(lost->lock);
     if (lost->lock == lock_) position_.reset();
-  } else if (const auto* first = std::get_if<cli::FirstEvent>(&event)) {
+  } else if (const auto* first = std::get_if<lock::FirstEvent>(&event)) {
     if (first->lock != lock_) return;
     is_first_ = true;
     ahead_ = 0;
     waiting_ = 0;
     position_.reset();
-  } else if (const auto* waiting = std::get_if<cli::WaitingEvent>(&event)) {
+  } else if (const auto* waiting = std::get_if<lock::WaitingEvent>(&event)) {
     const bool is_another = waiting_since_ && waiting->lock != lock_;
-    if (is_another && alternatives_ > 1 && waiting->ahead >= ahead_) return;
-    ahead_ = waiting->ahead;
-    waiting_ = waiting->waiting;
+    if (is_another && alternatives_ > 1 && waiting->ahead.contenders >= ahead_) return;
+    ahead_ = waiting->ahead.contenders;
+    waiting_ = waiting->ahead.waiting;
     is_first_ = false;
     if (waiting->lock != lock_) WaitFor(waiting->lock);
     if (waiting_since_) return;

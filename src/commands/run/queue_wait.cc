@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/overloaded.h"
 #include "cli/reports/report_reasons.h"
 #include "cli/text/duration.h"
 #include "cli/text/run_messages.h"
@@ -44,15 +45,6 @@ cli::EndReason ReasonOf(lock::Busy::Why why) {
   }
   return EndReason::kRemoved;
 }
-
-template <typename... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-
-// GCC deduces this itself, clang only since version 17: clang-tidy needs it.
-template <typename... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 // The startup time that each status requests from the service manager. The command gets the rest of
 // it once the lock is held; systemd's own default is 90 s.
@@ -100,13 +92,14 @@ std::unique_ptr<lock::Acquisition> QueueWait::Begin(
     const std::vector<lock::AcquireRequest>& requests, QueueEvents& events) {
   zookeeper::Session& session = session_driver_.session();
   const cli::RunOptions& options = context_.options;
+  const auto publish = [&events](const lock::AcquireEvent& event) { events.OnEvent(event); };
   if (options.any && !options.try_only) {
     return std::make_unique<lock::AcquireAny>(session, context_.clock, requests, process::MakeUuid,
-                                              events);
+                                              publish);
   }
   using Take = lock::AcquireSet::Take;
   return std::make_unique<lock::AcquireSet>(session, context_.clock, requests, process::MakeUuid,
-                                            events, options.any ? Take::kFirstFree : Take::kAll);
+                                            publish, options.any ? Take::kFirstFree : Take::kAll);
 }
 
 WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {

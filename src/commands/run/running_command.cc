@@ -112,7 +112,7 @@ void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
   if (loss_ && (EndsCommand(*loss_) || !EndsCommand(loss))) return;
   loss_ = loss;
   const cli::CauseDetails details = details_ ? details_(loss) : cli::CauseDetails{};
-  context_.events.Publish(cli::LostEvent{locks, loss, details});
+  context_.events.Publish(cli::LostEvent{loss, details});
   SetReason(cli::CauseText(loss, locks, details));
   const bool continues =
       !EndsCommand(loss) && loss != EndCause::kLeaseRanOut && supervisor_.ended() == nullptr;

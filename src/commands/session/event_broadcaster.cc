@@ -2,20 +2,10 @@
 
 #include <utility>
 
+#include "base/overloaded.h"
 #include "protocol/lease.h"
-#include "protocol/lock_path.h"
 
 namespace zklock::commands {
-namespace {
-
-/// The reservation's end, for a message. None if it has no end, or has ended because a permit is
-/// gone.
-std::optional<std::int64_t> EndOf(const lock::Reserved& reserved) {
-  if (reserved.is_incomplete || !reserved.until) return std::nullopt;
-  return reserved.until->count();
-}
-
-}  // namespace
 
 void EventBroadcaster::Publish(const cli::Event& event) {
   for (cli::EventListener* listener : listeners_) listener->OnEvent(event);
@@ -36,20 +26,47 @@ void EventBroadcaster::WarnOfShortSession(Duration timeout) {
   if (timeout < protocol::kComfortableSessionTimeout) Publish(cli::ShortSessionEvent{timeout});
 }
 
-void QueueEvents::OnConnected() { events_.PublishConnected(session_); }
-
-void QueueEvents::OnQueued(const lock::Ticket& ticket) {
-  const bool is_requeued = places_lost_.count(ticket.lock.display_path()) != 0;
-  if (std::exchange(*lacks_chroot_, false)) {
-    events_.Publish(cli::ChrootCreatedEvent{ticket.lock.chroot});
-  }
-  events_.Publish(cli::QueuedEvent{ticket, is_requeued});
+void QueueEvents::OnEvent(const lock::AcquireEvent& event) {
+  std::visit(
+      Overloaded{[this](const lock::SessionAcceptedEvent&) { events_.PublishConnected(session_); },
+                 [this](const lock::JoiningEvent& joining) { OnJoining(joining); },
+                 [this](lock::QueuedEvent queued) {
+                   const lock::LockName& lock = queued.ticket.lock;
+                   if (std::exchange(*lacks_chroot_, false)) {
+                     events_.Publish(cli::ChrootCreatedEvent{lock.chroot});
+                   }
+                   queued.is_requeued = places_lost_.count(lock.display_path()) != 0;
+                   events_.Publish(queued);
+                 },
+                 [this](const lock::WaitingEvent& waiting) {
+                   waits_for_ = waiting.lock;
+                   events_.Publish(waiting);
+                 },
+                 [this](const lock::PreemptedEvent& preempted) {
+                   const auto& [asked, left] = preempted.preempted;
+                   if (asked != 0 || !left.empty()) events_.Publish(preempted);
+                 },
+                 [this](const lock::PlaceLostEvent& lost) {
+                   places_lost_.insert(lost.lock);
+                   events_.Publish(lost);
+                 },
+                 [this](const lock::ReservationOverdueEvent& overdue) {
+                   if (overdue_.insert(overdue.path).second) events_.Publish(overdue);
+                 },
+                 [this](const lock::OwnDataEvent& own) {
+                   auto request = lock::FindReleaseRequest(own.data);
+                   if (!request) return;
+                   Forget(own.contender);
+                   asked_.push_back({own.contender, *std::move(request)});
+                 },
+                 [this](const auto& other) { events_.Publish(other); }},
+      event);
 }
 
-void QueueEvents::OnJoining(const lock::LockName& lock, const std::string& queue) {
+void QueueEvents::OnJoining(const lock::JoiningEvent& joining) {
   if (on_joining_) on_joining_();
-  if (expects_acl_) ReportIfOpen(lock, queue);
-  if (!lock.chroot.empty()) LookForChroot(lock.chroot);
+  if (expects_acl_) ReportIfOpen(joining.lock, joining.queue);
+  if (!joining.lock.chroot.empty()) LookForChroot(joining.lock.chroot);
 }
 
 /// Finds out whether the chroot exists. The servers answer before it is created: if LOCK does not
@@ -78,67 +95,20 @@ void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& qu
   });
 }
 
-void QueueEvents::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
-                            const lock::Ahead& ahead) {
-  waits_for_ = lock.display_path();
-  events_.Publish(
-      cli::WaitingEvent{lock.display_path(), predecessor, ahead.contenders, ahead.waiting});
-}
-
-void QueueEvents::OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) {
-  if (preempted.asked == 0 && preempted.left.empty()) return;
-  events_.Publish(cli::PreemptedEvent{lock.display_path(), preempted});
-}
-
-void QueueEvents::OnFirst(const lock::LockName& lock) {
-  events_.Publish(cli::FirstEvent{lock.display_path()});
-}
-
-void QueueEvents::OnPlaceLost(const lock::LockName& lock) {
-  places_lost_.insert(lock.display_path());
-  events_.Publish(cli::PlaceLostEvent{.lock = lock.display_path()});
-}
-
-void QueueEvents::OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) {
-  events_.Publish(cli::ReservationEndedEvent{
-      .lock = lock.display_path(), .id = reserved.reservation.id, .until_ms = EndOf(reserved)});
-}
-
-void QueueEvents::OnReservationOverdue(const lock::LockName& lock, const std::string& path,
-                                       const lock::Reserved& reserved) {
-  if (!overdue_.insert(path).second) return;
-  events_.Publish(cli::ReservationOverdueEvent{
-      .lock = lock.display_path(),
-      .id = reserved.reservation.id,
-      .until_ms = EndOf(reserved),
-      .right_path = lock.DisplayPath(std::string(protocol::ParentOf(path)))});
-}
-
-void QueueEvents::OnIncompatible(const lock::LockName& lock,
-                                 const protocol::IncompatibleContender& incompatible) {
-  events_.Publish(cli::IncompatibleArrivedEvent{lock.display_path(), incompatible});
-}
-
-void QueueEvents::OnOwnData(const std::string& contender, const std::string& data) {
-  auto request = lock::FindReleaseRequest(data);
-  if (!request) return;
-  Forget(contender);
-  asked_.push_back({contender, *std::move(request)});
-}
-
-void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {
-  if (lease_sink_) lease_sink_(lease_end, grace);
-}
-
-void HoldEvents::OnConnected() { events_.PublishConnected(session_); }
-
-void HoldEvents::OnSuspect() { events_.Publish(cli::SuspectEvent{locks_}); }
-
-void HoldEvents::OnConfirmed() { events_.Publish(cli::ConfirmedEvent{locks_}); }
-
-void HoldEvents::OnOwnData(const std::string& data) {
-  auto request = lock::FindReleaseRequest(data);
-  if (request && !request->only_waiting) release_request_ = std::move(request);
+void HoldEvents::OnEvent(const lock::HoldEvent& event) {
+  std::visit(
+      Overloaded{
+          [this](const lock::SessionAcceptedEvent&) { events_.PublishConnected(session_); },
+          [this](const lock::LeaseEvent& lease) {
+            if (lease_sink_) lease_sink_(lease.end, lease.grace);
+          },
+          [this](const lock::AnswerOverdueEvent&) { events_.Publish(cli::SuspectEvent{locks_}); },
+          [this](const lock::ProvenAgainEvent&) { events_.Publish(cli::ConfirmedEvent{locks_}); },
+          [this](const lock::OwnDataEvent& own) {
+            auto request = lock::FindReleaseRequest(own.data);
+            if (request && !request->only_waiting) release_request_ = std::move(request);
+          }},
+      event);
 }
 
 }  // namespace zklock::commands

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "cli/reports/event.h"
-#include "lock/acquire/acquire.h"
 #include "lock/data/contender_data.h"
-#include "lock/hold/hold.h"
+#include "lock/data/event.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {
@@ -36,7 +35,7 @@ class EventBroadcaster {
 };
 
 /// Publishes the events between joining a queue and acquiring the lock.
-class QueueEvents final : public lock::AcquireObserver {
+class QueueEvents {
  public:
   /// `on_joining` may be empty. `expects_acl`: report a LOCK that everyone may write to or delete
   /// from. `events` must outlive the session.
@@ -46,20 +45,7 @@ class QueueEvents final : public lock::AcquireObserver {
         session_(session),
         on_joining_(std::move(on_joining)),
         expects_acl_(expects_acl) {}
-  void OnConnected() override;
-  void OnJoining(const lock::LockName& lock, const std::string& queue) override;
-  void OnQueued(const lock::Ticket& ticket) override;
-  void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
-                 const lock::Ahead& ahead) override;
-  void OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) override;
-  void OnFirst(const lock::LockName& lock) override;
-  void OnPlaceLost(const lock::LockName& lock) override;
-  void OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) override;
-  void OnReservationOverdue(const lock::LockName& lock, const std::string& path,
-                            const lock::Reserved& reserved) override;
-  void OnIncompatible(const lock::LockName& lock,
-                      const protocol::IncompatibleContender& incompatible) override;
-  void OnOwnData(const std::string& contender, const std::string& data) override;
+  void OnEvent(const lock::AcquireEvent& event);
 
   /// The LOCK that we wait for; empty until another contender is ahead of ours.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
@@ -76,6 +62,7 @@ class QueueEvents final : public lock::AcquireObserver {
   }
 
  private:
+  void OnJoining(const lock::JoiningEvent& joining);
   void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
   void LookForChroot(const std::string& chroot);
 
@@ -94,7 +81,7 @@ class QueueEvents final : public lock::AcquireObserver {
 };
 
 /// Publishes the events while the lock is held, and passes the lease on to the guard.
-class HoldEvents final : public lock::HoldObserver {
+class HoldEvents {
  public:
   /// `locks`: all LOCKs that are held, as messages name them.
   HoldEvents(EventBroadcaster& events, const zookeeper::Session& session, std::string locks)
@@ -102,11 +89,7 @@ class HoldEvents final : public lock::HoldObserver {
   using LeaseSink = std::function<void(TimePoint lease_end, Duration grace)>;
   /// From now on, passes the lease to `sink`, for the guard. An empty `sink` stops that.
   void SetLeaseSink(LeaseSink sink) { lease_sink_ = std::move(sink); }
-  void OnLease(TimePoint lease_end, Duration grace) override;
-  void OnConnected() override;
-  void OnSuspect() override;
-  void OnConfirmed() override;
-  void OnOwnData(const std::string& data) override;
+  void OnEvent(const lock::HoldEvent& event);
 
   /// Set when our contender was asked to release the lock.
   [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {

@@ -18,8 +18,8 @@ std::unique_ptr<WaitPart> MakeWait(Attempt& attempt, SessionProof& proof) {
 }  // namespace
 
 Acquire::Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
-                 std::function<std::string()> make_uuid, AcquireObserver& observer)
-    : attempt_(store, clock, std::move(request), std::move(make_uuid), observer, *this),
+                 std::function<std::string()> make_uuid, AcquireEventSink publish)
+    : attempt_(store, clock, std::move(request), std::move(make_uuid), std::move(publish), *this),
       proof_(attempt_),
       join_(attempt_),
       decide_(attempt_, proof_),
@@ -68,7 +68,7 @@ const Ticket* Acquire::contender() const {
 
 void Acquire::OnConnected(bool fresh) {
   if (attempt_.IsOver()) return;
-  if (!attempt_.request.given) attempt_.observer.OnConnected();  // otherwise AcquireAny reports it
+  if (!attempt_.request.given) attempt_.publish(SessionAcceptedEvent{});  // else AcquireAny does
   if (attempt_.store.lease().timeout() < protocol::kLeastSessionTimeout) {
     return attempt_.Finish(Unusable{Unusable::Why::kShortSessions});
   }
@@ -92,7 +92,9 @@ void Acquire::OnExpired() {
   // has taken an outcome.
   if (attempt_.IsOver()) return;
   if (!attempt_.unserved_since) attempt_.unserved_since = attempt_.clock.Now();
-  if (attempt_.contender.ticket()) attempt_.observer.OnPlaceLost(attempt_.request.lock);
+  if (attempt_.contender.ticket()) {
+    attempt_.publish(PlaceLostEvent{attempt_.request.lock.display_path()});
+  }
   attempt_.contender.OnExpired();
   attempt_.is_first = attempt_.may_hold = false;
   wait_->OnPlaceLost();

@@ -13,6 +13,7 @@
 #include "lock/acquire/proof_part.h"
 #include "lock/acquire/session_proof.h"
 #include "lock/data/acquire_request.h"
+#include "lock/data/event.h"
 #include "lock/data/outcome.h"
 #include "zookeeper/store.h"
 
@@ -44,7 +45,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
  public:
   /// `make_uuid`: as for OwnContender.
   Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
-          std::function<std::string()> make_uuid, AcquireObserver& observer);
+          std::function<std::string()> make_uuid, AcquireEventSink publish);
   ~Acquire() override;
 
   /// Null until the acquisition is over.

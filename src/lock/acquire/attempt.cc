@@ -22,15 +22,15 @@ AcquireOutcome UnexpectedEnd(Error error, const std::string& operation, const Lo
 }
 
 Attempt::Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
-                 std::function<std::string()> make_uuid, AcquireObserver& its_observer,
+                 std::function<std::string()> make_uuid, AcquireEventSink its_publish,
                  AcquireSteps& its_next)
     : store(its_store),
       clock(its_clock),
       request(std::move(its_request)),
-      observer(its_observer),
+      publish(std::move(its_publish)),
       next(its_next),
       contender(store, clock, request, std::move(make_uuid)),
-      compatibility(store, request, observer),
+      compatibility(store, request, publish),
       reservations(store, request),
       permit_number(store, request),
       unserved_since(clock.Now()) {}

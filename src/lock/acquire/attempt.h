@@ -13,6 +13,7 @@
 #include "lock/ahead/reservation_search.h"
 #include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
+#include "lock/data/event.h"
 #include "lock/data/outcome.h"
 #include "protocol/children.h"
 #include "protocol/queue.h"
@@ -120,7 +121,7 @@ class AcquireSteps {
 class Attempt {
  public:
   Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
-          std::function<std::string()> make_uuid, AcquireObserver& its_observer,
+          std::function<std::string()> make_uuid, AcquireEventSink its_publish,
           AcquireSteps& its_next);
 
   /// Begins a state of `part`. The previous state ends, and answers that it still awaited are
@@ -180,7 +181,7 @@ class Attempt {
   zookeeper::Store& store;
   const Clock& clock;
   const AcquireRequest request;
-  AcquireObserver& observer;
+  const AcquireEventSink publish;
   AcquireSteps& next;
 
   OwnContender contender;
@@ -194,7 +195,7 @@ class Attempt {
   bool may_hold = false;     ///< according to the last list, our contender may hold the lock
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
   bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
-  bool is_first = false;                    ///< the observer knows that only the lease is missing
+  bool is_first = false;                    ///< published that only the lease is missing
   std::optional<TimePoint> unserved_since;  ///< no server has served us since then
   TimePoint answer_deadline = kNever;       ///< when to give up on the server
   TimePoint wait_deadline = kNever;         ///< when the wait ends

@@ -24,8 +24,8 @@ bool IsCompatible(const Compatibility& found) { return std::holds_alternative<Co
 }  // namespace
 
 CompatibilityCheck::CompatibilityCheck(zookeeper::Store& store, const AcquireRequest& request,
-                                       AcquireObserver& observer)
-    : store_(store), request_(request), observer_(observer) {}
+                                       const AcquireEventSink& publish)
+    : store_(store), request_(request), publish_(publish) {}
 
 void CompatibilityCheck::Restart() {
   accepted_ = permits_checked_ = false;
@@ -156,7 +156,9 @@ Compatibility CompatibilityCheck::Judge(const IncompatibleContender& incompatibl
   if (!accepted_) {
     return Unusable{.why = Unusable::Why::kIncompatible, .incompatible = incompatible};
   }
-  if (!std::exchange(reported_, true)) observer_.OnIncompatible(request_.lock, incompatible);
+  if (!std::exchange(reported_, true)) {
+    publish_(IncompatibleArrivedEvent{request_.lock.display_path(), incompatible});
+  }
   return Compatible{};
 }
 

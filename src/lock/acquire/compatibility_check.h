@@ -8,6 +8,7 @@
 
 #include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
+#include "lock/data/event.h"
 #include "lock/data/outcome.h"
 #include "protocol/queue.h"
 #include "zookeeper/store.h"
@@ -34,7 +35,7 @@ using Compatibility = std::variant<Compatible, Unusable, CheckFailed>;
 /// reading those children whose names are not conclusive.
 ///
 /// An incompatible contender that was there before ours makes the LOCK unusable. One that arrives
-/// later can no longer be refused: it is tolerated, and the first one is reported to the observer.
+/// later can no longer be refused: it is tolerated, and the first one is published.
 ///
 /// Reads of an earlier check are not repeated.
 class CompatibilityCheck {
@@ -44,7 +45,7 @@ class CompatibilityCheck {
 
   /// All three outlive the check.
   CompatibilityCheck(zookeeper::Store& store, const AcquireRequest& request,
-                     AcquireObserver& observer);
+                     const AcquireEventSink& publish);
 
   /// Starts over: a contender is about to be created, and every contender that is there before it
   /// counts.
@@ -81,7 +82,7 @@ class CompatibilityCheck {
 
   zookeeper::Store& store_;
   const AcquireRequest& request_;
-  AcquireObserver& observer_;
+  const AcquireEventSink& publish_;
 
   bool accepted_ = false;
   bool reported_ = false;         ///< one that arrived later was reported

@@ -28,7 +28,7 @@ void JoinPart::TakeGiven() {
   if (attempt_.contender.ticket()) EnterQueue();
   if (!attempt_.has_queued || attempt_.request.given->known) return Rejoin();
   attempt_.Enter(*this);
-  attempt_.observer.OnQueued(*attempt_.contender.ticket());
+  attempt_.publish(QueuedEvent{*attempt_.contender.ticket()});
   attempt_.next.DecideByNextList(Proof::kCommit);
 }
 
@@ -67,7 +67,7 @@ void JoinPart::Join() {
   if (attempt_.request.given) return attempt_.FinishBusy(Busy::Why::kRemoved);
   attempt_.Enter(*this);
   is_creating_ = true;
-  attempt_.observer.OnJoining(attempt_.request.lock, attempt_.request.QueuePath());
+  attempt_.publish(JoiningEvent{attempt_.request.lock, attempt_.request.QueuePath()});
   attempt_.compatibility.Restart();
   attempt_.permit_number.Forget();
   attempt_.contender.Create(
@@ -83,7 +83,7 @@ void JoinPart::OnCreated(const CreateReply& reply) {
       creation_.OnUsed();
       if (!attempt_.contender.ticket()) return ReadCreated(attempt_.contender.created());
       EnterQueue();
-      return attempt_.observer.OnQueued(*attempt_.contender.ticket());
+      return attempt_.publish(QueuedEvent{*attempt_.contender.ticket()});
     case Error::kNoNode:
       return CreateLock();
     case Error::kNodeExists:
@@ -204,7 +204,7 @@ void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply
   }
   if (!attempt_.contender.Adopt(names, reply)) return Join();
   EnterQueue();
-  attempt_.observer.OnQueued(*attempt_.contender.ticket());
+  attempt_.publish(QueuedEvent{*attempt_.contender.ticket()});
   // Several permits are counted first, and proven by a heartbeat before they are held.
   if (names.size() > 1) return attempt_.next.ListAgain();
   attempt_.next.CheckOwn();  // a read proves nothing: a committed answer does

@@ -350,15 +350,17 @@ void Lookahead::OnExpiry(ReservationExpiry::Result result) {
   const auto expiry = std::move(expiry_);
   if (attempt_.IsOver()) return;
   const LockName& lock = attempt_.request.lock;
-  if (result == Result::kDeleted) attempt_.observer.OnReservationExpired(lock, expiry->reserved());
+  if (result == Result::kDeleted) {
+    attempt_.publish(ReservationEndedEvent{lock.display_path(), expiry->reserved()});
+  }
   if (result == Result::kNotYet) {
     not_ended_.insert_or_assign(expiry->name(), expiry->servers_time());
   }
   if (result == Result::kMayNot) {
     refused_.insert_or_assign(expiry->name(), attempt_.clock.Now());
     if (expiry->lacks_right()) {
-      attempt_.observer.OnReservationOverdue(lock, ReservationPath(expiry->name()),
-                                             expiry->reserved());
+      attempt_.publish(
+          ReservationOverdueEvent{lock, ReservationPath(expiry->name()), expiry->reserved()});
     }
   }
   if (!state_) return;  // another event has already ended the state

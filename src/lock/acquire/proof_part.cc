@@ -89,7 +89,9 @@ void ProofPart::TakeTurn() {
   // The session is alive, but not proven for long enough to start anything, for example because
   // this process was suspended. Get one request answered, allow for a ping between follower and
   // leader, then confirm once more.
-  if (!std::exchange(attempt_.is_first, true)) attempt_.observer.OnFirst(attempt_.request.lock);
+  if (!std::exchange(attempt_.is_first, true)) {
+    attempt_.publish(FirstEvent{attempt_.request.lock.display_path()});
+  }
   attempt_.Enter(*this);
   state_ = AwaitingLease{.confirm_at = now + lease.PingSpan() + kRoundMargin};
   attempt_.answer_deadline = kNever;

@@ -148,7 +148,7 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   }
   ranked_ = !is_full;
   attempt_.is_first = false;
-  attempt_.observer.OnWaiting(request.lock, predecessor, {rank.ahead, waiting});
+  attempt_.publish(WaitingEvent{request.lock.display_path(), predecessor, {rank.ahead, waiting}});
   WatchPredecessor(predecessor);
   predecessor_.is_rival = is_rival;
   predecessor_.is_only = rank.ahead == 1;
@@ -193,12 +193,12 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   std::vector<std::string> names;
   names.reserve(before.size());
   for (const protocol::ContenderNameView& one : before) names.emplace_back(one.full);
-  preemption_ =
-      std::make_unique<Preemption>(attempt_.store, request, request.QueuePath(), std::move(names),
-                                   [this](const Preempted& result) {
-                                     preempted_ = true;
-                                     attempt_.observer.OnPreempted(attempt_.request.lock, result);
-                                   });
+  preemption_ = std::make_unique<Preemption>(
+      attempt_.store, request, request.QueuePath(), std::move(names),
+      [this](const Preempted& result) {
+        preempted_ = true;
+        attempt_.publish(PreemptedEvent{attempt_.request.lock.display_path(), result});
+      });
   preemption_->Begin();
 }
 

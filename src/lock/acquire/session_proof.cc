@@ -33,7 +33,7 @@ void SessionProof::WatchOne(const ContenderId& one) {
     if (IsGone(one, reply)) return attempt_.FinishBusy(Busy::Why::kRemoved);
     if (reply.error != Error::kNone) return;
     --*unwatched_;
-    attempt_.observer.OnOwnData(one.path, reply.data);
+    attempt_.publish(OwnDataEvent{one.path, reply.data});
   }));
 }
 

@@ -33,8 +33,8 @@ void ZnodeWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
                             bool /*is_rival*/) {
   attempt_.unserved_since.reset();
   proof_.Schedule();
-  attempt_.observer.OnWaiting(attempt_.request.lock, predecessor,
-                              {.contenders = 1, .waiting = std::nullopt});
+  attempt_.publish(
+      WaitingEvent{attempt_.request.lock.display_path(), predecessor, {.contenders = 1}});
   attempt_.Enter(*this);
   is_waiting_ = true;
   if (!proof_.HasBegunToWatch() && !attempt_.request.try_only) proof_.WatchOwn();

@@ -7,6 +7,7 @@
 
 #include "lock/data/acquire_request.h"
 #include "lock/data/callback_scope.h"
+#include "lock/data/event.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {

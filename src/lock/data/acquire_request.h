@@ -29,17 +29,6 @@ struct Preempt {
   std::function<bool(const std::string& path, const std::string& data)> spares{};
 };
 
-/// The result of --preempt.
-struct Preempted {
-  enum class Why { kReservation, kOtherProgram, kNoRight };
-  struct Left {
-    std::string name;
-    Why why = Why::kNoRight;
-  };
-  std::size_t asked = 0;
-  std::vector<Left> left{};  ///< contenders that could not be asked: we have to wait for them
-};
-
 /// A contender that the caller of Acquire has created in the same transaction as others.
 struct GivenContender {
   std::string uuid;
@@ -113,43 +102,6 @@ struct AcquireRequest {
     return is_for_turnstile() ? protocol::PermitsPath(lock.path) : QueuePath();
   }
   [[nodiscard]] bool is_simple() const { return dialect == protocol::Dialect::kSimple; }
-};
-
-/// The contenders before ours in the queue.
-struct Ahead {
-  std::size_t contenders = 0;          ///< all of them
-  std::optional<std::size_t> waiting;  ///< those that do not hold; none: not known
-};
-
-/// Observes the progress, for messages and events. Called from within the acquisition.
-class AcquireObserver {
- public:
-  virtual ~AcquireObserver() = default;
-  /// A server has accepted the session, whether new or resumed.
-  virtual void OnConnected() {}
-  /// A contender is about to be created below `queue`.
-  virtual void OnJoining(const LockName& /*lock*/, const std::string& /*queue*/) {}
-  virtual void OnQueued(const Ticket& /*ticket*/) {}
-  virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,
-                         const Ahead& /*ahead*/) {}
-  /// The contenders before ours were asked to leave.
-  virtual void OnPreempted(const LockName& /*lock*/, const Preempted& /*preempted*/) {}
-  /// It is our turn, but the lease is too short to start a command: the session is confirmed again.
-  virtual void OnFirst(const LockName& /*lock*/) {}
-  /// The session expired in the queue: our place is lost, and we queue again at the tail.
-  virtual void OnPlaceLost(const LockName& /*lock*/) {}
-  /// The data of one of our contenders: once when the wait begins, and again whenever it is written
-  /// to.
-  virtual void OnOwnData(const std::string& /*contender*/, const std::string& /*data*/) {}
-  /// We have deleted a reservation that had ended.
-  virtual void OnReservationExpired(const LockName& /*lock*/, const Reserved& /*reserved*/) {}
-  /// The reservation at `path` is overdue, but we lack the permission to delete it. May be called
-  /// again for the same reservation.
-  virtual void OnReservationOverdue(const LockName& /*lock*/, const std::string& /*path*/,
-                                    const Reserved& /*reserved*/) {}
-  /// A contender that cannot see ours has arrived after it; both may hold the lock.
-  virtual void OnIncompatible(const LockName& /*lock*/,
-                              const protocol::IncompatibleContender& /*incompatible*/) {}
 };
 
 }  // namespace zklock::lock

@@ -19,13 +19,13 @@ constexpr Duration kLongPause = std::chrono::seconds(1);
 }  // namespace
 
 Hold::Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
-           Duration kill_after, HoldObserver& observer, std::vector<std::string> passed)
+           Duration kill_after, HoldEventSink publish, std::vector<std::string> passed)
     : store_(store),
       clock_(clock),
       tickets_(std::move(tickets)),
       passed_(std::move(passed)),
       kill_after_(kill_after),
-      observer_(observer) {
+      publish_(std::move(publish)) {
   store_.SetListener(this);
   TakeLease();
   const protocol::Lease& lease = store_.lease();
@@ -88,7 +88,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
       TakeLease();
       if (suspect_) {
         suspect_ = false;
-        observer_.OnConfirmed();
+        publish_(ProvenAgainEvent{});
       }
       return;
     case Error::kNoNode:
@@ -213,7 +213,7 @@ void Hold::WatchContender(const ContenderId& contender) {
                if (IsGone(id, reply)) {  // deleted before the watch was set
                  if (state_ == State::kProven) SendHeartbeat();
                } else if (reply.error == Error::kNone) {
-                 observer_.OnOwnData(reply.data);
+                 publish_(OwnDataEvent{id.path, reply.data});
                }
              }));
 }
@@ -224,7 +224,7 @@ void Hold::TakeLease() {
   lease_end_ = *end;
   stop_time_ = protocol::StopTime(lease_end_, grace());
   store_.SetHolding(stop_time_, lease_end_);
-  observer_.OnLease(lease_end_, grace());
+  publish_(LeaseEvent{lease_end_, grace()});
 }
 
 bool Hold::SufficesToStart() {
@@ -242,7 +242,7 @@ Duration Hold::grace() const { return protocol::GraceFor(kill_after_, store_.lea
 
 void Hold::Suspect() {
   if (std::exchange(suspect_, true)) return;
-  observer_.OnSuspect();
+  publish_(AnswerOverdueEvent{});
 }
 
 void Hold::Lose(EndCause loss) {
@@ -263,7 +263,7 @@ void Hold::Resume(bool fresh) {
   // Do this first: the server may have granted a shorter session timeout, which makes the lease end
   // earlier. Only an answered heartbeat makes it end later.
   if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
-  observer_.OnConnected();
+  publish_(SessionAcceptedEvent{});
   if (store_.lease().timeout() < protocol::kLeastSessionTimeout)
     return Lose(EndCause::kShortSession);
   store_.Sync(tickets_.front().lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));

@@ -9,27 +9,11 @@
 #include "base/end_cause.h"
 #include "base/event_source.h"
 #include "lock/data/callback_scope.h"
+#include "lock/data/event.h"
 #include "lock/data/ticket.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
-
-/// Observes what happens while the lock is held, for the guard, messages and events.
-class HoldObserver {
- public:
-  virtual ~HoldObserver() = default;
-  /// The lease now ends at `lease_end`: later than before, or earlier if a server has granted a
-  /// shorter session timeout. `grace`: the time that this leaves between the stop signal and KILL.
-  virtual void OnLease(TimePoint lease_end, Duration grace) = 0;
-  /// A server has accepted the session again.
-  virtual void OnConnected() {}
-  /// The server is gone or does not answer: the lease is no longer extended.
-  virtual void OnSuspect() {}
-  /// The lease is extended again after OnSuspect.
-  virtual void OnConfirmed() {}
-  /// The data of our own contender: once at the start, and again whenever it is written to.
-  virtual void OnOwnData(const std::string& /*data*/) {}
-};
 
 /// How a run ended, for the release record and the history.
 struct FinishedRun {
@@ -57,7 +41,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// session. `passed`: our own contenders that are no longer needed; deletes are repeated until
   /// they are gone.
   Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
-       Duration kill_after, HoldObserver& observer, std::vector<std::string> passed = {});
+       Duration kill_after, HoldEventSink publish, std::vector<std::string> passed = {});
   ~Hold() override;
 
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
@@ -122,7 +106,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   std::vector<Ticket> tickets_;
   std::vector<std::string> passed_;
   const Duration kill_after_;
-  HoldObserver& observer_;
+  const HoldEventSink publish_;
 
   State state_ = State::kProven;
   bool suspect_ = false;

@@ -29,12 +29,12 @@ bool AcquireAny::Queue::IsGranted() const {
 
 AcquireAny::AcquireAny(zookeeper::Store& store, const Clock& clock,
                        std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
-                       AcquireObserver& observer)
+                       AcquireEventSink publish)
     : store_(store),
       clock_(clock),
       requests_(std::move(requests)),
       make_uuid_(std::move(make_uuid)),
-      observer_(observer),
+      publish_(std::move(publish)),
       uuid_(make_uuid_()),
       unserved_since_(clock.Now()) {
   for (const AcquireRequest& request : requests_) queues_.emplace_back(store_, request);
@@ -140,7 +140,7 @@ void AcquireAny::Create() {
   std::vector<zookeeper::NewContender> contenders;
   for (const std::size_t index : open) {
     const AcquireRequest& request = requests_[index];
-    observer_.OnJoining(request.lock, request.QueuePath());
+    publish_(JoiningEvent{request.lock, request.QueuePath()});
     contenders.push_back({request.QueuePath(), Prefix(index), request.data});
   }
   ExpectAnswer();
@@ -222,7 +222,7 @@ void AcquireAny::Start(std::size_t index, GivenContender contender) {
   queues_[index].acquire.reset();
   queues_[index].grant_is_old = false;
   queues_[index].acquire =
-      std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
+      std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, publish_);
   store_.SetListener(this);  // instead of the Acquire that was just created
 }
 
@@ -383,7 +383,7 @@ void AcquireAny::FinishQuota(std::size_t index) {
 
 void AcquireAny::OnConnected(bool fresh) {
   if (outcome_) return;
-  observer_.OnConnected();
+  publish_(SessionAcceptedEvent{});
   DeleteLeft();
   if (!HasJoined()) {
     if (store_.lease().timeout() < protocol::kLeastSessionTimeout) {
@@ -424,7 +424,7 @@ void AcquireAny::OnExpired() {
     const bool has_place = queue.acquire && queue.acquire->contender() != nullptr;
     queue.acquire.reset();
     queue.is_judged = false;
-    if (has_place) observer_.OnPlaceLost(requests_[index].lock);
+    if (has_place) publish_(PlaceLostEvent{requests_[index].lock.display_path()});
   }
   store_.SetListener(this);
   left_.clear();

@@ -10,6 +10,7 @@
 
 #include "lock/acquire/acquire.h"
 #include "lock/acquire/lock_creation.h"
+#include "lock/data/event.h"
 #include "lock/several/acquisition.h"
 
 namespace zklock::lock {
@@ -36,7 +37,7 @@ class AcquireAny final : public Acquisition {
   /// `requests`: at least two, none of them for a `try` or for a semaphore; `wait` and `reserve`
   /// are the same in all.
   AcquireAny(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
-             std::function<std::string()> make_uuid, AcquireObserver& observer);
+             std::function<std::string()> make_uuid, AcquireEventSink publish);
   ~AcquireAny() override;
 
   [[nodiscard]] bool IsNearTurn() const override;
@@ -102,7 +103,7 @@ class AcquireAny final : public Acquisition {
   const Clock& clock_;
   const std::vector<AcquireRequest> requests_;
   std::function<std::string()> make_uuid_;
-  AcquireObserver& observer_;
+  const AcquireEventSink publish_;
 
   std::deque<Queue> queues_;       // one for each request; a deque, because a Queue cannot be moved
   std::string uuid_;               // of all contenders of this session

@@ -25,12 +25,12 @@ constexpr Duration kTurnstileTime = std::chrono::seconds(5);
 
 AcquireSet::AcquireSet(zookeeper::Store& store, const Clock& clock,
                        std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
-                       AcquireObserver& observer, Take take)
+                       AcquireEventSink publish, Take take)
     : store_(store),
       clock_(clock),
       requests_(std::move(requests)),
       make_uuid_(std::move(make_uuid)),
-      observer_(observer),
+      publish_(std::move(publish)),
       take_(take),
       checking_free_(take_ == Take::kAll && requests_.size() > 1 && requests_.back().try_only) {
   Start(0);
@@ -74,7 +74,7 @@ void AcquireSet::Start(std::size_t index) {
   request.wait_end = wait_end_;
   current_ = index;
   acquire_.reset();
-  acquire_ = std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
+  acquire_ = std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, publish_);
   store_.SetListener(this);  // instead of the Acquire that was just created
 }
 
@@ -241,7 +241,7 @@ void AcquireSet::OnExpired() {
   if (outcome_) return;
   if (!won_.empty()) {
     // All LOCKs share one session: those acquired so far are lost as well.
-    observer_.OnPlaceLost(requests_.front().lock);
+    publish_(PlaceLostEvent{requests_.front().lock.display_path()});
     wait_end_ = wait_end();
     won_.clear();
     reserved_.clear();

@@ -10,6 +10,7 @@
 
 #include "lock/acquire/acquire.h"
 #include "lock/ahead/holder_search.h"
+#include "lock/data/event.h"
 #include "lock/several/acquisition.h"
 
 namespace zklock::lock {
@@ -35,7 +36,7 @@ class AcquireSet final : public Acquisition {
   enum class Take { kAll, kFirstFree };
   /// `requests`: at least one; `wait` and `try_only` are the same in all.
   AcquireSet(zookeeper::Store& store, const Clock& clock, std::vector<AcquireRequest> requests,
-             std::function<std::string()> make_uuid, AcquireObserver& observer,
+             std::function<std::string()> make_uuid, AcquireEventSink publish,
              Take take = Take::kAll);
   ~AcquireSet() override;
 
@@ -81,7 +82,7 @@ class AcquireSet final : public Acquisition {
   const Clock& clock_;
   const std::vector<AcquireRequest> requests_;
   std::function<std::string()> make_uuid_;
-  AcquireObserver& observer_;
+  const AcquireEventSink publish_;
   const Take take_;
 
   std::size_t current_ = 0;

@@ -57,7 +57,7 @@ QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request, bool an
 }
 
 std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request) {
-  AcquireObserver nobody;
+  const AcquireEventSink nobody = [](const AcquireEvent&) {};
   CompatibilityCheck check(calls.store(), request, nobody);
   const LockName& lock = request.lock;
   return calls.Repeat([&]() -> std::optional<Unusable> {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/overloaded.h"
 #include "lock/acquire/acquire.h"
 #include "lock/hold/hold.h"
 #include "lock/several/acquire_set.h"
@@ -30,39 +31,41 @@ inline std::string NextUuid() {
 /// The last part of a path.
 inline std::string Name(const std::string& path) { return std::string(protocol::BaseOf(path)); }
 
-class AcquireNotes final : public AcquireObserver {
- public:
-  void OnQueued(const Ticket& ticket) override { queued = ticket.path; }
-  void OnWaiting(const LockName& /*lock*/, const std::string& predecessor,
-                 const Ahead& ahead) override {
-    waits.emplace_back(predecessor, ahead.contenders);
+/// What an acquisition has published.
+struct AcquireNotes {
+  void Add(const AcquireEvent& event) {
+    std::visit(
+        Overloaded{[this](const QueuedEvent& one) { queued = one.ticket.path; },
+                   [this](const WaitingEvent& one) {
+                     waits.emplace_back(one.predecessor, one.ahead.contenders);
+                   },
+                   [this](const PreemptedEvent& one) { preempted.push_back(one.preempted); },
+                   [this](const FirstEvent&) { ++times_first; },
+                   [this](const PlaceLostEvent&) { ++places_lost; },
+                   [this](const IncompatibleArrivedEvent& one) {
+                     incompatible.push_back(one.incompatible.child);
+                   },
+                   [this](const OwnDataEvent& one) { own_data.push_back(one.data); },
+                   [this](const ReservationOverdueEvent& one) { overdue.push_back(one.path); },
+                   [](const auto&) {}},
+        event);
   }
-  void OnFirst(const LockName& /*lock*/) override { ++times_first; }
-  void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
-  void OnIncompatible(const LockName& /*lock*/,
-                      const protocol::IncompatibleContender& contender) override {
-    incompatible.push_back(contender.child);
+  [[nodiscard]] AcquireEventSink Sink() {
+    return [this](const AcquireEvent& event) { Add(event); };
   }
-  void OnOwnData(const std::string& /*contender*/, const std::string& data) override {
-    own_data.push_back(data);
-  }
-  void OnReservationOverdue(const LockName& /*lock*/, const std::string& path,
-                            const Reserved& /*reserved*/) override {
-    overdue.push_back(path);
-  }
+
   std::string queued;
   std::vector<std::string> overdue;
   std::vector<std::string> own_data;
   std::vector<std::pair<std::string, std::size_t>> waits;
+  std::vector<Preempted> preempted;
   int places_lost = 0;
   int times_first = 0;
   std::vector<std::string> incompatible;
 };
 
-class NobodyTold final : public HoldObserver {
- public:
-  void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override {}
-};
+/// For a Hold whose events do not matter.
+inline void Ignore(const HoldEvent& /*event*/) {}
 
 /// Servers, by default with a LOCK that zklock created.
 struct World {
@@ -79,7 +82,7 @@ struct Contender {
   explicit Contender(FakeServers& servers, FakeClock& its_clock, AcquireRequest request = {})
       : clock(its_clock),
         store(servers, its_clock),
-        acquire(store, its_clock, WithDefaults(std::move(request)), NextUuid, notes) {}
+        acquire(store, its_clock, WithDefaults(std::move(request)), NextUuid, notes.Sink()) {}
   explicit Contender(World& world, AcquireRequest request = {})
       : Contender(world.servers, world.clock, std::move(request)) {}
 
@@ -107,9 +110,8 @@ struct Contender {
   /// Writes the record and deletes the contender in one transaction, then ends the session, as run
   /// does after its command.
   void Release(FakeServers& servers) {
-    NobodyTold nobody;
     {
-      Hold hold(store, clock, {ticket()}, std::chrono::seconds(5), nobody);
+      Hold hold(store, clock, {ticket()}, std::chrono::seconds(5), Ignore);
       hold.Release({.duration = std::chrono::milliseconds(1500), .status = 3, .host = "host"});
       store.Run();
     }
@@ -155,7 +157,7 @@ struct ContenderOf {
   ContenderOf(World& its_world, const std::vector<AcquireRequest>& requests, Further... further)
       : world(its_world),
         store(world.servers, world.clock),
-        set(store, world.clock, requests, NextUuid, notes, further...) {}
+        set(store, world.clock, requests, NextUuid, notes.Sink(), further...) {}
 
   /// Runs until nothing is left to do without advancing the clock.
   void Run() {

@@ -72,9 +72,9 @@ struct Reserver {
         is_any(options.any),
         store(world.servers, world.clock) {
     if (is_any) {
-      set = std::make_unique<AcquireAny>(store, world.clock, requests, NextUuid, notes);
+      set = std::make_unique<AcquireAny>(store, world.clock, requests, NextUuid, notes.Sink());
     } else {
-      set = std::make_unique<AcquireSet>(store, world.clock, requests, NextUuid, notes);
+      set = std::make_unique<AcquireSet>(store, world.clock, requests, NextUuid, notes.Sink());
     }
   }
 

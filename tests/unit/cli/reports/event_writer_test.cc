@@ -49,31 +49,33 @@ std::vector<json> Events(const std::string& text) {
 UniqueFd Duplicate(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
 
 TEST_CASE("An event is one line of JSON that begins with the members of all events, in one order") {
-  EventContext context{.time = "T", .lock = "/l", .ticket = SomeTicket()};
-  CHECK(EventLine(WaitingEvent{"/l", "other-lock-0000000003", 4}, context) ==
+  EventContext context{.time = "T", .ticket = SomeTicket()};
+  EventText waiting = Describe(lock::WaitingEvent{"/l", "other-lock-0000000003", {4}});
+  CHECK(EventLine(waiting, context) ==
         R"({"time":"T","event":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
         R"("token":"9007199254740993","position":5,"waitsFor":"other-lock-0000000003"})");
   context.ticket.reset();
-  CHECK(EventLine(ConnectedEvent{"zk1:2181", std::chrono::seconds(30),
-                                 std::chrono::milliseconds(4500), std::chrono::seconds(30)},
-                  context) ==
+  EventText connected =
+      Describe(ConnectedEvent{"zk1:2181", std::chrono::seconds(30), std::chrono::milliseconds(4500),
+                              std::chrono::seconds(30)});
+  connected.lock = "/l";
+  CHECK(EventLine(connected, context) ==
         R"({"time":"T","event":"connected","lock":"/l","contender":null,"token":null,)"
         R"("position":null,"server":"zk1:2181","sessionTimeout":30.0,"effectiveTimeout":4.5})");
 }
 
 TEST_CASE("Arbitrary bytes in an event become valid JSON") {
-  const auto line =
-      EventLine(WaitingEvent{"/l", "\xff\x1b[2J\n\"-lock-0000000003", 1}, {.lock = "/l"});
-  REQUIRE(line);
-  CHECK(line->find('\n') == std::string::npos);
-  CHECK(line->find('\x1b') == std::string::npos);
-  CHECK(json::parse(*line)["waitsFor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
+  const std::string line =
+      EventLine(Describe(lock::WaitingEvent{"/l", "\xff\x1b[2J\n\"-lock-0000000003", {1}}), {});
+  CHECK(line.find('\n') == std::string::npos);
+  CHECK(line.find('\x1b') == std::string::npos);
+  CHECK(json::parse(line)["waitsFor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
 }
 
 TEST_CASE("The event of a reservation has its ID, its end, and whether it is new") {
   const lock::Ticket ticket = SomeTicket();
   const auto fields = [&](const ReservedEvent& event) {
-    return json::parse(*EventLine(event, {.lock = "/l", .ticket = ticket}));
+    return json::parse(EventLine(Describe(event), {.ticket = ticket}));
   };
   const json made = fields({.ticket = ticket, .id = "freeze", .until_ms = 1709294400000});
   CHECK(made["event"] == "reserved");
@@ -87,10 +89,10 @@ TEST_CASE("The event of a reservation has its ID, its end, and whether it is new
 }
 
 TEST_CASE("The event of a killed command names the signal") {
-  const json killed = json::parse(*EventLine(ExitedEvent{9}, {.lock = "/l"}));
+  const json killed = json::parse(EventLine(Describe(ExitedEvent{9}), {}));
   CHECK(killed["status"] == 137);
   CHECK(killed["signal"] == "SIGKILL");
-  const json ended = json::parse(*EventLine(ExitedEvent{75 << 8}, {.lock = "/l"}));
+  const json ended = json::parse(EventLine(Describe(ExitedEvent{75 << 8}), {}));
   CHECK(ended["status"] == 75);
   CHECK(ended["signal"].is_null());
 }
@@ -99,11 +101,11 @@ TEST_CASE("A contender that replaces one lost with its session says so in its ev
   StalledPipe pipe;
   ReadAll(pipe.read.get());
   EventWriter writer(Duplicate(pipe.write), {"/l"});
-  writer.OnEvent(QueuedEvent{SomeTicket()});
-  writer.OnEvent(PlaceLostEvent{"/l"});
+  writer.OnEvent(lock::QueuedEvent{SomeTicket()});
+  writer.OnEvent(lock::PlaceLostEvent{"/l"});
   writer.OnEvent(
       ConnectedEvent{"zk1:2181", std::chrono::seconds(30), std::chrono::seconds(30), {}});
-  writer.OnEvent(QueuedEvent{.ticket = SomeTicket(), .is_requeued = true});
+  writer.OnEvent(lock::QueuedEvent{.ticket = SomeTicket(), .is_requeued = true});
   const auto events = Events(ReadAll(pipe.read.get()));
   REQUIRE(events.size() == 3);
   CHECK_FALSE(events[0].contains("reason"));
@@ -115,7 +117,7 @@ TEST_CASE("Events that do not fit are dropped whole, and counted in the next one
   StalledPipe pipe;
   EventWriter writer(Duplicate(pipe.write), {"/l"});
   constexpr std::size_t kTold = 2000;  // more than 64 KiB
-  for (std::size_t i = 0; i < kTold; ++i) writer.OnEvent(WaitingEvent{"/l", "p", i});
+  for (std::size_t i = 0; i < kTold; ++i) writer.OnEvent(lock::WaitingEvent{"/l", "p", {i}});
   const std::string stalled = ReadAll(pipe.read.get());
   CHECK(stalled.find_first_not_of('x') == std::string::npos);
   std::string text;

@@ -45,8 +45,8 @@ struct Waiter {
                                    TerminalInfo{.width = [this] { return width; },
                                                 .is_in_foreground = [this] { return foreground; }},
                                    store, clock);
-    progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
-    progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead, ahead - 1});
+    progress->OnEvent(lock::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
+    progress->OnEvent(lock::WaitingEvent{"/l", "web", {ahead, ahead - 1}});
   }
 
   /// Advances the clock, and wakes Progress at each time that it asked for.
@@ -260,12 +260,12 @@ TEST_CASE("After the place is lost, the new one is shown") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(1s);
   waiter.Said();
-  waiter.progress->OnEvent(cli::PlaceLostEvent{"/l"});
+  waiter.progress->OnEvent(lock::PlaceLostEvent{"/l"});
   waiter.servers.Remove(waiter.own);
   waiter.servers.Put("/l/other-uuid-lock-", 3, true);
   const std::string own = waiter.servers.Put("/l/own-uuid2-lock-", 2, true);
-  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "other", 2, 1});
+  waiter.progress->OnEvent(lock::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
+  waiter.progress->OnEvent(lock::WaitingEvent{"/l", "other", {2, 1}});
   waiter.Pass(1min);
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: 1 waiting ahead, 1m1s"));
 }
@@ -280,7 +280,7 @@ TEST_CASE("A holder that is gone is not shown") {
     CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 1m1s\n");
   }
   SECTION("while our own session is confirmed") {
-    waiter.progress->OnEvent(cli::FirstEvent{"/l"});
+    waiter.progress->OnEvent(lock::FirstEvent{"/l"});
     waiter.Pass(1min);
     CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 1m1s; confirming the session\n");
   }
@@ -292,8 +292,8 @@ TEST_CASE("Of several LOCKs the one that zklock waits for now is shown") {
   waiter.servers.Put("/m", 0);
   waiter.servers.Put("/m/x-uuid-lock-", 9, true);
   const std::string own = waiter.servers.Put("/m/own-uuid-lock-", 2, true);
-  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/m", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/m", "x", 1, 0});
+  waiter.progress->OnEvent(lock::QueuedEvent{{.lock = {"/m", ""}, .path = own}});
+  waiter.progress->OnEvent(lock::WaitingEvent{"/m", "x", {1, 0}});
   waiter.Pass(2s);
   CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /m: next in line, 7s; held by "
                                                "x-uuid-lock-0000000000 for "));
@@ -305,8 +305,8 @@ TEST_CASE("Readers that hold the lock together are not counted as waiting") {
   for (int i = 0; i < 3; ++i) waiter.servers.Put("/r/x-uuid-__READ__", 1, true);
   waiter.servers.Put("/r/y-uuid-__WRIT__", 3, true);
   const std::string own = waiter.servers.Put("/r/own-uuid-__WRIT__", 2, true);
-  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/r", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/r", "y", 4, 1});
+  waiter.progress->OnEvent(lock::QueuedEvent{{.lock = {"/r", ""}, .path = own}});
+  waiter.progress->OnEvent(lock::WaitingEvent{"/r", "y", {4, 1}});
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /r: 1 waiting ahead, 1s; held"));
 }
@@ -343,8 +343,8 @@ TEST_CASE("For a permit all holders count, and the place is among those who wait
     own = waiter.servers.Put("/l/leases/own-uuid-lease-", 3, true);
     place = "next in line";
   }
-  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "web", 1, 0});
+  waiter.progress->OnEvent(lock::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
+  waiter.progress->OnEvent(lock::WaitingEvent{"/l", "web", {1, 0}});
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: " + place +
                                               ", 1s; held by backup.sh (pid 42 on web1) for ") &&

@@ -28,15 +28,15 @@ TEST_CASE("A contender that queues after the session expired is published as req
   QueueEvents queue(broadcaster, session, {}, false);
   const lock::Ticket ticket = {.lock = {"/l", ""}, .path = "/l/own-uuid-lock-0000000000"};
   const lock::Ticket other = {.lock = {"/m", ""}, .path = "/m/own-uuid-lock-0000000000"};
-  queue.OnQueued(ticket);
-  queue.OnPlaceLost(ticket.lock);
-  queue.OnQueued(ticket);
-  queue.OnQueued(other);
+  queue.OnEvent(lock::QueuedEvent{ticket});
+  queue.OnEvent(lock::PlaceLostEvent{"/l"});
+  queue.OnEvent(lock::QueuedEvent{ticket});
+  queue.OnEvent(lock::QueuedEvent{other});
   REQUIRE(recorder.events.size() == 4);
-  CHECK_FALSE(std::get<cli::QueuedEvent>(recorder.events[0]).is_requeued);
-  CHECK(std::get<cli::PlaceLostEvent>(recorder.events[1]).lock == "/l");
-  CHECK(std::get<cli::QueuedEvent>(recorder.events[2]).is_requeued);
-  CHECK_FALSE(std::get<cli::QueuedEvent>(recorder.events[3]).is_requeued);
+  CHECK_FALSE(std::get<lock::QueuedEvent>(recorder.events[0]).is_requeued);
+  CHECK(std::get<lock::PlaceLostEvent>(recorder.events[1]).lock == "/l");
+  CHECK(std::get<lock::QueuedEvent>(recorder.events[2]).is_requeued);
+  CHECK_FALSE(std::get<lock::QueuedEvent>(recorder.events[3]).is_requeued);
 }
 
 TEST_CASE("A request to leave counts though another contender of ours was not asked") {
@@ -52,8 +52,8 @@ TEST_CASE("A request to leave counts though another contender of ours was not as
   QueueEvents queue(broadcaster, session, {}, false);
   HoldEvents hold(broadcaster, session, "/l, /m");
   for (const bool is_asked : {false, true, false}) {
-    queue.OnOwnData("/l/own", data(is_asked, only_waiting));
-    hold.OnOwnData(data(is_asked, only_waiting));
+    queue.OnEvent(lock::OwnDataEvent{"/l/own", data(is_asked, only_waiting)});
+    hold.OnEvent(lock::OwnDataEvent{"/l/own", data(is_asked, only_waiting)});
   }
   CHECK(queue.asked().size() == 1);
   CHECK(hold.release_request().has_value() == !only_waiting);
@@ -67,7 +67,7 @@ TEST_CASE("Requests to leave for two contenders of ours are both known until eac
   const std::string request =
       lock::FormatContenderData({.release_request = lock::ReleaseRequest{}});
   for (const char* const contender : {"/l/own", "/m/own", "/l/own"}) {
-    queue.OnOwnData(contender, request);
+    queue.OnEvent(lock::OwnDataEvent{contender, request});
   }
   REQUIRE(queue.asked().size() == 2);
   CHECK(queue.asked().front().contender == "/m/own");

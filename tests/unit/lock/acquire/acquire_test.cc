@@ -648,7 +648,7 @@ TEST_CASE("A session timeout too short for a lease is refused") {
   AcquireNotes notes;
   Acquire acquire(store, world.clock,
                   {.lock = {"/l", ""}, .host = "host", .data = "", .wait = std::nullopt}, NextUuid,
-                  notes);
+                  notes.Sink());
   store.Run();
   REQUIRE(acquire.outcome());
   CHECK(std::holds_alternative<Unusable>(*acquire.outcome()));

@@ -42,7 +42,8 @@ struct Bench {
   FakeStore store{world.servers, world.clock};
   AcquireNotes notes;
   AcquireRequest request;
-  CompatibilityCheck check{store, request, notes};
+  const AcquireEventSink publish = notes.Sink();
+  CompatibilityCheck check{store, request, publish};
   std::vector<Compatibility> answers;
   std::vector<protocol::Children> lists;
 };

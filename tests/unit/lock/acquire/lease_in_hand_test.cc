@@ -186,7 +186,7 @@ TEST_CASE("A waiter after readers takes the lock by a list, without a commit") {
   CHECK(Commits(self.store.SentSince(before)) == 0);
 }
 
-TEST_CASE("A waiter that gave up gives nobody a turn, whatever the last record says") {
+TEST_CASE("A waiter that gave up gives Ignore a turn, whatever the last record says") {
   QueueOf queue(4);
   queue.HandOver(0, 1);
   Contender& self = queue[3];
@@ -432,8 +432,7 @@ TEST_CASE("A set whose first LOCK is lost just before the last one is released h
 
 /// Holds the lock for `span`, as a run does.
 void HoldFor(Contender& contender, Duration span) {
-  NobodyTold nobody;
-  Hold hold(contender.store, contender.clock, {contender.ticket()}, 5s, nobody);
+  Hold hold(contender.store, contender.clock, {contender.ticket()}, 5s, Ignore);
   const TimePoint end = contender.clock.Now() + span;
   while (hold.GetInterest().wake <= end && !hold.loss()) {
     contender.clock.Set(std::max(hold.GetInterest().wake, contender.clock.Now()));
@@ -469,8 +468,7 @@ TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock
   QueueOf queue(2);
   Contender& self = queue.HandOver(0, 1);
   queue.world.servers.Remove(self.ticket().path);
-  NobodyTold nobody;
-  Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
+  Hold hold(self.store, self.clock, {self.ticket()}, 5s, Ignore);
   hold.OnReady(0);
   self.store.Run();
   CHECK(hold.loss() == EndCause::kRemoved);
@@ -499,8 +497,7 @@ TEST_CASE("A holder reads LOCK's version over the next connection if the answer 
   Contender& self = queue[1];
   queue[0].Leave(queue.world.servers);  // without a record: the guess is wrong
   REQUIRE(self.RunToHold());
-  NobodyTold nobody;
-  Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
+  Hold hold(self.store, self.clock, {self.ticket()}, 5s, Ignore);
   self.store.PlaceFault("get /l", GENERATE(Fault::kNotDone, Fault::kReplyLost));
   hold.OnReady(0);
   self.store.Run();

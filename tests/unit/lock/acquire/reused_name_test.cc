@@ -36,7 +36,8 @@ void Replace(FakeServers& servers) {
 struct Holder {
   Holder() : self(world.servers, world.clock, SimpleRequest()) {
     REQUIRE(self.RunToHold());
-    hold.emplace(self.store, world.clock, std::vector{self.ticket()}, 5s, notes);
+    hold.emplace(self.store, world.clock, std::vector{self.ticket()}, 5s,
+                 [this](const HoldEvent& event) { notes.Add(event); });
     hold->OnReady(0);
     self.store.Run();
   }
@@ -45,9 +46,11 @@ struct Holder {
     hold->OnReady(0);
   }
 
-  struct Notes final : HoldObserver {
-    void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override { ++leases; }
-    void OnOwnData(const std::string& data) override { own_data.push_back(data); }
+  struct Notes {
+    void Add(const HoldEvent& event) {
+      if (std::holds_alternative<LeaseEvent>(event)) ++leases;
+      if (const auto* own = std::get_if<OwnDataEvent>(&event)) own_data.push_back(own->data);
+    }
     int leases = 0;
     std::vector<std::string> own_data;
   };
@@ -107,8 +110,7 @@ TEST_CASE("A watch that fires for another znode of the name is a lost lock at on
 TEST_CASE("A znode replaced before it was watched is a lost lock") {
   World world;
   Joined self(world, SimpleRequest());
-  NobodyTold nobody;
-  Hold hold(self.store, world.clock, {self.ticket()}, 5s, nobody);
+  Hold hold(self.store, world.clock, {self.ticket()}, 5s, Ignore);
   Replace(world.servers);
   hold.OnReady(0);
   self.store.Run();
@@ -218,7 +220,7 @@ TEST_CASE("A LOCK of a set that is replaced while the next is waited for loses a
   request.lock = {"/m", ""};
   request.held = {first.ticket().id()};
   AcquireNotes notes;
-  Acquire second(first.store, world.clock, request, NextUuid, notes);
+  Acquire second(first.store, world.clock, request, NextUuid, notes.Sink());
   first.store.Run();
   REQUIRE_FALSE(second.outcome());
   SECTION("shown by its watch") { Replace(world.servers); }

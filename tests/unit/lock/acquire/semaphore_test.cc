@@ -38,7 +38,7 @@ struct Permit : SetContender {
       if (hold) continue;
       while (set.GetInterest().wake <= world.clock.Now()) set.OnReady(0);
       if (Holds()) {
-        hold.emplace(store, world.clock, set.tickets(), 5s, nobody, set.passed());
+        hold.emplace(store, world.clock, set.tickets(), 5s, Ignore, set.passed());
       }
     } while (store.Step());
   }
@@ -46,7 +46,6 @@ struct Permit : SetContender {
   /// Ends the session, as a run does at its end, whatever the outcome.
   void Leave() const { world.servers.EndSession(store.session_id()); }
 
-  NobodyTold nobody;
   std::optional<Hold> hold;
 };
 

@@ -38,7 +38,7 @@ struct Taker : SetContender {
     do {
       SetContender::Run();
       if (!hold && Holds()) {
-        hold.emplace(store, world.clock, set.tickets(), 5s, nobody, set.passed());
+        hold.emplace(store, world.clock, set.tickets(), 5s, Ignore, set.passed());
       }
       // Serves the hold, as the loop of a run does, so that it watches its znodes.
       if (hold && hold->GetInterest().wake <= world.clock.Now()) hold->OnReady(0);
@@ -48,7 +48,6 @@ struct Taker : SetContender {
   [[nodiscard]] Ticket ticket() const { return set.tickets().front(); }
   void Leave() const { world.servers.EndSession(store.session_id()); }
 
-  NobodyTold nobody;
   std::optional<Hold> hold;
 };
 

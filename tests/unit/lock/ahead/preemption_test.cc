@@ -19,13 +19,6 @@ using namespace std::chrono_literals;
 using test::Fault;
 using test::kLosses;
 
-struct Notes final : public AcquireObserver {
-  void OnPreempted(const LockName& /*lock*/, const Preempted& preempted) override {
-    results.push_back(preempted);
-  }
-  std::vector<Preempted> results;
-};
-
 /// A queue of zklock contenders: a holder, three waiters, and one that preempts them.
 struct Bench : test::FakeBench {
   Bench() {
@@ -43,7 +36,7 @@ struct Bench : test::FakeBench {
     preempt.request.only_waiting = !preempt.holders;
     AcquireRequest request{.lock = {"/l", ""}, .mode = mode, .host = "host", .preempt = preempt};
     if (id) request.reserve = protocol::ReservationRequest{.id = *id};
-    acquire = std::make_unique<Acquire>(store, clock, request, NextUuid, notes);
+    acquire = std::make_unique<Acquire>(store, clock, request, NextUuid, notes.Sink());
     store.Run();
   }
   [[nodiscard]] std::optional<ReleaseRequest> RequestIn(const std::string& path) const {
@@ -55,7 +48,7 @@ struct Bench : test::FakeBench {
     return asked;
   }
 
-  Notes notes;
+  AcquireNotes notes;
   std::vector<std::string> names;
   std::unique_ptr<Acquire> acquire;
 };
@@ -78,9 +71,9 @@ TEST_CASE("Those that wait are asked to leave, the last one first, and holders o
   std::vector<std::string> expected(bench.names.rbegin(), bench.names.rend());
   if (!all) expected.pop_back();
   CHECK(writes == expected);
-  REQUIRE(bench.notes.results.size() == 1);
-  CHECK(bench.notes.results.front().asked == expected.size());
-  CHECK(bench.notes.results.front().left.empty());
+  REQUIRE(bench.notes.preempted.size() == 1);
+  CHECK(bench.notes.preempted.front().asked == expected.size());
+  CHECK(bench.notes.preempted.front().left.empty());
 }
 
 TEST_CASE("Readers that hold the lock together are holders, and a reader after a writer waits") {
@@ -126,8 +119,8 @@ TEST_CASE(
   bench.store.Refuse("set " + bench.names[2], zookeeper::Error::kNoAuth);
   bench.Run({});
   CHECK(bench.AreAsked() == std::vector{false, true, false, true});
-  REQUIRE(bench.notes.results.size() == 1);
-  const auto& left = bench.notes.results.front().left;
+  REQUIRE(bench.notes.preempted.size() == 1);
+  const auto& left = bench.notes.preempted.front().left;
   REQUIRE(left.size() == 3);
   CHECK("/l/" + left[0].name == foreign);
   CHECK(left[0].why == Preempted::Why::kOtherProgram);
@@ -187,7 +180,7 @@ TEST_CASE("All are asked after a fault at any request") {
     bench.store.PlaceFault(at, fault);
     bench.Run({});
     CHECK(bench.AreAsked() == std::vector{false, true, true, true});
-    CHECK(bench.notes.results.size() == 1);
+    CHECK(bench.notes.preempted.size() == 1);
     for (const std::string& name : bench.names) bench.servers.Remove(name);
     bench.store.Run();
     CHECK(bench.acquire->outcome());

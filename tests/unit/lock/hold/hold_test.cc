@@ -15,15 +15,16 @@ using test::FakeClock;
 using test::FakeServers;
 using test::FakeStore;
 
-class Notes final : public HoldObserver {
- public:
-  void OnLease(TimePoint lease_end, Duration grace) override {
-    leases.push_back(lease_end);
-    graces.push_back(grace);
+struct Notes {
+  void Add(const HoldEvent& event) {
+    if (const auto* lease = std::get_if<LeaseEvent>(&event)) {
+      leases.push_back(lease->end);
+      graces.push_back(lease->grace);
+    }
+    if (std::holds_alternative<AnswerOverdueEvent>(event)) ++suspects;
+    if (std::holds_alternative<ProvenAgainEvent>(event)) ++confirmations;
+    if (const auto* own = std::get_if<OwnDataEvent>(&event)) own_data.push_back(own->data);
   }
-  void OnSuspect() override { ++suspects; }
-  void OnConfirmed() override { ++confirmations; }
-  void OnOwnData(const std::string& data) override { own_data.push_back(data); }
   std::vector<TimePoint> leases;
   std::vector<Duration> graces;
   int suspects = 0;
@@ -47,7 +48,8 @@ struct Held {
                  });
     store.Run();
     began = clock.Now();
-    hold = std::make_unique<Hold>(store, clock, std::vector<Ticket>{ticket}, 5s, notes);
+    hold = std::make_unique<Hold>(store, clock, std::vector<Ticket>{ticket}, 5s,
+                                  [this](const HoldEvent& event) { notes.Add(event); });
     if (served) Pass(0s);
   }
 

@@ -64,7 +64,7 @@ struct Runner {
                                                  : bench.servers.nodes.at("/l").version};
                  });
     store.Run();
-    hold = std::make_unique<Hold>(store, bench.clock, std::vector<Ticket>{ticket}, 5s, observer);
+    hold = std::make_unique<Hold>(store, bench.clock, std::vector<Ticket>{ticket}, 5s, Ignore);
     recorder = std::make_unique<RunRecorder>(store, std::vector<Ticket>{ticket},
                                              HistoryRequest{.most_runs = most_runs,
                                                             .is_shared = bench.is_semaphore,
@@ -113,7 +113,6 @@ struct Runner {
 
   Bench& bench;
   FakeStore store;
-  NobodyTold observer;
   Ticket ticket;
   std::unique_ptr<Hold> hold;
   std::unique_ptr<RunRecorder> recorder;

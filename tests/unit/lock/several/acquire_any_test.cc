@@ -309,8 +309,7 @@ TEST_CASE("The holder deletes all other contenders of its pool, whatever is gone
   if (what == 1) caller.servers.Remove(caller.Own("/b").at(0));
   if (what == 2) caller.store.PlaceFault(together, Fault::kNotDone);
   if (what == 3) caller.store.PlaceFault(together, Fault::kReplyLost);
-  NobodyTold nobody;
-  const Hold hold(caller.store, caller.clock, caller.set.tickets(), 5s, nobody,
+  const Hold hold(caller.store, caller.clock, caller.set.tickets(), 5s, Ignore,
                   caller.set.passed());
   caller.store.Run();
   CHECK(caller.Own("/a").size() == 1);
@@ -471,8 +470,7 @@ TEST_CASE("A holder that has lost the lock still takes its other contenders out 
   Caller caller;
   caller.Run();
   caller.store.PlaceFault("delete /b/", Fault::kNotDone);
-  NobodyTold nobody;
-  Hold hold(caller.store, caller.clock, caller.set.tickets(), 5s, nobody, caller.set.passed());
+  Hold hold(caller.store, caller.clock, caller.set.tickets(), 5s, Ignore, caller.set.passed());
   while (caller.store.IsConnected()) caller.store.Step();
   caller.clock.Advance(30s);
   hold.OnReady(0);

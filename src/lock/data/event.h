@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/data/outcome.h"
+#include "lock/data/reserved.h"
+#include "lock/data/ticket.h"
+#include "protocol/queue.h"
+
+// What happens while a lock is acquired and while it is held. cli/reports/event turns those events
+// that users see into text. `lock` is the LOCK as the user knows it.
+
+namespace zklock::lock {
+
+/// A server has accepted the session, whether new or resumed.
+struct SessionAcceptedEvent {};
+
+/// A contender is about to be created below `queue`.
+struct JoiningEvent {
+  LockName lock;
+  std::string queue;
+};
+
+/// Our contender is in the queue.
+struct QueuedEvent {
+  Ticket ticket;
+  bool is_requeued = false;  ///< after a PlaceLostEvent; set by the publisher of all events
+};
+
+/// The contenders before ours in the queue.
+struct Ahead {
+  std::size_t contenders = 0;            ///< all of them, when the queue was last listed
+  std::optional<std::size_t> waiting{};  ///< those that do not hold; none: not known
+};
+
+/// Our contender waits for `predecessor`, whose name may contain arbitrary bytes.
+struct WaitingEvent {
+  std::string lock;
+  std::string predecessor;
+  Ahead ahead{};
+};
+
+/// The result of --preempt.
+struct Preempted {
+  enum class Why { kReservation, kOtherProgram, kNoRight };
+  struct Left {
+    std::string name;
+    Why why = Why::kNoRight;
+  };
+  std::size_t asked = 0;
+  std::vector<Left> left{};  ///< contenders that could not be asked: we have to wait for them
+};
+
+/// The contenders before ours were asked to leave.
+struct PreemptedEvent {
+  std::string lock;
+  Preempted preempted{};
+};
+
+/// It is our turn, but the lease is too short to start a command: the session is confirmed again.
+struct FirstEvent {
+  std::string lock;
+};
+
+/// Our place in the queue is lost, and we queue again at the tail: the session has expired, or was
+/// given up.
+struct PlaceLostEvent {
+  std::string lock;
+  std::optional<TooSlow> too_short{};  ///< set if it was given up for a longer one
+};
+
+/// We have deleted a reservation that was in the way and had ended.
+struct ReservationEndedEvent {
+  std::string lock;
+  Reserved reserved{};
+};
+
+/// The reservation at `path` is in the way and overdue, but we lack the permission to delete it.
+/// May be published again for the same reservation.
+struct ReservationOverdueEvent {
+  LockName lock;
+  std::string path;
+  Reserved reserved{};
+};
+
+/// A contender that cannot see ours has arrived after it; both may hold the lock.
+struct IncompatibleArrivedEvent {
+  std::string lock;
+  protocol::IncompatibleContender incompatible{};
+};
+
+/// The data of our own `contender`: once at the start, and again whenever it is written to.
+struct OwnDataEvent {
+  std::string contender;
+  std::string data;
+};
+
+/// The lease now ends at `end`: later than before, or earlier if a server has granted a shorter
+/// session timeout.
+struct LeaseEvent {
+  TimePoint end{};
+  Duration grace{};  ///< the time that this leaves between the stop signal and KILL
+};
+
+/// The server is gone or does not answer: the lease is no longer extended.
+struct AnswerOverdueEvent {};
+
+/// The lease is extended again after an AnswerOverdueEvent.
+struct ProvenAgainEvent {};
+
+using AcquireEvent = std::variant<SessionAcceptedEvent, JoiningEvent, QueuedEvent, WaitingEvent,
+                                  PreemptedEvent, FirstEvent, PlaceLostEvent, ReservationEndedEvent,
+                                  ReservationOverdueEvent, IncompatibleArrivedEvent, OwnDataEvent>;
+using HoldEvent = std::variant<SessionAcceptedEvent, LeaseEvent, AnswerOverdueEvent,
+                               ProvenAgainEvent, OwnDataEvent>;
+
+/// Receive the events. They are called from within the code that publishes them.
+using AcquireEventSink = std::function<void(const AcquireEvent&)>;
+using HoldEventSink = std::function<void(const HoldEvent&)>;
+
+}  // namespace zklock::lock
