@@ -12,7 +12,7 @@ namespace zklock::protocol {
 /// What a waiter remembers about the contenders before its own: enough to tell, without another
 /// list, what the deletion of its predecessor means.
 ///
-/// Contenders that are before ours in a list that includes ours can only leave. There is one
+/// Contenders that are ahead of us in a list that includes us can only leave. There is one
 /// exception: a Curator writer that becomes a reader creates a reader with its own number while it
 /// holds the lock. So only the deletion of a zklock contender can settle anything. Even a zklock
 /// contender that becomes a reservation is deleted and created again with the same name, in one
@@ -34,17 +34,17 @@ class QueueAhead {
 
   /// Whether the predecessor is the first contender, so that it is our turn when it is deleted.
   [[nodiscard]] bool IsSettledByDeletion() const;
-  /// Whether all contenders before ours hold the lock.
+  /// Whether all contenders ahead of us hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
-  /// Whether at most kNear contenders were before ours in the list. Each may release the lock
+  /// Whether at most kNear contenders were ahead of us in the list. Each may release the lock
   /// within milliseconds, and the waiter learns only of the last of these releases.
   [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
-  /// Whether more than kNear contenders were before ours in the list.
+  /// Whether more than kNear contenders were ahead of us in the list.
   [[nodiscard]] bool IsFar() const { return known_ && contenders_before_ > kNear; }
 
  private:
   bool known_ = false;
-  std::size_t contenders_before_ = 0;  ///< contenders before ours when the list was read
+  std::size_t contenders_before_ = 0;  ///< contenders ahead of us when the list was read
   bool leaves_for_good_ = false;       ///< once the predecessor is deleted, it does not come back
   bool predecessor_reads_ = false;
   bool waiters_between_ = false;  ///< there were waiters between the predecessor and ours

@@ -224,7 +224,7 @@ class Store {
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
   /// Whether this session may create the ephemeral znode `path`, and with `and_delete` also delete
-  /// it: one transaction that also creates it twice, which the servers never do. kNodeExists: it
+  /// it: one transaction that also creates it twice, which the servers refuse. kNodeExists: it
   /// may. Any other error: why not.
   virtual void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) = 0;
   /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it

@@ -24,11 +24,11 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
          "ways": "ways", "tree": "tree", "pool": "pool", "profile": "profile"}
 
-# An only waiter has known for a while that it is next, as most waiters do after commands that take
-# longer than these. In the longer queues most learn it at their turn.
+# A single waiter has known for a while that it is next, as most waiters have if commands take
+# longer than these. In longer queues, most learn it only when their turn comes.
 _LENGTHS = [1, 2, 10, 100, 1000]
 _PATIENCE = 120
-_SETTLE = 0.3  # after the last one has queued: it sets its watch and more
+_SETTLE = 0.3  # after the last one has queued: among other things, it sets its watch
 
 _POOLS = [1, 2, 8, 32]  # LOCKs; 1 is a single one, without --any
 
@@ -117,8 +117,8 @@ class Queue:
 
     def start(self, command, argv=None, timeout=None, stdin=subprocess.PIPE,
               stdout=subprocess.PIPE, queues=1):
-        """Starts another one that queues, in so many queues; a standard input that is a pipe stays
-        open."""
+        """Starts another process that queues, in `queues` queues; a standard input that is a pipe
+        stays open."""
         process = subprocess.Popen(
             argv or self._peer.run(self.lock, command, timeout), stdin=stdin, stdout=stdout,
             stderr=subprocess.DEVNULL, env={**os.environ, **self._peer.environment})
@@ -454,8 +454,8 @@ class Bench:
         return argv
 
     def _requests_of_pool(self, count):
-        """(those of the next, those of another waiter after it) when one of the LOCKs is released,
-        all of which were held."""
+        """(requests of the next waiter, requests of another waiter after it) when all LOCKs are
+        held and one of them is released."""
         host, port = self._zookeeper.servers.split(":")
         command = ["sh", "-c", "echo runs; read line"]
         with contextlib.ExitStack() as stack:

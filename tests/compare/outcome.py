@@ -29,7 +29,7 @@ class Outcome:
     title: str
     has_token: bool
     notes: list
-    stalls: int  # how often no command ran any more after a fault, or the servers did not recover
+    stalls: int  # how often no further command ran after a fault, or the servers did not recover
     commands: int
     written: int
     refused: int
@@ -60,7 +60,7 @@ def evaluate(commands, made, final, final_in_store, **facts):
             row.notes.add(fault.note)
         victim = by_number[fault.victim]
         gentle = KINDS[fault.name].gentle
-        # Where nothing is wrong with the holder, its command has to end first.
+        # If the fault does not harm the holder, its command has to end first.
         moment = max(fault.begin, victim.last) if gentle and victim.ended else fault.begin
         following = updates.next_after(commands, moment, victim.number)
         if following is not None:
@@ -161,8 +161,8 @@ _LEFT, _COLUMN, _LINE, _TOP = 264, 92, 24, 92
 
 
 def picture(outcomes, seed):
-    """Each tool a column, each fault a line: how many commands overlapped, and how many updates were
-    lost."""
+    """A column for each tool, a line for each fault: how many commands overlapped, and how many
+    updates were lost."""
     names = [name for name in KINDS if any(name in one.rows for one in outcomes)]
     width = _LEFT + _COLUMN * len(outcomes) + 12
     height = _TOP + _LINE * (len(names) + 1) + 40

@@ -53,7 +53,7 @@ class Outcomes(unittest.TestCase):
             status = outcome.write(self.directory, f"{self.directory}/out")
         return status, printed.getvalue()
 
-    # 1, then 2, which is struck and keeps running until 9; 3 runs meanwhile.
+    # 1, then 2, which is struck and keeps running until 9; 3 runs in the meantime.
     OVERLAP = [record(0, 1, 2, 0), record(1, 3, 9, 1), record(2, 5, 6, 1)]
 
     def test_an_overlap_and_a_lost_update_count_for_the_last_fault_before_them(self):

@@ -48,7 +48,7 @@ class Tool:
         pass
 
     def span(self):
-        """So long a fault lasts that must outlast the lock of a holder that is gone, in seconds."""
+        """How long a fault must last to outlast the lock of a vanished holder, in seconds."""
         return self.site.timeout + self.tick + 4
 
     def run(self, host, job):

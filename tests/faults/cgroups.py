@@ -52,8 +52,8 @@ class Cgroups:
         except (OSError, TypeError):
             return
         self.root = root
-        # Another user's contenders, who may use a cgroup of theirs, and a recorder that becomes
-        # root, as through sudo.
+        # For contenders of another user, who may use a cgroup of their own, and a recorder that
+        # becomes root, as sudo does.
         self._users = f"{root}/nobody"
         os.mkdir(self._users)
         for name in ("", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"):

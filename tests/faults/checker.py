@@ -7,12 +7,12 @@ import dataclasses
 import math
 import signal
 
-# The servers' times are cut off to milliseconds and so never late.
+# The servers' times are truncated to milliseconds, so they are never late.
 _TOLERANCE = 0.002
 # The exit status of recorder.c after a TERM.
 TERMINATED = 40
 _CONFLICT, _UNAVAILABLE, _LOST, _RAN_TOO_LONG = 75, 69, 76, 124
-# A command has ended so long after its --max-run and --kill-after, however busy this machine is.
+# After its --max-run and --kill-after, a command has this long to end, even on a busy machine.
 OVERRUN = 2.0
 
 
@@ -42,8 +42,8 @@ class Run:
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     reserves: bool = False  # a shell reserves for its own ID, and runs the command under that
     lasts: int | None = None  # milliseconds: it only reserves, and does not release
-    permits: int = 1  # so many may be taken at the same time
-    take: int = 1  # so many of them it takes
+    permits: int = 1  # how many may be taken at the same time
+    take: int = 1  # how many of them it takes
     min_interval: float | None = None  # seconds
     max_run: float | None = None  # seconds
     kill_after: float = 10.0  # seconds
@@ -59,7 +59,7 @@ class Run:
     messages: str = ""
 
     def parts(self):
-        """Of a set, one run for each of its LOCKs."""
+        """Returns one run for each LOCK of a set; otherwise only this run."""
         return [self] if not self.record.further else [
             dataclasses.replace(self, lock=record.lock, record=record)
             for record in (dataclasses.replace(self.record, further=[]), *self.record.further)]
@@ -210,8 +210,8 @@ def unnoticed(runs):
             and (run.status != _LOST or run.last() > run.forced + run.timeout)]
 
 
-_STARTS = 0.5  # so long a process may take to become zklock, however busy this machine is
-_EXECUTES = 0.1  # so long one may take to become the command
+_STARTS = 0.5  # how long a process may take to execute zklock, even on a busy machine
+_EXECUTES = 0.1  # how long one may take to execute the command
 
 
 def _allowed_statuses(run, had_trouble):
@@ -310,15 +310,15 @@ def against_servers(runs, history):
     return found
 
 
-# Nobody waits that long for a free lock, however busy this machine is.
+# No contender waits longer than this for a free lock, even on a busy machine.
 _HANDED_OVER = 5.0
-# So long after a fault of servers or links, everyone has a server again.
+# This long after a fault of servers or links, every contender has a server again.
 _RECONNECTS = 5.0
 
 
 def trouble_of(struck):
-    """As a function: whether some servers were unreachable between two moments. `struck`: when the
-    faults of servers or links began and ended."""
+    """Returns a function that tells whether some servers were unreachable between two moments.
+    `struck`: when the faults of servers or links began and ended."""
     return lambda begin, end: any(first <= end and last >= begin for first, last in struck)
 
 
@@ -344,7 +344,7 @@ def _queues(history):
 
 def _until(znode):
     """When it no longer keeps others waiting. A reservation ends by the servers' clock; if that was
-    set meanwhile, only its removal counts."""
+    set in the meantime, only the removal of the znode counts."""
     lasts = znode.reservation.get("for") if znode.reservation else None
     gone = math.inf if znode.removed is None else znode.removed
     if lasts is None or znode.clocks != {znode.reserved_clock}:
@@ -377,7 +377,7 @@ def idle(runs, history, struck):
         before = sorted((_until(other) for other in queues[queue]
                          if other.token < znode.token and not (reads and "__READ__" in other.path)),
                         reverse=True)
-        # Permits are free once so many of those before are gone that enough are left.
+        # Enough permits are free once enough of the earlier contenders are gone.
         others = run.permits - run.take if queue.endswith("/leases") else 0
         taken = before[others] if len(before) > others else 0
         free = max(znode.created, run.spawned, taken)
@@ -399,11 +399,11 @@ def idle(runs, history, struck):
 def left_behind(runs, history, had_trouble):
     """Contenders of pools that stayed in a queue after the end of the run, or long after its command
     had begun under another LOCK, although nothing disturbed them. A pool deletes these: it does not
-    leave them to the close of its session, unless that comes first after the transaction has failed: it
-    does if the pool had just left one of the queues."""
+    leave them to the close of its session, unless the transaction that deletes them has failed and
+    the close comes first, as when the pool had just left one of the queues."""
     found = []
     pools = {run.label: run for run in runs if run.any_of and run.ended is not None}
-    last = {}  # the contender of each label that went last
+    last = {}  # for each label, the contender that left last
     for znode in sorted(history.znodes.values(), key=_until):
         last[znode.label] = znode
     for znode in history.znodes.values():
@@ -414,13 +414,13 @@ def left_behind(runs, history, had_trouble):
         begin = run.spawned if run.record is None else run.begin()
         until = run.ended + (_SETTLES if run.held else 0)
         is_of_other = run.record is not None and _queue_of(znode) != run.lock
-        # Under a LOCK that the shell has to read, the command takes the first that it may read: zklock(1),
-        # One of several LOCKs. Of the others, the keeper still has to leave all but one.
+        # If the shell holds a LOCK for reading, the command takes the first one that it may read:
+        # zklock(1), One of several LOCKs. The keeper still has to leave all other queues but one.
         if run.held and run.record is not None and run.reads():
             is_of_other = is_of_other and znode is not last[znode.label]
         if is_of_other:
             until = min(until, begin + _HANDED_OVER)
-        # What reserves may leave its contender to the close: it ends with that.
+        # A run that reserves may leave its contender to the close, with which it ends.
         stayed = (znode.removed is None or znode.removed > until
                   or is_of_other and znode.closed and not znode.failed and not run.reserves)
         if stayed and not had_trouble(begin, until):
@@ -429,7 +429,7 @@ def left_behind(runs, history, had_trouble):
     return found
 
 
-# A refused run has ended so long after its decision, however busy this machine is.
+# A refused run ends within this time after its decision, even on a busy machine.
 _ENDED = 2.0
 
 
@@ -487,9 +487,9 @@ def intervals(runs, history):
 
 
 def reservations(runs, history):
-    """A reservation has the token of its contender, and stands until it is released or has ended.
-    Each run has at most one; if two zklocks reserve for it, at most one at a time. What a run has
-    said is true. A reservation may end early if the servers' clock was set forward while it stood."""
+    """A reservation has the token of its contender, and exists until it is released or has ended.
+    Each run has at most one; if two zklocks reserve for it, at most one at a time. What a run
+    reports is true. A reservation may end early if the servers' clock was set forward during it."""
     found = []
     of_id = {}
     for znode in history.znodes.values():
@@ -540,13 +540,13 @@ def torn(runs, history):
 
 
 def _with_history(runs, lock):
-    """Those that keep a history of `lock`; of sets that part."""
+    """The runs that keep a history of `lock`; for a set, the part of the run under `lock`."""
     return [part for run in runs if run.lock == lock and run.record is not None
             for part in run.parts() if part.lock == lock]
 
 
-_SETTLES = 5.0  # a keeper may release so long after its shell has ended
-_LAG = 1.0  # a server may show so late what is committed, however busy this machine is
+_SETTLES = 5.0  # how long after its shell's end a keeper may release
+_LAG = 1.0  # how late a server may show what is committed, even on a busy machine
 
 
 def run_history(runs, lock, entries, moment, history, had_trouble):

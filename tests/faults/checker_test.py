@@ -728,7 +728,7 @@ class TransactionLogs(unittest.TestCase):
         reservation = {"id": "x", "token": 10, "for": 500}
         content = json.dumps({"reservation": reservation})
         at = int(time.time() * 1000)
-        day = 1000 * histories.DAY  # by this the clock is wrong meanwhile
+        day = 1000 * histories.DAY  # how far the clock is wrong in the meantime
         log = [transaction(7, 1, 10, at, 15, create(path, content='{"label":"contender-3"}')),
                transaction(7, 2, 11, at + 1000, 14,
                            multi((2, text(path)), (1, create(path, False, content)))),

@@ -119,7 +119,7 @@ class Plan:
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
     permits: int = 1
     take: int = 1  # of the permits
-    twice: bool = False  # the shell reserves of a pool by two zklocks at once
+    twice: bool = False  # the shell reserves one LOCK of a pool with two zklocks at once
     min_interval: int | None = None  # milliseconds
     max_run: int | None = None  # milliseconds
     others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
@@ -183,8 +183,8 @@ def draw_plan(numbers, locks, timeouts):
 
 
 def draw_reserving_plan(numbers, locks, timeouts):
-    """On LOCKs of which many contenders make reservations: of the first alone, of any of the first
-    two, or of permits of the third."""
+    """A plan for LOCKs that many contenders reserve: the first alone, either of the first two, or
+    permits of the third."""
     single, other, semaphore = locks
     plan = draw_plan(numbers, [single], timeouts)
     plan.keeper_struck = plan.held = False
@@ -222,7 +222,7 @@ def draw_permit_plan(numbers, locks, timeouts):
 
 
 def draw_pool_plan(numbers, locks, timeouts):
-    """Of most contenders any of two or three LOCKs; the others use one of them."""
+    """A plan for a pool: most contenders take any of two or three LOCKs, the others use one."""
     plan = draw_plan(numbers, locks, timeouts)
     if numbers.random() < 0.75:
         plan.any_of = numbers.sample(locks, numbers.choice([2, 3]))
@@ -369,7 +369,7 @@ class Contender:
 
 
 def seconds_of(duration):
-    """Of an option's value such as "500ms" or "5s"; 10, zklock's default, for None."""
+    """The seconds in an option's value such as "500ms" or "5s"; for None, 10, zklock's default."""
     if duration is None:
         return 10.0
     return float(duration[:-2]) / 1000 if duration.endswith("ms") else float(duration[:-1])
@@ -401,7 +401,8 @@ def children_of(pid):
 
 class Crowd:
     """`addresses`: each server's address as seen by each host, {(host, server): (address, port)}.
-    `links` runs commands on their host. Without their LOCKs there are no special contenders. `clock`: the library that gives each host a clock of its own."""
+    `links` runs commands on their host. Special contenders exist only if their LOCKs are given.
+    `clock`: the library that gives each host a clock of its own."""
 
     def __init__(self, *, zklock, recorder, clock, hosts, addresses, links, reaper, directory, seed,
                  locks, timeouts, slots_per_host, reserved_locks=(), history_lock=None, permit_lock=None,
@@ -451,7 +452,7 @@ class Crowd:
                 contender.read_record()
 
     def runs(self, latest=0):
-        """All, or those that are not over and the latest of the others."""
+        """All runs; with `latest`, those in progress and the latest of the others."""
         with self._lock:
             return [contender.run for contender in self.over[-latest:] + list(self.alive.values())]
 
@@ -499,7 +500,7 @@ class Crowd:
         self.operate(host, "release", "--holders", "--force", "--yes", lock)
 
     def reserve(self, host, lock, seconds):
-        """Reserves a lock for so long, as an operator would. Returns whether that was done."""
+        """Reserves a lock for `seconds`, as an operator would. Returns whether that succeeded."""
         return 0 == self.operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
 
     def release_reservations(self, ids):
@@ -574,8 +575,8 @@ class Crowd:
         plan = contender.plan
         reserve = [*zklock, "--reserve", contender.label]
         servers = ["--servers", self._servers_of(host), "--connect-timeout", "1s"]
-        # What a zklock has sent that was killed or found no server may be done later, but not after
-        # the end of its session.
+        # Requests that a zklock sent before it was killed or lost its server may be executed later,
+        # but not after the end of its session.
         settle = f"test $status = 0 || sleep {plan.timeout + 2}\n"
         if plan.lasts is not None:
             reserve += ["--for", f"{plan.lasts}ms"]

@@ -39,7 +39,7 @@ class Disk:
         os.unlink(f"{self.path}/{_FILLER}")
 
     def stall(self, seconds, share=0.9):
-        """Lets no write end for `share` of each of the next seconds. Returns when that is over."""
+        """Blocks all writes for `share` of each second. Returns after `seconds`."""
         for _ in range(int(seconds)):
             try:
                 self._run("fsfreeze", "-f", self.path)
@@ -49,7 +49,7 @@ class Disk:
             time.sleep(1 - share)
 
     def unmount(self, keep=False):
-        """Deletes it. With `keep` its files are then where it was mounted."""
+        """Deletes it. With `keep`, leaves its files where it was mounted."""
         kept = f"{self.path}.kept"
         if keep:
             self._run("cp", "-a", self.path, kept)

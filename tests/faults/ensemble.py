@@ -29,7 +29,7 @@ _ALL_JARS = ("zookeeper-jute", "zookeeper", "commons-cli", "commons-io", "jackso
 
 
 def class_path(root):
-    """Of the ZooKeeper in the root of another Debian."""
+    """The class path of the ZooKeeper in the root of another Debian system."""
     found = [sorted(glob.glob(f"{root}/usr/share/java/{name}.jar")) for name in _ALL_JARS]
     return ":".join(jar for jars in [*found[:1], *found[2:], found[1]] for jar in jars)
 
@@ -122,8 +122,8 @@ class Server:
         return histories.damage(zxids, max(map(_zxid_of, self._files("snapshot")), default=0))
 
     def damage_log(self, numbers):
-        """Damages the end of its last log, as a disk may that fails or loses its power. Its process must
-        have ended. Returns how."""
+        """Damages the end of its last log, as a failing disk or a power loss may. Its process must
+        have ended. Returns the kind of damage."""
         for path in reversed(self._files("log")):
             with open(path, "r+b") as file:
                 entries = list(histories.log_entries(file.read()))
@@ -293,7 +293,8 @@ class Ensemble:
                     client.reconfig_async(joining, leaving, None, -1).get(timeout=30)
                     return
                 except (KazooException, KazooTimeoutError):
-                    # The reply may be lost with the leader that the change removes. Twice is as good as once.
+                    # The reply may be lost with the leader that the change removes. Repeating the
+                    # change does no harm.
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.5)
@@ -333,8 +334,8 @@ class Ensemble:
         return self.days_ahead() == 0
 
     def reservations(self, locks, older_than):
-        """The IDs of their reservations with an end that are older than that, in seconds, or were made
-        tomorrow."""
+        """The IDs of reservations of `locks` that have an end, and that were made more than
+        `older_than` seconds ago or tomorrow."""
         found = set()
         with self.client() as client:
             for queue in [*locks, *(f"{lock}/leases" for lock in locks)]:
@@ -349,8 +350,8 @@ class Ensemble:
         return found
 
     def forget_runs_of_tomorrow(self, below):
-        """Takes a success from what --min-interval reads. Not where a history is kept as well: there
-        the holder expects that nobody else writes."""
+        """Deletes successes of tomorrow that --min-interval would read, except where a history is
+        kept as well: there, the holder expects that nobody else writes."""
         with self.client() as client:
             for lock in client.get_children(below):
                 path = f"{below}/{lock}/last-run"
@@ -405,7 +406,7 @@ class Ensemble:
     def repair(self, server):
         """A follower of ZooKeeper 3.8.0 that loses its leader and joins again can write transactions to
         its log twice, out of order, or not at all (ZOOKEEPER-4712). With that log it would start with
-        other data than the others. The process of `server` must have ended."""
+        data that differs from that of the others. The process of `server` must have ended."""
         found = server.damage()
         if found and _has_quorum([one.mode() for one in self.servers]):
             print(f"           {server.name} logged {found[1]:x} after {found[0]:x}: it starts without data",

@@ -21,8 +21,9 @@ from crowd import Plan
 
 _QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "terminate_zklock",
           "terminate_waiting_zklock"]
-# These send signals to one contender of the crowd at a time, and nothing else: they start no contender, touch
-# no link and no server, and expect nothing of them. So they can be injected while another fault lasts.
+# These only send signals, to one contender of the crowd at a time: they start no contenders, and
+# neither touch links or servers nor depend on them. So they can be injected while another fault
+# lasts.
 _OF_PROCESSES = [*_QUICK, "kill_reserving_zklock", "kill_zklock_and_guard", "stop_guard",
                  "stop_guard_and_kill_zklock", "stop_waiting_zklock", "stop_zklock",
                  "stop_zklock_and_guard", "stop_zklock_briefly"]
@@ -48,8 +49,8 @@ def _shift(days):
 
 class Faults:
     """Injects one fault at a time. `crowd` provides the victims. With `beside`, another Faults, it
-    injects only faults of processes, at the same time as that one injects others, and adds what it
-    injected and found to that one's."""
+    injects only faults of processes, while `beside` injects others, and adds what it injected and
+    found to the results of `beside`."""
 
     def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None,
                  releases=None, beside=None):
@@ -143,7 +144,7 @@ class Faults:
         return name.replace("guard", "keeper's guard")
 
     def _expect(self, is_true, seconds, text):
-        """What must come about in that time."""
+        """Records a violation unless `is_true` becomes true within `seconds`."""
         self._wait(is_true, seconds)
         if not is_true():
             self.broken.append(checker.Violation("fault", text, histories.now()))
@@ -266,7 +267,7 @@ class Faults:
             time.sleep(0.2)
 
     def _do_kill_between_end_and_release(self):
-        # A success is recorded before the release, which takes long while answers are late.
+        # A success is recorded before the release; while answers are late, that takes a long time.
         holder = self._start_lasting(30.0, options=["--min-interval", "1ms"])
         if holder is None:
             return
@@ -348,8 +349,8 @@ class Faults:
             time.sleep(0.2)
 
     def _do_stop_waiting_zklock(self):
-        # Its predecessor may release the lock meanwhile, or its session may expire: it must not start
-        # with a lease that has ended.
+        # In the meantime its predecessor may release the lock, or its session may expire: it must
+        # not start with a lease that has ended.
         victim = self._take(self._crowd.waiting())
         if victim is None:
             return
@@ -581,8 +582,8 @@ class Faults:
     # --- contenders ------------------------------------------------------------------------------
 
     def _do_force_simple_lock(self):
-        # The next holder's znode has the same path. A zklock that is stopped meanwhile finds only
-        # the new one.
+        # The next holder's znode has the same path. A zklock that is stopped in the
+        # meantime finds only the new one.
         lock, simple = f"/torture/simple-{self._lasting}", ["--dialect", "simple"]
         holder = self._start_lasting(10.0, lock=lock, options=simple)
         if holder is None:
@@ -603,7 +604,7 @@ class Faults:
         self._end_lasting(holder, following)
 
     def _do_overwrite_lock_data(self):
-        # As after a restore from a backup, or by another client that may write.
+        # As if restored from a backup, or overwritten by another client with WRITE permission.
         holder = self._start_lasting(10.0)
         if holder is None:
             return
@@ -624,8 +625,8 @@ class Faults:
         self._end_lasting(holder, waiting, behind)
 
     def _do_false_reservation(self):
-        # By a client that may only create. It ends soon, and the first reader that notices deletes
-        # it.
+        # By a client with CREATE permission only. The reservation ends soon, and the first reader
+        # that notices deletes it.
         holder = self._start_lasting(10.0)
         if holder is None:
             return
@@ -1037,13 +1038,13 @@ class Faults:
                          harmless=True) as made:
             self._set_clock(leader, 1)
             # Both end by that clock, as zklock(1), CAVEATS, says.
-            self._expect_run(True, "a reservation stood on although it had ended", lasts)
+            self._expect_run(True, "a reservation remained although it had ended", lasts)
             self._expect_run(True, "--min-interval kept a run from beginning that was due", interval,
                              min_interval=600_000)
             time.sleep(2)
         self._allow_to_end(made.victims)
         self._set_clock(leader, 0)
-        # The last run is one of tomorrow by now.
+        # According to its record, the last run began tomorrow.
         self._expect_run(False, "--min-interval allowed a run after one of tomorrow", interval,
                          min_interval=600_000)
 
@@ -1060,7 +1061,7 @@ class Faults:
                              min_interval=2_000)
         self._allow_to_end(made.victims)
         self._set_clock(leader, 0)
-        self._expect_run(True, "a reservation stood on although it had ended", lasts)
+        self._expect_run(True, "a reservation remained although it had ended", lasts)
         self._expect_run(True, "--min-interval kept a run from beginning that was due", interval,
                          min_interval=2_000)
 
@@ -1085,8 +1086,8 @@ class Faults:
                 "fault", f"the clock of {server.name} was not set {_shift(days)}", histories.now()))
 
     def _prepare_for_clocks(self, seconds):
-        """Reserves one lock for so long, and lets a run with --min-interval of as long succeed under
-        another. Returns both locks, or None twice if that failed."""
+        """Reserves one lock for `seconds`, and lets a run with an equally long --min-interval
+        succeed under another. Returns both locks, or None twice if that failed."""
         self._lasting += 1
         lasts, interval = (f"/torture/{name}-{self._lasting}" for name in ("lasts", "interval"))
         reserved = self._crowd.reserve(self._numbers.choice(self._crowd.hosts), lasts, seconds)
@@ -1104,8 +1105,8 @@ class Faults:
             self.broken.append(checker.Violation("clock", f"{lock}: {text}", histories.now()))
 
     def _set_clocks_right(self):
-        """Returns False if they are not right then. Whoever sets a clock must also look after what
-        was recorded meanwhile: a reservation that ends tomorrow, a last run of tomorrow."""
+        """Returns False if they are still wrong. Also removes what was recorded in the meantime:
+        reservations that end tomorrow, and last runs that began tomorrow."""
         if not self._clocks_were_wrong:
             return True
         self._clocks_were_wrong = False
@@ -1133,7 +1134,7 @@ class Faults:
         off; then restores the setting under the other one."""
         hosts = self._numbers.sample(self._crowd.hosts, 2)
         stays, victim = (self._start_lasting(host=host) for host in hosts)
-        # Of a lease that was renewed T/3 ago little may be left, when the leader is restarted as well.
+        # Little may be left of a lease that was renewed T/3 ago, as the leader is restarted too.
         left = shortened - 30 / 3
         with self._fault(f"{what} changed, servers restarted one by one, T = 30 s",
                          [stays, victim], harmless=left >= 10, servers=True):

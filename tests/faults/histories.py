@@ -33,13 +33,13 @@ class Clock:
         return {"LD_PRELOAD": library, "SKEW_FILE": self._path}
 
     def set(self, days):
-        """Sets it so many days ahead of the true time."""
+        """Sets it `days` days ahead of the true time."""
         with open(self._path, "r+b", buffering=0) as file:
             file.write(struct.pack("=q", days * DAY))
 
 
 def days_ahead(seconds):
-    """By how many days a clock is ahead that shows so many seconds more than the true time."""
+    """How many days ahead a clock is that shows `seconds` more than the true time."""
     return round(seconds / DAY)
 
 
@@ -49,7 +49,7 @@ def now():
 
 
 def _clock_difference():
-    """How far time.time() is ahead of now(), after by how much this may be wrong."""
+    """The maximum error of the second value, and how far time.time() is ahead of now()."""
     before, wall, after = now(), time.time(), now()
     return after - before, wall - (before + after) / 2
 
@@ -147,8 +147,8 @@ class Znode:
 
 class ServerHistory:
     """The log of a quorum of servers, in CLOCK_BOOTTIME, however wrong the servers' clocks were. The
-    servers cut times off to milliseconds, so a time here is never too late. It is when the leader
-    received the request or found the session expired."""
+    servers truncate times to milliseconds, so a time here is never too late: when the leader
+    received the request, or found that the session had expired."""
 
     def __init__(self, znodes):
         # The contenders that one transaction creates in several queues have the same token.
@@ -183,8 +183,8 @@ class ServerHistory:
 
 
 def damage(zxids, snapshot):
-    """The first place after `snapshot`, where a server begins to read its log: two zxids that follow one
-    another there and should not. None if the log is whole."""
+    """The first fault in a log after `snapshot`, where a server begins to read it: two adjacent
+    zxids that must not be adjacent. None if the log is intact."""
     previous = None
     for zxid in zxids:
         if previous is None:

@@ -1,4 +1,4 @@
-"""The links between hosts and servers. Each can be cut and delayed in each direction.
+"""The links between hosts and servers. Each can be cut or delayed in either direction.
 
 Run as a program, this is the network itself, in a separate process so that the driver cannot slow
 the packets. If namespaces can be created, each node is a network namespace whose only way out is a

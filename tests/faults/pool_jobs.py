@@ -5,8 +5,8 @@ waited for it:
 
   tests/faults/pool_jobs.py [--kill running|waiting] [BUILD]
 
-BUILD has the programs, build/release by default. Without --kill, those of commands and those that
-wait are killed in turn.
+BUILD has the programs, build/release by default. Without --kill, zklocks that run a command and
+zklocks that wait are killed in turn.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def _plan(numbers):
 
 
 def _run_jobs(crowd, numbers, kinds):
-    """Returns when all jobs are done. Kills a zklock twice a second; `kinds`, in turn."""
+    """Returns when all jobs are done. Kills a zklock twice a second, of each of `kinds` in turn."""
     def start(host):
         # The callback runs when the contender has just been added to `over`.
         crowd.launch(host, _plan(numbers), lambda: crowd.over[-1].run.status and start(host))
@@ -85,7 +85,7 @@ def main():
             sys.exit("pool_jobs.py: the servers did not start")
         _run_jobs(crowd, random.Random(arguments.seed),
                   [arguments.kill] if arguments.kill else ["running", "waiting"])
-        time.sleep(_TIMEOUT + 2)  # the session of a killed zklock may last so long
+        time.sleep(_TIMEOUT + 2)  # how long the session of a killed zklock may last
         crowd.read_records_again()
         for server in site.ensemble.servers:
             site.ensemble.end(server, signal.SIGTERM)

@@ -36,9 +36,8 @@ def _holds_early(run, lock, begin, end):
 
 def succession(run, runs, moment, history, *, forgives=False):
     """How long after `moment` the next conflicting contender began, among those waiting at that
-    moment. The time does not count in which a pool was before it in the queue that took another
-    LOCK, or a contender that another fault stopped; nor, if that is forgiven, one whose session has
-    expired."""
+    moment. Does not count the time during which it waited for a pool that took another LOCK, for a
+    contender that another fault stopped or, with `forgives`, for one whose session expired."""
     if not _is_alone(run, runs, moment):
         return None
     following = min((other for other in runs
@@ -73,7 +72,7 @@ def _fault_of(moment, made, timeout):
 
 @dataclasses.dataclass
 class Row:
-    """Of one fault. Its values can be written as JSON."""
+    """The results of one fault. Its values can be written as JSON."""
     made: int = 0
     struck: int = 0
     overlaps: int = 0
@@ -187,8 +186,8 @@ def table(rows):
 
 
 def remains_table(made):
-    """Markdown on the commands that had no cgroup, and a process that zklock might not be able to end;
-    empty if there were none."""
+    """A table in Markdown of the commands that had no cgroup, but a process that zklock might not
+    be able to end; empty if there were none."""
     rows = {}
     for fault in made:
         for victim in fault.victims:
@@ -233,8 +232,8 @@ class FreeTime:
 
 
 def free_while_waiting(runs, history):
-    """How long no command ran under a LOCK for which a pool waited, from the first command under it
-    on. `runs`: pools only."""
+    """How long, after its first command, no command ran under a LOCK while a pool waited for it.
+    `runs`: pools only."""
     of_label = {run.label: run for run in runs}
     queues, found = {}, FreeTime()
     for znode in history.znodes.values():

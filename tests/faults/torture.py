@@ -38,7 +38,7 @@ _HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
 _LARGEST_TREE_END, _LARGEST_SUCCESSION = 0.2, 1.0
-_BESIDE = 2  # so many threads make faults of processes at the same time as all others are made
+_BESIDE = 2  # how many threads make faults of processes while the others are made
 
 
 def say(text):
@@ -299,7 +299,7 @@ class Torture:
         return self._judge()
 
     def _make_faults(self, until, began):
-        """Returns the overlaps found until the time is over."""
+        """Makes faults until the time is up. With a mutation, returns the first overlaps found."""
         time.sleep(1)
         while time.monotonic() < until:
             name = self._faults.next()
@@ -320,7 +320,7 @@ class Torture:
         return []
 
     def _look_at_history(self):
-        """At most once in half a minute: it keeps the runs of a longer time."""
+        """Looks at most every 30 seconds: the history keeps the runs of a longer time."""
         if self._looks and histories.now() < self._looks[-1][0] + 30:
             return
         moment = histories.now()

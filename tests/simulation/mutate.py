@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks src/ on purpose, one small way after another, and looks for what finds it.
+"""Breaks src/ on purpose, in one small way after another, and determines what finds it.
 
     tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
     tests/simulation/mutate.py --check      only whether each mutation can be made

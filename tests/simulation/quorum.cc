@@ -6,10 +6,10 @@
 
 // The protocol between servers.
 //
-// An election is simpler than ZooKeeper's: a looking server sees at once how new the logs of all
-// the servers are that it can reach. The result is the same: the server with the newest log in a
-// majority leads, in a new epoch that this majority has accepted, and entries that its log lacks
-// are lost.
+// An election is simpler than ZooKeeper's: a server that looks for a leader knows at once how new
+// the log of each server that it can reach is. The result is the same: the server with the newest
+// log in a majority leads, in a new epoch that this majority has accepted, and entries that its log
+// lacks are lost.
 
 namespace zklock::simulation {
 namespace {

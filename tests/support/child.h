@@ -17,7 +17,7 @@
 namespace zklock::test {
 
 /// How long a test waits for an expected event. This is not a performance limit: anything that
-/// takes so long has failed.
+/// takes this long has failed.
 inline constexpr std::chrono::seconds kPatience{60};
 
 /// How a process ended.

@@ -77,7 +77,7 @@ Completion CompleteValue(const OptionSpec& option, const std::string& typed,
 }
 
 /// The first option with a value that is among the letters of `word`, such as "-nz" or "-zHOST", as
-/// if it stood there alone: "-z", "-zHOST". Empty if all are flags; none if one is not an option.
+/// if it were given alone: "-z", "-zHOST". Empty if all are flags; none if one is not an option.
 std::optional<std::string> ValueInLetters(const Options& options, const std::string& word) {
   for (std::size_t at = 1; at < word.size(); ++at) {
     const OptionSpec* option = Find(options, {'-', word[at]});

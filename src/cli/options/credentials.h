@@ -18,7 +18,7 @@ class UnsafeFile : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Parses credentials: one `scheme:credential` a line, used literally; blank lines and lines that
+/// Parses credentials: one `scheme:credential` per line, used literally; blank lines and lines that
 /// begin with '#' are ignored. Errors name `source`, but never quote the text. Throws ConfigError.
 [[nodiscard]] std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
                                                                 const std::string& source);

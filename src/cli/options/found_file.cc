@@ -33,7 +33,7 @@ constexpr int kAttempts = 10;
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
 
 /// Whether the group is the private group that many systems create for each user: it has the name
-/// of `user` and no other members, so what it may write, only `user` may write.
+/// of `user` and no other members, so whatever it may write, only `user` may write.
 bool IsPrivateGroup(gid_t number, uid_t user) {
   // A name service might block, so this reads only the local files.
   const Entries users(std::fopen("/etc/passwd", "re"));
@@ -64,7 +64,7 @@ bool IsPrivateGroup(gid_t number, uid_t user) {
 }
 
 /// Whether the POSIX ACL of the file, an O_PATH descriptor, lets another user or group write to it:
-/// the mode's bits of the group are only the ACL's mask then.
+/// if the file has one, the group bits of its mode are only the ACL's mask.
 bool AclLetsOthersWrite(int file) {
   const std::string path = fmt::format("/proc/self/fd/{}", file);
   std::array<unsigned char, 4096> acl{};
@@ -121,7 +121,7 @@ class Way {
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
     UniqueFd file(openat(directory_.get(), last_.empty() ? "." : last_.c_str(), kFlags));
     if (!file) return file;
-    // This opened a name, so it may be another file than the one that was judged.
+    // This opened a name, so it may be a different file from the one that was judged.
     struct stat opened {};
     struct stat judged {};
     if (fstat(file.get(), &opened) != 0) return {};

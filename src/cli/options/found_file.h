@@ -8,7 +8,7 @@
 
 namespace zklock::cli {
 
-/// The size of a configuration file at most.
+/// The maximum size of a configuration file.
 inline constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
 
 /// A configuration that cannot be used. `what()` begins with the file, and with the line if there

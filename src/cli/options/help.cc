@@ -102,8 +102,8 @@ usage:
   zklock inspect   [OPTIONS] [LOCK]                        show holders and waiters
   zklock release   [OPTIONS] LOCK                          release, or ask others to
 
-  zklock SUBCOMMAND --help   the options of one
-  zklock --version           versions, of the client library too
+  zklock SUBCOMMAND --help   the options of a subcommand
+  zklock --version           versions of zklock and its client library
   zklock --print-config      each option's value, and where it comes from
 
 The servers are named by --servers or $ZKLOCK_SERVERS; 127.0.0.1:2181 if not.

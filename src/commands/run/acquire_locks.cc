@@ -144,7 +144,7 @@ class LockAcquisition {
     return std::max(wait_end_ - context_.clock.Now(), Duration::zero());
   }
 
-  /// Set if a longer session than any requested before would be enough to acquire the locks.
+  /// Set if the locks could be acquired with a longer session than any requested before.
   [[nodiscard]] std::optional<lock::TooSlow> NeedsLongerSession(const WaitOutcome& outcome) const {
     const auto* const failure = std::get_if<WaitFailure>(&outcome);
     const auto* const end =

@@ -38,7 +38,7 @@ struct AcquireTask {
 };
 
 /// All LOCKs are held: by contenders of our session, by ancestors (RunContext::ancestors), or both.
-/// Or all are reserved, and the session is closed.
+/// With --reserve, all are reserved instead, and the session is closed.
 struct HeldLocks {
   std::unique_ptr<SessionDriver> session_driver;  ///< null: ancestors hold all, or all are reserved
   std::vector<lock::Ticket> tickets{};            ///< contenders of that session

@@ -95,7 +95,7 @@ class AcquireSteps {
   /// our contender, but has our ID (--reserve).
   virtual void WaitFor(const std::string& predecessor, const QueueList& list, bool is_rival) = 0;
   /// Proves that our contender exists, then takes the lock. `record_of`: the predecessor whose
-  /// record must be in LOCK's data; empty if all contenders before ours are certainly gone.
+  /// record must be in LOCK's data; empty if all contenders ahead of us are certainly gone.
   virtual void Confirm(const std::string& record_of) = 0;
   /// Called when our contender is first and proven: takes the lock as soon as enough of the lease
   /// is left.
@@ -171,7 +171,7 @@ class Attempt {
   /// LOCK could see our contender. Joins if there is no LOCK.
   void LookAtQueue(std::function<void(const QueueList&)> then);
 
-  /// Whether a reservation has ended by the servers' clock, as far as we know it.
+  /// Whether a reservation is known to have ended by the servers' clock.
   [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
   /// Takes a reply with LOCK's data. Returns the record of the last release, if zklock wrote one
   /// and it is not a reservation's, and notes whether we may leave a record.

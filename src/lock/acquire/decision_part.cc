@@ -91,7 +91,7 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
   proof_.Schedule();
   OwnContender& contender = attempt_.contender;
   const bool had_strays = contender.DeleteStrays(list.children);
-  // They must not count as contenders before ours. If they may not be deleted, they remain.
+  // They must not count as contenders ahead of us. If they may not be deleted, they remain.
   if (had_strays && attempt_.request.max_queue && !std::exchange(listed_for_strays_, true)) {
     return attempt_.next.ListAgain();
   }

@@ -22,7 +22,7 @@
 
 namespace zklock::lock {
 
-/// During the wait for one contender, examines the others before ours: whether one of them holds
+/// During the wait for one contender, examines the others ahead of us: whether one of them holds
 /// the lock on our behalf, and which of them are reservations, to be deleted when they end.
 class Lookahead {
  public:
@@ -52,7 +52,7 @@ class Lookahead {
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
   /// Whether the search is over for this place in the queue, or was not requested.
   [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
-  /// Reads the contenders that may be reservations: in a queue, those before ours; in a semaphore,
+  /// Reads the contenders that may be reservations: in a queue, those ahead of us; in a semaphore,
   /// any permit. `reads_predecessor`: the wait itself reads the predecessor.
   void FindReserving(const protocol::Contenders& contenders, bool reads_predecessor);
   /// The predecessor was read; `reserved` if it is a reservation.
@@ -61,7 +61,7 @@ class Lookahead {
   /// joins if a reservation has an end, because only by creating a contender can we learn whether
   /// the end has passed.
   void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
-  /// In a turnstile: counts zklock's contenders before ours, which may delete an overdue permit
+  /// In a turnstile: counts zklock's contenders ahead of us, which may delete an overdue permit
   /// before we do.
   void CountZklocksBefore(const protocol::Contenders& contenders);
 

@@ -10,7 +10,7 @@
 
 namespace zklock::lock {
 
-/// The last step: now that all contenders before ours are gone, proves that ours exists and that
+/// The last step: now that all contenders ahead of us are gone, proves that ours exists and that
 /// the lease suffices to start a command.
 class ProofPart final : public AcquirePart {
  public:

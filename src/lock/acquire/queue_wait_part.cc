@@ -47,7 +47,7 @@ bool HasReservation(const Contenders& contenders) {
                      [](const auto& one) { return one.reserves(); });
 }
 
-/// How many contenders wait before ours.
+/// How many contenders wait ahead of us.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
   if (request.permits) return 0;                      // only our contender is past the turnstile
   if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
@@ -314,7 +314,7 @@ void QueueWaitPart::OnPredecessorGone() {
     contender.GuessLockVersion(1);  // it held the lock, and left its record
     return attempt_.next.TakeTurn();
   }
-  // All contenders that can be before ours were in our first list, and since then they can only
+  // All contenders that can be ahead of us were in our first list, and since then they can only
   // have left. If the predecessor held the lock exclusively when it released it, the contenders
   // before it are gone, and none are between it and us, except readers if we are a reader. A reader
   // may release the lock while other readers still hold it; and in a LOCK that is not zklock's, no
@@ -360,7 +360,7 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
 }
 
 /// `wait` limits the wait for other contenders. It applies only while the last answer shows a
-/// contender before ours, and none that is or may be an overdue reservation. Otherwise, an answer
+/// contender ahead of us, and none that is or may be an overdue reservation. Otherwise, an answer
 /// that may show that the lock is free is under way, or there is no server to ask; other deadlines
 /// limit those.
 TimePoint QueueWaitPart::end() const {
@@ -428,17 +428,17 @@ bool QueueWaitPart::OnlyPasses() const {
   return request.is_for_turnstile() && (request.passes || (request.max_queue && !ranked_));
 }
 
-/// If OnlyPasses(), and the last list showed `ahead` contenders before ours: leaves if too few
+/// If OnlyPasses(), and the last list showed `ahead` contenders ahead of us: leaves if too few
 /// permits remain for us.
 void QueueWaitPart::CountPermits(std::size_t ahead) {
   ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
-  // Contenders before ours can only leave. If the turnstile lists as many after the list of the
+  // Contenders ahead of us can only leave. If the turnstile lists as many after the list of the
   // permits as before it, they are the same ones, and none has left with a permit in between: the
   // three lists show the same moment.
   const auto taken = std::make_shared<std::size_t>(0);
   const auto runs = std::make_shared<std::size_t>(0);
-  // With a watch, because those before ours may each take more than one permit, and wait for them.
+  // With a watch, because those ahead of us may each take more than one permit, and wait for them.
   attempt_.store.List(request.ReservationsPath(), Watch::kYes,
                       attempt_.InState([this, taken, runs](const ListReply& reply) {
                         if (reply.error == Error::kNoNode) return AwaitPermits();
@@ -498,7 +498,7 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
   attempt_.store.Get(path, Watch::kNo, attempt_.InState([this, taken](const GetReply& reply) {
     if (IsLost(reply.error)) return;
     const std::size_t most = attempt_.request.most_permits;
-    // There is a contender before ours: one of the permits may belong to the first in the
+    // There is a contender ahead of us: one of the permits may belong to the first in the
     // turnstile.
     const std::size_t holders = *taken - std::min<std::size_t>(*taken, 1);
     if (const auto other = FindOtherNumber(reply, holders, most)) return attempt_.Finish(*other);
@@ -514,7 +514,7 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
 
 // ---- leaving ---------------------------------------------------------------------------------
 
-/// Whether we leave now, unless one of the contenders before ours holds the lock on our behalf, or
+/// Whether we leave now, unless one of the contenders ahead of us holds the lock on our behalf, or
 /// is a reservation that has ended and can be deleted.
 bool QueueWaitPart::LeavesAtOnce() const {
   return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;

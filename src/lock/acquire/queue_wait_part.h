@@ -60,7 +60,7 @@ class QueueWaitPart final : public WaitPart {
     protocol::QueueAhead ahead{};  ///< computed from the list that made it the predecessor
     bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
     bool holds = false;     ///< it was the first in the list, or has a permit
-    bool is_only = false;   ///< no other contender was before ours, or would have been
+    bool is_only = false;   ///< no other contender was ahead of us, or would have been
   };
 
   void Enter(State state, const std::string& predecessor);
@@ -91,13 +91,13 @@ class QueueWaitPart final : public WaitPart {
   std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
 
   // These last as long as our place in the queue.
-  bool ranked_ = false;     // fewer than `max_queue` wait before ours
-  bool preempted_ = false;  // the contenders before ours were asked to leave
+  bool ranked_ = false;     // fewer than `max_queue` wait ahead of us
+  bool preempted_ = false;  // the contenders ahead of us were asked to leave
   // In a turnstile: the permits do not yet show whether a different number of them is in use.
   bool watches_permits_ = false;
 
   // If OnlyPasses():
-  std::size_t ahead_ = 0;           // contenders before ours in the turnstile's last list
+  std::size_t ahead_ = 0;           // contenders ahead of us in the turnstile's last list
   bool permits_are_taken_ = false;  // our contender leaves for this reason
   // For AcquireRequest::looks_again.
   bool looks_elsewhere_ = false;     // the other queues are being listed, or will be again

@@ -12,7 +12,7 @@
 
 namespace zklock::lock {
 
-/// Asks the contenders before ours to leave, as a release request does: one by one, the last one
+/// Asks the contenders ahead of us to leave, as a release request does: one by one, the last one
 /// first, so that none of them gets the lock because another one has left. A contender that someone
 /// has already asked is not asked again, unless that request was for waiters only and ours is not.
 ///

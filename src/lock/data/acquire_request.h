@@ -20,7 +20,7 @@
 
 namespace zklock::lock {
 
-/// For --preempt: contenders before ours are asked to leave.
+/// For --preempt: contenders ahead of us are asked to leave.
 struct Preempt {
   bool holders = false;  ///< ask holders too, not only waiters
   ReleaseRequest request{};
@@ -61,7 +61,7 @@ struct AcquireRequest {
   bool may_leave = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: forever
   TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends
-  /// Leave at once if, after joining, at least this many contenders wait before ours.
+  /// Leave at once if, after joining, at least this many contenders wait ahead of us.
   std::optional<std::size_t> max_queue{};
   /// Leave the queue when a newer contender supersedes ours. Ours supersedes older ones.
   bool supersede = false;

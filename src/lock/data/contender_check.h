@@ -8,7 +8,7 @@
 namespace zklock::lock {
 
 /// Whether a read of the contender's path shows that the contender is gone: no znode has that name,
-/// or another has taken it: a later contender, or the reservation that it was converted to.
+/// or the name belongs to a later contender or to the reservation that it was converted to.
 [[nodiscard]] bool IsGone(const ContenderId& contender, const zookeeper::GetReply& read);
 
 /// Checks with a commit that all of `contenders` still exist, and calls `done` once: with kNone if

@@ -33,7 +33,7 @@ struct QueuedEvent {
   bool is_requeued = false;  ///< after a PlaceLostEvent; set by the publisher of all events
 };
 
-/// The contenders before ours in the queue.
+/// The contenders ahead of us in the queue.
 struct Ahead {
   std::size_t contenders = 0;            ///< all of them, when the queue was last listed
   std::optional<std::size_t> waiting{};  ///< those that do not hold; none: not known
@@ -57,7 +57,7 @@ struct Preempted {
   std::vector<Left> left{};  ///< contenders that could not be asked: we have to wait for them
 };
 
-/// The contenders before ours were asked to leave.
+/// The contenders ahead of us were asked to leave.
 struct PreemptedEvent {
   std::string lock;
   Preempted preempted{};

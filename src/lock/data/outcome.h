@@ -17,7 +17,7 @@
 
 namespace zklock::lock {
 
-/// The lock is held: every contender before ours is gone, and ours exists, as shown by a later
+/// The lock is held: every contender ahead of us is gone, and ours exists, as shown by a later
 /// commit or by a lease in hand. The lease suffices to start a command.
 struct Acquired {
   Ticket ticket;

@@ -15,7 +15,7 @@ namespace zklock::lock {
 
 /// What a ServerMeasurement does.
 struct MeasurementRequest {
-  std::string checked;              ///< an existing znode, checked by the heartbeat-like commits
+  std::string checked;              ///< an existing znode, for commits like those of heartbeats
   std::vector<std::string> stamps;  ///< where to try, in this order, to create a short-lived znode
   std::size_t rounds = 20;          ///< how often to commit
   std::size_t connects = 20;        ///< how often to connect, the first time included

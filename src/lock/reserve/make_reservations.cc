@@ -164,7 +164,7 @@ class Maker {
   const std::vector<std::string>& passed_;
   const protocol::ReservationRequest& request_;
   std::vector<Znode> znodes_;
-  std::vector<GetReply> read_;  ///< of `znodes_`, `also_` and `passed_`, in this order
+  std::vector<GetReply> read_;  ///< for `znodes_`, `also_` and `passed_`, in this order
   bool was_sent_ = false;       ///< the conversion was sent, at least once
   bool may_be_made_ = false;
 };

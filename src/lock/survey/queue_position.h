@@ -18,7 +18,7 @@ namespace zklock::lock {
 
 /// What is before a waiter in the queue.
 struct QueuePosition {
-  std::size_t ahead = 0;                   ///< contenders before ours
+  std::size_t ahead = 0;                   ///< contenders ahead of us
   std::size_t waiting = 0;                 ///< those of them that do not hold
   std::size_t holders = 1;                 ///< more than one only for a semaphore
   std::string first;                       ///< the name of the first contender, a holder
@@ -37,7 +37,7 @@ class FindQueuePosition {
   FindQueuePosition(zookeeper::Store& store, LockName lock)
       : store_(store), lock_(std::move(lock)) {}
 
-  /// Calls `done` once: with no position if a reply was lost or no contender is before ours. `own`:
+  /// Calls `done` once: with no position if a reply was lost or no contender is ahead of us. `own`:
   /// our contender's path. Must not be called while IsUnderWay().
   void Begin(const std::string& own, std::function<void(const std::optional<QueuePosition>&)> done);
   [[nodiscard]] bool IsUnderWay() const { return done_ != nullptr; }

@@ -65,7 +65,7 @@ class Survey final : public ServerOperation {
 
   /// Valid after success, or in OnEnd().
   [[nodiscard]] const SurveyResult& result() const { return result_; }
-  /// The sink can accept more again.
+  /// Call this when the sink can accept more.
   void Resume();
   /// When watching: reports everything again, with a new limit, from the cache where possible.
   void Repeat(std::size_t most_contenders);

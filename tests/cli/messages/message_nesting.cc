@@ -67,7 +67,7 @@ std::string SuspendedWithNested() {
   return outer.err();
 }
 
-/// `words` in a shell that holds the lock, whose keeper is stopped.
+/// Runs `words` in a shell that holds the lock and whose keeper is stopped.
 std::string WhileStopped(const std::string& words, int status) {
   const std::string lock = NewLock("said");
   Child script = Child::Start(
@@ -82,8 +82,8 @@ std::string WhileStopped(const std::string& words, int status) {
   return script.err();
 }
 
-/// `words` in a shell that holds the lock, whose keeper is stopped and has more connections than it
-/// can queue.
+/// Runs `words` in a shell that holds the lock and whose keeper is stopped and has more connections
+/// than it can queue.
 std::string WhileFlooded(const std::string& words, int status) {
   const std::string lock = NewLock("said");
   Child script = Child::Start(

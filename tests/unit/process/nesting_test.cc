@@ -306,7 +306,7 @@ TEST_CASE("A full queue of connections does not look as if nobody listened") {
 }
 
 // A test in its own PID namespace, where pids can be chosen: a stranger connects and ends; then a
-// process below the owner gets its pid. The result is how many of the two may run.
+// process below the owner gets its pid. The result says whether a run was admitted.
 enum Reuse : int { kNone = 0, kAdmitted = 1, kCannotBeTested = 2 };
 
 /// Forks a process with the pid `wanted`.
