@@ -95,6 +95,7 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
   view.data.version.reset();
   if (!entry.position) {
     view.state = ContenderState::kNoContender;
+    view.blocking = entry.blocking;
     if (entry.readable) view.since_ms = entry.stat.created_ms;
     return view;
   }
@@ -203,6 +204,10 @@ std::string ReservationText(const lock::Reserved& reserved, bool overdue, bool w
     text += overdue ? fmt::format(" (overdue since {})", until) : " until " + until;
   }
   return text + (reservation.reason.empty() ? "" : ": " + reservation.reason);
+}
+
+std::string BlockedText(const std::string& child) {
+  return fmt::format("runs are refused: its child {} is not a contender", child);
 }
 
 std::string_view StateName(ContenderState state) {

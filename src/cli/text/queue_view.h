@@ -28,6 +28,7 @@ struct ContenderView {
   std::string path;                     ///< on the servers
   std::optional<std::size_t> position;  ///< from 1; none: not a contender
   ContenderState state = ContenderState::kHeld;
+  std::string blocking{};                            ///< as in lock::QueueEntry
   protocol::Mode mode = protocol::Mode::kExclusive;  ///< what its name asks for
   protocol::Program program = protocol::Program::kUnknown;
   bool readable = true;
@@ -97,6 +98,8 @@ class QueueDescriber {
 /// be cut.
 [[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
                                           bool with_year = true);
+/// Why a LOCK cannot be acquired. `child`: as QueueEntry::blocking.
+[[nodiscard]] std::string BlockedText(const std::string& child);
 /// "held", "reserved", "waiting", "stray".
 [[nodiscard]] std::string_view StateName(ContenderState state);
 

@@ -89,10 +89,12 @@ void QueueCheck::OnLock(const lock::LockSurvey& lock) {
   deadlocks_.BeginLock(lock.path);
   path_ = OneLine(lock.path, kWidestPath);
   has_unread_ = false;
+  blocking_.clear();
 }
 
 void QueueCheck::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = times_->Add(entry);
+  if (blocking_.empty()) blocking_ = view.blocking;
   deadlocks_.Add(view);
   has_unread_ = has_unread_ || !view.readable;
   if (!view.overdue || !view.Holds()) return;
@@ -123,6 +125,10 @@ void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
       Add(exceeded->state,
           fmt::format("{}: {} waiting (more than {})", path_, waiting, exceeded->limit));
     }
+  }
+  if (!blocking_.empty()) {
+    Add(CheckState::kCritical,
+        fmt::format("{}: {}", path_, OneLine(BlockedText(blocking_), kWidestText)));
   }
   // Its data may show a deadlock.
   if (has_unread_) Add(CheckState::kUnknown, path_ + ": a contender cannot be read");

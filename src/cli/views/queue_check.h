@@ -72,7 +72,8 @@ class QueueCheck final : public lock::SurveySink {
   const std::int64_t now_ms_;
   std::optional<QueueTimes> times_;
   DeadlockSearch deadlocks_;
-  std::string path_;  ///< of the current LOCK, printable
+  std::string path_;      ///< of the current LOCK, printable
+  std::string blocking_;  ///< the child that blocks the current LOCK; may contain arbitrary bytes
   /// Whether the current LOCK has a contender that we lack permission to read, and no problem says
   /// so yet.
   bool has_unread_ = false;

@@ -297,6 +297,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   holders_ = reserved_ = 0;
   are_permits_ = false;
   asked_.clear();
+  blocking_.clear();
   waits_ = std::make_unique<Waits>(style_.most_waits, style_.rows);
 }
 
@@ -379,6 +380,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   }
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
+  if (blocking_.empty()) blocking_ = contender.blocking;
   const auto& asked = contender.data.release_request;
   if (contender.position && asked) AddAsked(*contender.position, AskerText(*asked));
   if (contender.Holds()) ++holders_;
@@ -410,14 +412,16 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
   }
   if (!first_ || (style_.rows != 0 && shown_ >= style_.rows)) return;
   ++shown_;
+  const bool is_blocked = !first_->blocking.empty();
   std::string holders = lock.IsHeld() ? HolderText(*first_, WithYear()) : "nobody yet";
+  if (is_blocked) holders = "nobody; " + BlockedText(first_->blocking);
   if (lock.held > 1) {
     holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
   }
   // First, because the rest of the cell may be cut.
   if (lock.IsSemaphore()) holders = PermitsInUse(lock) + ": " + holders;
   table_->AddRow({{lock.path, Tone::kTitle},
-                  {holders, first_->overdue ? Tone::kBad : Tone::kPlain},
+                  {holders, first_->overdue || is_blocked ? Tone::kBad : Tone::kPlain},
                   {std::to_string(lock.waiting), lock.waiting == 0 ? Tone::kFaint : Tone::kWaiting},
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
@@ -489,6 +493,10 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
             ? fmt::format("{} was asked to leave by {}", one.first, one.by)
             : fmt::format("{} to {} were asked to leave by {}", one.first, one.last, one.by),
         Tone::kPlain);
+  }
+  if (!blocking_.empty()) {
+    text += "\n";
+    add(BlockedText(blocking_), Tone::kBad);
   }
   std::vector<std::string> ignored = lock.ignored_children;
   std::erase_if(ignored, protocol::IsRecordChild);

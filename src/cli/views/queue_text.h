@@ -101,6 +101,7 @@ class QueueText final : public lock::SurveySink {
     std::size_t last = 0;
   };
   std::vector<LeaveRequests> asked_;
+  std::string blocking_;      ///< the child that blocks the current LOCK
   std::size_t holders_ = 0;   ///< reported so far
   std::size_t reserved_ = 0;  ///< how many of these are reservations
   bool are_permits_ = false;  ///< the znode `leases` of a semaphore is shown by itself

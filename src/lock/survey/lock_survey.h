@@ -38,6 +38,9 @@ struct QueueEntry {
   std::optional<Predecessor>
       waits_for{};                     ///< none: it holds, is not a contender, or a permit is free
   std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
+  /// Its path below the LOCK, if it is not a contender and runs are refused because of it. Set when
+  /// it is reported.
+  std::string blocking{};
   /// For a permit whose contender is still in the turnstile: that znode's name.
   std::string turnstile_name{};
   /// Likewise: when that znode was created, in ms since 1970. None if we may not read it.

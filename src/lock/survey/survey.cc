@@ -325,7 +325,9 @@ void Survey::Finish(Frontier::iterator node) {
     walks_ = true;
   }
   if (walks_) Walk(node, to_walk);
-  if (walks_ && !queue.is_announced() && !(request_.with_free && queue.IsLock())) return;
+  // A free LOCK of a tree is not reported, unless it was asked for or nobody can acquire it.
+  const bool is_wanted = queue.IsBlocked() || (request_.with_free && queue.IsLock());
+  if (walks_ && !queue.is_announced() && !is_wanted) return;
   queue.ReportEnd(*sink_);
 }
 

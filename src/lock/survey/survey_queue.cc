@@ -409,12 +409,38 @@ LockKind SurveyQueue::KindOfQueue() const {
 
 std::vector<std::string> SurveyQueue::Strays() const {
   std::vector<std::string> names;
-  const std::size_t length = protocol::ChildPath(path_, "").size();
-  for (const std::size_t index : others_) {
-    names.push_back(entries_[index].path.substr(length));
-  }
+  for (const std::size_t index : others_) names.push_back(BelowLock(entries_[index]));
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string SurveyQueue::BelowLock(const QueueEntry& entry) const {
+  return entry.path.substr(protocol::ChildPath(path_, "").size());
+}
+
+/// The largest number of a contender, as far as is known; -1 if none is.
+std::int64_t SurveyQueue::NewestNumber() const {
+  std::int64_t newest = -1;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (!IsOut(i)) newest = std::max(newest, entries_[i].name.number);
+  }
+  const auto data = protocol::ParseLockData(lock_.data);
+  if (!data || !data->last_release) return newest;
+  const auto released = protocol::ViewContenderName(data->last_release->contender);
+  return released ? std::max(newest, released->number) : newest;
+}
+
+/// Whether a znode that no session owns is ahead of every new contender. One without the mark of a
+/// contender, such as `build-2024010203`, may be a LOCK with any number.
+bool SurveyQueue::Blocks(const QueueEntry& entry) const {
+  const bool is_permit = lock_.IsSemaphore() && !entry.in_turnstile;
+  if (entry.name.full == protocol::kSimpleName || is_permit) return false;
+  return entry.name.mark != protocol::Mark::kNone || entry.name.number <= NewestNumber();
+}
+
+bool SurveyQueue::IsBlocked() const {
+  return std::any_of(others_.begin(), others_.end(),
+                     [this](std::size_t index) { return Blocks(entries_[index]); });
 }
 
 bool SurveyQueue::IsLock() const {
@@ -441,7 +467,11 @@ void SurveyQueue::ReportEnd(SurveySink& sink) {
     others_.erase(simple);
   }
   if (!announced_) ReportLock(sink);
-  for (const std::size_t index : others_) sink.OnEntry(entries_[index]);
+  for (const std::size_t index : others_) {
+    QueueEntry& entry = entries_[index];
+    if (Blocks(entry)) entry.blocking = BelowLock(entry);
+    sink.OnEntry(entry);
+  }
   FindRunning();
   Count();
   sink.OnLockEnd(lock_);

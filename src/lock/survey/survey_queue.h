@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -64,6 +65,8 @@ class SurveyQueue {
   /// Children that turned out not to be contenders: their paths below the LOCK, sorted. There may
   /// be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
+  /// Whether runs are refused because of one of them.
+  [[nodiscard]] bool IsBlocked() const;
   /// Whether it is a LOCK: even if its queue is empty, its children or its data may show that.
   [[nodiscard]] bool IsLock() const;
   /// Whether it has children other than its queue and zklock's own znodes.
@@ -108,6 +111,9 @@ class SurveyQueue {
   void ReportEntry(std::size_t index, SurveySink& sink);
   void ReportLock(SurveySink& sink);
   [[nodiscard]] LockKind KindOfQueue() const;
+  [[nodiscard]] std::string BelowLock(const QueueEntry& entry) const;
+  [[nodiscard]] std::int64_t NewestNumber() const;
+  [[nodiscard]] bool Blocks(const QueueEntry& entry) const;
   void FindRunning();
   void Count();
 

@@ -145,6 +145,7 @@ inline lock::LockSurvey BusyLock() {
   }
   lock.entries.push_back(Contender("build-2024010203", 5));
   lock.entries.back().stat.ephemeral_owner = 0;
+  lock.entries.back().blocking = "build-2024010203";
   lock.ignored_children = {"config", "evil\x1b]0;x\x07"};
   SetLastRun(lock,
              {.contender = OurName("build5", "__WRIT__", 40),

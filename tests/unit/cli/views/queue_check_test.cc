@@ -61,6 +61,23 @@ TEST_CASE("Without limits every lock is fine") {
   CHECK(Judge({Held(), Free()}, {}, 90000).line.starts_with("OK - 2 locks, 1 held, 1 waiting | "));
 }
 
+TEST_CASE("A lock that a stray znode blocks is critical, free or not") {
+  lock::LockSurvey free{.path = "/jobs/a"};
+  free.entries = {Contender(OurName("web1", "lock-", 1), 0)};
+  free.entries.front().stat.ephemeral_owner = 0;
+  CHECK(Judge({free}, {}, 90000).state == CheckState::kOk);
+  free.entries.front().blocking = "locks/x";
+  lock::LockSurvey held = Held();
+  held.entries.push_back(free.entries.front());
+  for (const lock::LockSurvey& one : {free, held}) {
+    const CheckResult result = Judge({one}, {}, 90000);
+    CHECK(result.state == CheckState::kCritical);
+    CHECK(
+        result.line.starts_with("CRITICAL - /jobs/a: runs are refused: its child locks/x is "
+                                "not a contender | "));
+  }
+}
+
 TEST_CASE("A value above a limit determines the state") {
   const CheckLimits limits{.held = CheckLimit{kMinute, kHour}};
   CHECK(Judge({Held()}, limits, kMinute).state == CheckState::kOk);

@@ -399,7 +399,23 @@ TEST_CASE("A stray znode is shown last and without a position") {
   lock.entries.back().stat.ephemeral_owner = 0;
   CHECK_THAT(Render({lock}),
              Catch::Contains("\n  -  stray    -          -     1m10s  -        -        -    "
-                             "2024-03-01 12:00:05      -\n\n2 to 3 wait"));
+                             "2024-03-01 12:00:05      -\n\n2 to 3 wait") &&
+                 !Catch::Contains("refused"));
+  lock.entries.back().blocking = "locks/build-2024010203";
+  CHECK_THAT(Render({lock}),
+             Catch::Contains(
+                 "\n\nruns are refused: its child locks/build-2024010203 is not a contender\n"));
+}
+
+TEST_CASE("In a tree, a free lock that a stray znode blocks says so") {
+  lock::LockSurvey lock{.path = "/l", .in_tree = true};
+  lock.entries.push_back(Contender("build-2024010203", 5));
+  lock.entries.back().stat.ephemeral_owner = 0;
+  lock.entries.back().blocking = "build-2024010203";
+  CHECK_THAT(
+      Render({lock}),
+      Catch::Contains("\n/l    nobody; runs are refused: its child build-2024010203 is not a "
+                      "contender        0  "));
 }
 
 TEST_CASE("A contender that we cannot read is shown as its name describes it") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lock/data/run_history.h"
+#include "protocol/release_record.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -665,6 +666,32 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
     const SurveyResult result = bench.Find("/j/free", Scope::kGuess);
     REQUIRE(Paths(result) == Strings{"/j/free"});
     CHECK_FALSE(result.locks.at(0).IsHeld());
+  }
+  SECTION("a free lock that a stray child blocks") {
+    bench.servers.Put("/j/free", 0);
+    bench.servers.Put("/j/free/x-lock-0000000003", 0);
+    for (const Scope scope : {Scope::kGuess, Scope::kTree}) {
+      const SurveyResult result = bench.Find("/j/free", scope);
+      REQUIRE(Paths(result) == Strings{"/j/free"});
+      CHECK_FALSE(result.locks.at(0).IsHeld());
+      REQUIRE(result.locks.at(0).entries.size() == 1);
+      CHECK(result.locks.at(0).entries.front().blocking == "x-lock-0000000003");
+    }
+  }
+  SECTION("a free lock with a child that has a number, and might be a LOCK") {
+    const auto record = [](const std::string& contender) {
+      return protocol::FormatLockData({{{.contender = contender, .token = 1, .host = "h"}}});
+    };
+    const bool was_reached = GENERATE(false, true);
+    bench.servers.Put("/j/free", 0, false,
+                      record(was_reached ? "x-lock-2024010203" : "x-lock-0000000007"));
+    bench.servers.Put("/j/free/build-2024010203", 0);
+    CHECK(Paths(bench.Find("/j/free", Scope::kGuess)) ==
+          (was_reached ? Strings{"/j/free"} : Strings{}));
+    bench.Join("/j/free");
+    const LockSurvey held = bench.Find("/j/free", Scope::kGuess).locks.at(0);
+    CHECK(held.IsHeld());
+    CHECK(held.entries.back().blocking == (was_reached ? "build-2024010203" : ""));
   }
   SECTION("a lock that does not exist") {
     const SurveyResult result = bench.Find("/x", Scope::kGuess);
