@@ -72,6 +72,8 @@ void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
 
 void PreforkedCommand::OnProgress(const lock::Acquisition& acquire,
                                   const zookeeper::Session& session) {
+  // Without a guard, nobody would close the session if zklock were killed, too.
+  if (supervisor_ && !supervisor_->IsGuarded()) Discard();
   if (acquire.IsNearTurn() || (is_early_ && session.IsHandshaking())) {
     TryPrepare(session.lease().timeout());
   } else if (acquire.IsFarFromTurn()) {

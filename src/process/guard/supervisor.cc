@@ -322,6 +322,8 @@ bool Supervisor::AwaitForks(Duration patience) {
   return true;
 }
 
+bool Supervisor::IsGuarded() const { return !state_->guard.HasEnded(); }
+
 bool Supervisor::IsIntact() const {
   const GuardProcess& guard = state_->guard;
   const pid_t command = guard.page().command;

@@ -55,6 +55,8 @@ class Supervisor final : public EventSource {
   /// this process's session and process group. Returns false if that did not happen in time or the
   /// guard failed: this object can then only be destroyed.
   [[nodiscard]] bool AwaitForks(Duration patience);
+  /// Before Begin(): whether the guard has not been killed; quicker than IsIntact().
+  [[nodiscard]] bool IsGuarded() const;
   /// Before Begin(): whether neither the guard nor the command has been killed since it was forked.
   [[nodiscard]] bool IsIntact() const;
   /// Must be called once, before Begin(): waits until the command is forked. A signal sent to the

@@ -222,6 +222,29 @@ TEST_CASE("a killed waiter that holds something already leaves no contender") {
   tree.WaitForChildren(lock + "/leases", 1, kSoon);
 }
 
+TEST_CASE(
+    "a waiter whose guard was killed gets another, and leaves no contender when it is killed") {
+  auto [lock, holder] = HoldNewLock("guards");
+  Child waiter = StartWaiter(Exclusive({}), lock);
+  const auto guard_of = [&waiter] {
+    return WaitFor([&]() -> std::optional<pid_t> {
+      const auto children = process::ChildrenOf(waiter.pid());
+      for (const pid_t one : children) {
+        if (!process::ChildrenOf(one).empty()) return one;
+      }
+      return {};
+    });
+  };
+  const pid_t first = guard_of();
+  kill(first, SIGKILL);
+  WaitUntilGone(first);
+  const pid_t second = guard_of();
+  CHECK(second != first);
+  WaitUntil([&] { return getsid(second) == second; });
+  waiter.Signal(SIGKILL);
+  Tree().WaitForChildren(lock, 1, kSoon);
+}
+
 TEST_CASE("a waiter that is killed while no server answers leaves no contender") {
   auto [lock, holder] = HoldNewLock("apart");
   Proxy proxy(TestServers());
