@@ -320,12 +320,13 @@ TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
 TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on it") {
   // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
   // It runs in its own session; otherwise the shell's exit would continue it.
+  // The command ignores the signal, also when its new processes get it.
   const std::string lock = NewLock("nested");
   Child script = Child::Start(Script(
       lock,
       "$Z exclusive --hold --session-timeout 10s $L || exit; setsid $Z exclusive $L -- sh -c "
-      "'echo in $PPID; trap \"echo told; sleep 1; exit\" TERM; sleep 1000 & wait' & "
-      "echo nested $!; read x; exit 0"));
+      "'echo in $PPID; trap \"echo told; while :; do sleep 1; done\" TERM; sleep 1000 & "
+      "wait' & echo nested $!; read x; exit 0"));
   pid_t nested = 0;
   for (int line = 0; line < 2; ++line) {
     const std::string text = script.ReadLine();
