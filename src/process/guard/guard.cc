@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -43,6 +44,8 @@ constexpr Duration kStopPause = milliseconds(50);
 constexpr Duration kQuietWait = milliseconds(1000);
 // One round over a huge tree may take this long before zklock assumes that the guard hangs.
 constexpr Duration kLongRound = milliseconds(500);
+// How many milliseconds to wait for memory.
+constexpr int kRetryPause = 5;
 
 class Guard {
  public:
@@ -63,6 +66,7 @@ class Guard {
   };
 
   void Begin();
+  void TakeTurn();
   void AwaitRelease();
   void Wait();
   void PromiseLook(TimePoint look) const;
@@ -102,6 +106,7 @@ class Guard {
   UniqueFd link_;                                // to the command; closed once it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
+  std::vector<pollfd> polled_;  // by Wait(), which needs no more memory once it has been called
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
@@ -112,7 +117,7 @@ class Guard {
   bool has_children_ = true;
   bool reaps_more_ = false;  // Reap() has not reaped every zombie yet
   bool is_orphaned_ = false;
-  bool misses_run_ = false;  // no descriptor was left for a nested run's connection
+  bool misses_run_ = false;  // no descriptor or memory was left for a nested run's connection
   bool is_executed_ = false;
   TimePoint ending_since_ = kNever;
 };
@@ -120,17 +125,24 @@ class Guard {
 void Guard::Run() {
   Begin();
   while (phase_ != Phase::kFinished) {
-    (void)nested_runs_.AreLeft();  // otherwise a closed connection would stay ready
-    Wait();
-    Reap();
-    ReadMessages();
-    Advance(BootClock::now());
+    try {
+      TakeTurn();
+    } catch (const std::bad_alloc&) {
+      poll(nullptr, 0, kRetryPause);  // the next turn does what this one has not done
+    }
   }
   AwaitRelease();
   if (!MayCloseSession()) return;
   // The ancestors' locks need not stay held during the close.
   for (const int descriptor : duty_.spec.kept_open) close(descriptor);
   duty_.spec.when_orphaned();
+}
+
+void Guard::TakeTurn() {
+  Wait();
+  Reap();
+  ReadMessages();
+  Advance(BootClock::now());
 }
 
 // zklock kills the guard once the session has been closed. If zklock ends without doing so, the
@@ -194,6 +206,19 @@ void Guard::Begin() {
 }
 
 void Guard::Wait() {
+  polled_ = {{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
+             {timer_.get(), POLLIN, 0},
+             {signals_.get(), POLLIN, 0},
+             {phase_ != Phase::kReady ? link_.get() : -1, POLLIN, 0}};
+  const std::size_t own = polled_.size();
+  int patience = -1;
+  try {
+    (void)nested_runs_.AreLeft();  // otherwise a closed connection would stay ready
+    nested_runs_.AppendTo(polled_);
+  } catch (const std::bad_alloc&) {
+    polled_.resize(own);
+    patience = kRetryPause;
+  }
   const TimePoint look = NextLook();
   // `look`, which zklock checks, does not include the time of a report: a late report does no harm.
   const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
@@ -202,12 +227,7 @@ void Guard::Wait() {
   continue_timer_->Set(After(look, kContinueDelay));
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
-  std::vector<pollfd> polled = {{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
-                                {timer_.get(), POLLIN, 0},
-                                {signals_.get(), POLLIN, 0},
-                                {is_watched ? link_.get() : -1, POLLIN, 0}};
-  nested_runs_.AppendTo(polled);
-  if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
+  if (poll(polled_.data(), polled_.size(), patience) < 0 && errno != EINTR) ThrowErrno("poll");
   // Never promises an earlier moment than before, since a guard that gets no CPU time is not dead.
   if (is_watched) PromiseLook(look);
 
@@ -262,8 +282,10 @@ void Guard::ReadMessages() {
     if (received.message->kind == Message::Kind::kBegin) BeginCommand();
     if (received.message->kind == Message::Kind::kForward) Forward(*received.message);
     if (received.message->kind != Message::Kind::kNestedRun) continue;
-    misses_run_ = misses_run_ || !received.connection;
-    if (received.connection) nested_runs_.Add(std::move(received.connection));
+    const bool missed_one = std::exchange(misses_run_, true);
+    if (!received.connection) continue;
+    nested_runs_.Add(std::move(received.connection));
+    misses_run_ = missed_one;
   }
   if (is_orphaned_) nested_runs_.End();
 }

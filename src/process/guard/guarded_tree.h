@@ -15,9 +15,7 @@ namespace zklock::process {
 /// The tree of a guard: all descendants of this process. Signals and kills them.
 ///
 /// Nothing announces forks, so the tree is stopped and killed in rounds, each of which walks it
-/// again. When the system has no descriptors left, /proc cannot be walked; a round then reaches
-/// only this process's children, through a file that was opened in advance. The same happens if
-/// /proc is gone.
+/// again. If a walk is not possible, a round reaches only this process's children (TreeKiller).
 ///
 /// The command's cgroup is killed as a whole, including processes that a walk cannot find or that
 /// this process lacks permission to signal. The walk finds processes that have moved to another
@@ -64,8 +62,6 @@ class GuardedTree {
   void RemoveCgroup() const;
 
  private:
-  [[nodiscard]] std::vector<pid_t> Children() const;
-  [[nodiscard]] static bool IsBlind();
   [[nodiscard]] TreeKiller::Treatment TreatmentOf(const Descendant& process) const;
 
   const int stop_signal_;

@@ -1,6 +1,7 @@
 #include "process/guard/nested_run.h"
 
 #include <algorithm>
+#include <new>
 
 #include "process/transport/transport_helper.h"
 #include "process/tree/guard_name.h"
@@ -10,8 +11,12 @@ namespace zklock::process {
 TreeKiller::Treatment TreatmentInTree(const Descendant& process, TimePoint guards_until) {
   using Treatment = TreeKiller::Treatment;
   if (!process.stat || BootClock::now() >= guards_until) return Treatment::kKill;
-  if (IsGuard(*process.stat)) return Treatment::kAwait;
-  return IsTransportHelper(*process.stat) ? Treatment::kAwaitTree : Treatment::kKill;
+  try {
+    if (IsGuard(*process.stat)) return Treatment::kAwait;
+    return IsTransportHelper(*process.stat) ? Treatment::kAwaitTree : Treatment::kKill;
+  } catch (const std::bad_alloc&) {  // it has one of their names, so it may be one
+    return Treatment::kAwait;
+  }
 }
 
 void NestedRuns::End() {

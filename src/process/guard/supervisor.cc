@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -59,10 +60,11 @@ struct Supervisor::State {
   };
   /// zklock ends the tree itself. -> Ended
   struct TakenOver {
-    TakenOver(const GuardProcess& guard, Outsiders outsiders, Cgroup* cgroup, bool was_slow)
+    TakenOver(const GuardProcess& guard, const UniqueFd& children, Outsiders outsiders,
+              Cgroup* cgroup, bool was_slow)
         // If the guard has reaped the command, another child may have its pid.
         : takeover(guard.pid(), guard.page().command_is_reaped ? 0 : guard.page().command.load(),
-                   std::move(outsiders), cgroup),
+                   children, std::move(outsiders), cgroup),
           guard_was_slow(was_slow) {}
     TakeOver takeover;
     const bool guard_was_slow;
@@ -73,6 +75,7 @@ struct Supervisor::State {
   const bool outlives_lease;
   const bool requires_cgroup;
   const Duration max_run;
+  const UniqueFd children = OpenChildren();  // for TakenOver
   Containment containment;
   std::unique_ptr<Cgroup> cgroup;
   Outsiders outsiders;
@@ -262,7 +265,7 @@ void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
                          : is_too_long ? EndCause::kRunTooLong
                                        : EndCause::kGuardFailed);
   // Kills the guard. Does not throw.
-  phase.emplace<TakenOver>(guard, std::move(outsiders), cgroup.get(), guard_was_slow);
+  phase.emplace<TakenOver>(guard, children, std::move(outsiders), cgroup.get(), guard_was_slow);
   guard.CloseSocket();
 }
 
@@ -376,7 +379,12 @@ Supervisor::~Supervisor() {
     const TimePoint patience = BootClock::now() + kAbandonTime;
     while (!state.IsSettled()) {
       if (state.IsGuarded() && BootClock::now() >= patience) state.BeginTakeOver();
-      state.WaitOnce(state.IsGuarded() ? patience : kNever);
+      try {
+        state.WaitOnce(state.IsGuarded() ? patience : kNever);
+      } catch (const std::bad_alloc&) {
+        // Try again: the tree must be gone before the lock can be released.
+        poll(nullptr, 0, 1);
+      }
     }
   } catch (...) {
     // Nothing more can be done here. The socket closes, and the guard ends the tree.

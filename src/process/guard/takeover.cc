@@ -39,17 +39,21 @@ std::set<ProcessId> OwnChildren() {
 }
 
 bool Outsiders::Include(const ProcessId& id) const {
-  return children.count(id) > 0 || (id.start_time != 0 && id.start_time < tree_begins);
+  if (id.start_time != 0) return children.count(id) > 0 || id.start_time < tree_begins;
+  const auto found = children.lower_bound(id);
+  return found != children.end() && found->pid == id.pid;
 }
 
-TakeOver::TakeOver(pid_t guard, pid_t command, Outsiders outsiders, Cgroup* cgroup)
+TakeOver::TakeOver(pid_t guard, pid_t command, const UniqueFd& children, Outsiders outsiders,
+                   Cgroup* cgroup)
     : guard_(guard),
       command_(command),
       command_status_(SIGKILL),
       outsiders_(std::move(outsiders)),
       cgroup_(cgroup),
       began_(BootClock::now()),
-      killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }),
+      killer_(getpid(), children,
+              [this](const Descendant& process) { return TreatmentOf(process); }),
       next_round_(began_) {
   kill(guard_, SIGKILL);
 }

@@ -17,6 +17,7 @@ struct Outsiders {
   std::set<ProcessId> children;
   unsigned long long tree_begins = 0;  ///< start time of the guard
 
+  /// If the start time is unknown, another process of the same pid counts as the same.
   [[nodiscard]] bool Include(const ProcessId& id) const;
 };
 
@@ -29,9 +30,10 @@ struct Outsiders {
 /// guard and the command are reaped, since other code may be waiting for other children.
 class TakeOver {
  public:
-  /// Kills the guard. `command`: 0 if the guard has reaped it. `cgroup`: the command's; may be
-  /// null.
-  TakeOver(pid_t guard, pid_t command, Outsiders outsiders, Cgroup* cgroup);
+  /// Kills the guard. `command`: 0 if the guard has reaped it. `children`: from OpenChildren().
+  /// `cgroup`: the command's; may be null.
+  TakeOver(pid_t guard, pid_t command, const UniqueFd& children, Outsiders outsiders,
+           Cgroup* cgroup);
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;
 

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -416,14 +417,20 @@ void Cgroup::MarkAsLeft() const { fsetxattr(directory_.get(), kLeftMark, "1", 1,
 
 void Cgroup::Remove() {
   if (is_removed_) return;
-  is_removed_ = RemoveSubtree(path_);
-  RemoveLeftParents(path_);
+  try {
+    is_removed_ = RemoveSubtree(path_);
+    RemoveLeftParents(path_);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Cgroup::MoveOutAndRemove() {
   Remove();
   if (is_removed_) return;
-  MoveOut(path_);
+  try {
+    MoveOut(path_);
+  } catch (const std::bad_alloc&) {
+  }
   Remove();
 }
 

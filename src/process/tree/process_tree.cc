@@ -13,6 +13,7 @@
 #include <charconv>
 #include <climits>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -45,6 +46,17 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
   }
 }
 
+/// Reads a file of at most a page, without allocating memory. Returns an empty text and sets errno
+/// if it cannot be read.
+std::string_view ReadShortFile(const char* path, std::array<char, 4096>& buffer) {
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  ssize_t size = -1;
+  do {
+    size = file ? read(file.get(), buffer.data(), buffer.size()) : -1;
+  } while (size < 0 && errno == EINTR);
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
 // The fields of /proc/PID/stat after the name, as numbered in proc(5).
 constexpr size_t kFirstField = 3;
 constexpr size_t kFieldsRead = 22 - kFirstField + 1;
@@ -75,16 +87,19 @@ std::optional<uid_t> EffectiveUserOf(pid_t pid) {
 }
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
-  const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/stat");
-  if (!text) return std::nullopt;  // it has ended, perhaps during the read (ESRCH)
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
+  std::array<char, 4096> buffer;  // NOLINT(*-member-init): the kernel fills it
+  const std::string_view text = ReadShortFile(path.data(), buffer);
   // The text is "pid (name) state ppid ...". The name may contain anything, even parentheses and
   // spaces.
-  const size_t open = text->find('(');
-  const size_t close = text->rfind(')');
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  // Empty if the process has ended, perhaps during the read (ESRCH).
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
 
-  ProcessStat stat{{pid, 0}, 0, text->substr(open + 1, close - open - 1), '?', false};
-  std::string_view rest(*text);
+  ProcessStat stat{{pid, 0}, 0, std::string(text.substr(open + 1, close - open - 1)), '?', false};
+  std::string_view rest = text;
   rest.remove_prefix(close + 1);
   std::array<std::string_view, kFieldsRead> fields;
   for (std::string_view& field : fields) field = TakeWord(rest);
@@ -144,11 +159,16 @@ bool Executes(pid_t pid, const std::string& file) {
   return name == NameBehind(file).value_or(file.substr(file.rfind('/') + 1));
 }
 
-void RequireProcessTree() {
+UniqueFd OpenChildren() {
   const std::string path = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/children";
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw NoProcessTree(errno, std::generic_category(), "opening " + path);
+  return file;
 }
+
+void RequireProcessTree() { (void)OpenChildren(); }
+
+bool IsProcGone() { return access("/proc/self", F_OK) != 0; }
 
 namespace {
 
@@ -222,7 +242,11 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
     if (process.stat && (process.stat->parent == root || seen.count(process.stat->parent) > 0)) {
       process.parent = process.stat->parent;
     }
-    if (visit(process) && !process.is_other()) add_children(process.pid);
+    try {
+      if (visit(process) && !process.is_other()) add_children(process.pid);
+    } catch (const std::bad_alloc&) {
+      is_complete = false;
+    }
   }
   return is_complete;
 }
@@ -235,8 +259,11 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   // (hidepid) cannot be checked, but pids are handed out in ascending order and wrap around: no
   // other process can have been given this one since the walk listed it.
   if (process.stat) {
+    errno = 0;
     const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
-    if (process.is_other() || !stat || stat->id != process.stat->id) return SignalResult::kGone;
+    const bool is_unknown = !stat && IsShortage(errno);  // like a hidden one
+    const bool is_same = stat ? stat->id == process.stat->id : is_unknown;
+    if (process.is_other() || !is_same) return SignalResult::kGone;
   }
   switch (target->Signal(signal_number)) {
     case 0:
@@ -262,8 +289,9 @@ bool IsHiddenZombie(const Descendant& process) {
 
 }  // namespace
 
-TreeKiller::TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment)
-    : root_(root), treatment_(std::move(treatment)) {}
+TreeKiller::TreeKiller(pid_t root, const UniqueFd& children,
+                       std::function<Treatment(const Descendant&)> treatment)
+    : root_(root), children_(children), treatment_(std::move(treatment)) {}
 
 bool TreeKiller::Round() {
   // A process that ended during this walk may have left children to `root` after the children of
@@ -271,29 +299,74 @@ bool TreeKiller::Round() {
   // round is final only if it found no process to end, no newly dead process, and the same
   // survivors as the round before.
   ++rounds_;
-  bool is_settled = true;
-  std::vector<Survivor> survivors;
-  is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {
-    const Treatment treatment = treatment_(process);
-    if (treatment == Treatment::kLeave) return false;
-    const bool has_own_tree = treatment == Treatment::kAwaitTree;
-    if (process.is_dead() || IsHiddenZombie(process)) {
-      if (dead_.insert(process.id()).second) is_settled = false;
-    } else {
-      const SignalResult result =
-          treatment == Treatment::kKill ? SignalDescendant(process, SIGKILL) : SignalResult::kGone;
-      has_sent_ = has_sent_ || result == SignalResult::kSent;
-      if (result == SignalResult::kRefused) {
-        survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
-      } else {
-        is_settled = false;
-      }
-    }
-    return !has_own_tree;
-  });
-  is_settled = is_settled && is_complete_ && survivors == survivors_;
-  survivors_ = std::move(survivors);
+  Findings found;
+  bool is_complete = false;
+  try {
+    is_complete = WalkDescendants(
+        root_, [&](const Descendant& process) { return TreatInWalk(process, found); });
+  } catch (const std::bad_alloc&) {
+  }
+  if (!is_complete || IsProcGone()) {
+    found = {};
+    is_complete = TreatChildrenTwice(found);
+  }
+  const bool is_settled = is_complete && found.is_settled && found.survivors == survivors_;
+  survivors_ = std::move(found.survivors);
   return is_settled;
+}
+
+/// Returns whether to treat the children of `process`.
+bool TreeKiller::TreatInWalk(const Descendant& process, Findings& found) {
+  const Treatment treatment = treatment_(process);
+  if (treatment == Treatment::kLeave) return false;
+  if (process.is_dead() || IsHiddenZombie(process)) {
+    if (dead_.insert(process.id()).second) found.is_settled = false;
+  } else {
+    TreatLiving(process, treatment, found);
+  }
+  return treatment != Treatment::kAwaitTree;
+}
+
+/// Returns how many of the children are dead; none if not all could be treated.
+std::optional<int> TreeKiller::TreatChildren(Findings& found) {
+  int dead = 0;
+  bool is_complete = true;
+  const bool was_read = VisitChildren(children_, [&](pid_t pid) {
+    try {
+      const Descendant process{pid, root_, ReadProcessStat(pid)};
+      const Treatment treatment = treatment_(process);
+      if (treatment == Treatment::kLeave) return;
+      if (process.is_dead() || IsHiddenZombie(process)) {
+        ++dead;
+      } else {
+        TreatLiving(process, treatment, found);
+      }
+    } catch (const std::bad_alloc&) {
+      is_complete = false;
+    }
+  });
+  return was_read && is_complete ? std::optional(dead) : std::nullopt;
+}
+
+/// Returns whether all children were treated. If all of them are dead, there are no other
+/// descendants. But one that ended after it was listed may have left children to `root`. The second
+/// pass finds these or, if they have ended too, more dead children than the first.
+bool TreeKiller::TreatChildrenTwice(Findings& found) {
+  const std::optional<int> dead = TreatChildren(found);
+  if (!dead || !found.is_settled) return false;
+  found.survivors.clear();
+  return TreatChildren(found) == dead;
+}
+
+void TreeKiller::TreatLiving(const Descendant& process, Treatment treatment, Findings& found) {
+  const SignalResult result =
+      treatment == Treatment::kKill ? SignalDescendant(process, SIGKILL) : SignalResult::kGone;
+  has_sent_ = has_sent_ || result == SignalResult::kSent;
+  if (result == SignalResult::kRefused) {
+    found.survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
+  } else {
+    found.is_settled = false;
+  }
 }
 
 Duration TreeKiller::pause() const {

@@ -1,16 +1,22 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <compare>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "process/tree/ended.h"
 
 namespace zklock::process {
@@ -31,7 +37,8 @@ struct ProcessStat {
   bool is_dead = false;  ///< all its threads have ended
 };
 
-/// None if there is no such process, or /proc does not show it (hidepid).
+/// None if there is no such process, or /proc does not show it (hidepid). Allocates no memory: a
+/// guard must be able to end the tree without.
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
 /// The effective user of a process. None if there is no such process, or /proc does not show it.
@@ -53,6 +60,20 @@ class NoProcessTree : public std::system_error {
 /// Throws NoProcessTree unless /proc shows this process its own children: without that, zklock
 /// could not end a tree reliably.
 void RequireProcessTree();
+
+/// Whether /proc is gone: the command may have unmounted it, or mounted something over it. A walk
+/// then finds nothing.
+[[nodiscard]] bool IsProcGone();
+
+/// Opens the list of this process's children, for TreeKiller. Throws NoProcessTree.
+[[nodiscard]] UniqueFd OpenChildren();
+
+/// Calls `visit` with each child of this process, including unreaped ones. A child keeps its pid
+/// until it is reaped. `children`: from OpenChildren(). Reading it needs no descriptor and no
+/// memory, and works even if /proc is gone. Children that are reparented during the call may be
+/// missed. Returns false if the list cannot be read.
+template <typename Visit>
+bool VisitChildren(const UniqueFd& children, const Visit& visit);
 
 /// Returns the children of all threads of a process, including unreaped ones; none if the process
 /// does not exist. Children that are forked or reparented during the call may be missed: call
@@ -76,7 +97,8 @@ struct Descendant {
 /// Visits the descendants of `root`, each before its children are listed, so that a process that
 /// `visit` has killed cannot fork children that the walk misses. Orphans become children of the
 /// subreaper, where the next walk finds them. `visit` returns whether to visit the process's
-/// children. Returns false if some children could not be listed for lack of descriptors or memory.
+/// children. Returns false if some children could not be listed for lack of descriptors or memory,
+/// or `visit` threw std::bad_alloc.
 bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
 
 enum class SignalResult {
@@ -88,7 +110,13 @@ enum class SignalResult {
 /// Signals a process found by a walk, but never another one that has since been given its pid.
 SignalResult SignalDescendant(const Descendant& process, int signal_number);
 
-/// Kills the descendants of `root`, which is this process, in repeated rounds.
+/// Kills the descendants of `root`, which is this process, in repeated rounds, each of which walks
+/// the tree.
+///
+/// If a walk is not possible, because /proc is gone or the system lacks descriptors or memory, a
+/// round kills the children of this process. When they die, their children become children of this
+/// process, a subreaper: each round reaches one more generation, but not the descendants of a
+/// process that cannot be signalled.
 class TreeKiller {
  public:
   /// What to do with a process that a round finds.
@@ -98,11 +126,13 @@ class TreeKiller {
     kAwaitTree,  ///< it will end by itself, with its descendants
     kLeave,      ///< left alone, with its descendants
   };
-  TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment);
+  /// `children`: from OpenChildren(), at the latest before the first round.
+  TreeKiller(pid_t root, const UniqueFd& children,
+             std::function<Treatment(const Descendant&)> treatment);
 
   /// Sends KILL to every process with kKill. Returns true once only the survivors and the processes
   /// with kLeave are still alive. Until then, call it again after a few milliseconds, or when a
-  /// child has ended.
+  /// child has ended. Does not throw std::bad_alloc.
   bool Round();
 
   /// How long to wait before the next round.
@@ -110,20 +140,46 @@ class TreeKiller {
   /// Whether KILL was sent to any process that could be signalled.
   [[nodiscard]] bool has_sent() const { return has_sent_; }
 
-  /// False if some children could not be listed in the last round, for lack of descriptors or
-  /// memory.
-  [[nodiscard]] bool is_complete() const { return is_complete_; }
   /// The processes that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return survivors_; }
 
  private:
+  /// What a round has found.
+  struct Findings {
+    bool is_settled = true;
+    std::vector<Survivor> survivors;
+  };
+  bool TreatInWalk(const Descendant& process, Findings& found);
+  std::optional<int> TreatChildren(Findings& found);
+  bool TreatChildrenTwice(Findings& found);
+  void TreatLiving(const Descendant& process, Treatment treatment, Findings& found);
+
   pid_t root_;
+  const UniqueFd& children_;
   std::function<Treatment(const Descendant&)> treatment_;
   std::set<ProcessId> dead_;  // found dead in earlier rounds
   std::vector<Survivor> survivors_;
   int rounds_ = 0;
   bool has_sent_ = false;
-  bool is_complete_ = true;
 };
+
+template <typename Visit>
+bool VisitChildren(const UniqueFd& children, const Visit& visit) {
+  if (lseek(children.get(), 0, SEEK_SET) != 0) return false;
+  std::array<char, 4096> buffer{};
+  pid_t pid = 0;
+  for (;;) {
+    const ssize_t size = read(children.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return size == 0;
+    for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(size))) {
+      if (c >= '0' && c <= '9') {
+        pid = pid * 10 + (c - '0');
+      } else if (pid != 0) {  // each pid is followed by a space
+        visit(std::exchange(pid, 0));
+      }
+    }
+  }
+}
 
 }  // namespace zklock::process

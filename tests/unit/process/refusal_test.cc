@@ -1,6 +1,7 @@
 // What the system may refuse. There may be no /proc, or one that hides processes; or zklock is not
-// permitted to create more processes, or to open more descriptors.
+// permitted to create more processes, to open more descriptors, or to allocate more memory.
 
+#include <malloc.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,6 +9,9 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 
@@ -51,6 +55,7 @@ bool Was(Child& child) {
     test::Skip("root");
     return false;
   }
+  CAPTURE(child.err());
   CHECK(exit == Exited(0));
   return true;
 }
@@ -141,40 +146,99 @@ TEST_CASE("a guard that can open no more files still sends the command the stop 
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
 }
 
+// `sh` text for a command with a child that has 400 children, all of which ignore TERM.
+const std::string kLargeTree =
+    "trap '' TERM; sh -c 'for i in $(seq 400); do sleep 1000 & done; echo up >&$REPORT; wait' & " +
+    kWaitForEver;
+
+// Runs kLargeTree under a supervisor in a child process: `deprive` takes something away from that
+// process or the guard, then `end` ends the tree, of which nothing may be left.
+void CheckThatTreeEnds(const std::function<bool()>& prepare,
+                       const std::function<void(pid_t guard)>& deprive,
+                       const std::function<void(Supervised&)>& end) {
+  Child child = Child::Start({.body = [&] {
+    if (!prepare()) return kNoRight;
+    Supervised command(kLargeTree, {.tree = 1, .kill_after = milliseconds(50)});
+    deprive(command.guard());
+    end(command);
+    return command.report.HasEnded() ? 0 : 1;
+  }});
+  (void)Was(child);
+}
+
+void EndByOrder(Supervised& command) { (void)command.EndByOrder(); }
+void Destroy(Supervised& command) { command.Destroy(); }
+void KillGuard(pid_t guard) { kill(guard, SIGKILL); }
+
+bool MountOwnProc() { return MountOverProc("proc", ""); }
+void LoseProc() { Check(mount("none", "/proc", "tmpfs", 0, nullptr), "mount"); }
+
 TEST_CASE("a tree that cannot be seen because /proc is gone is still ended as a whole") {
-  Child child =
-      Child::Start({.body =
-                        [] {
-                          if (!MountOverProc("proc", "")) return 77;
-                          Signals signals;
-                          const auto command = MustStart(
-                              Script("(trap '' TERM; sleep 1000 & echo $! >&$REPORT; wait) & " +
-                                         std::string(kWaitForEver),
-                                     {.kill_after = milliseconds(50)}),
-                              signals);
-                          char go = 0;
-                          Check(read(STDIN_FILENO, &go, 1), "read");
-                          Check(mount("none", "/proc", "tmpfs", 0, nullptr), "mount");
-                          command->End(EndCause::kRunTooLong);
-                          (void)WaitForEnd(*command);
-                          dprintf(1, "ended\n");
-                          return 0;
-                        },
-                    .also_environment = {"REPORT=1"},
-                    .keep_stdin = true});
-  std::string line;
-  try {
-    line = child.ReadLine();
-  } catch (const std::exception&) {
-    if (child.Wait() == Exited(77)) return test::Skip("mounts in a namespace of its own");
-    throw;
+  CheckThatTreeEnds(
+      MountOwnProc, [](pid_t) { LoseProc(); }, EndByOrder);
+}
+
+TEST_CASE("zklock ends the tree of a dead guard even if /proc is gone") {
+  CheckThatTreeEnds(
+      MountOwnProc,
+      [](pid_t guard) {
+        LoseProc();
+        KillGuard(guard);
+      },
+      EndByOrder);
+}
+
+// One file can still be opened: zklock closes its socket to a dead guard.
+void UseUpDescriptors() {
+  const rlimit few{64, 64};
+  Check(setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+  while (dup(STDIN_FILENO) >= 0) {
   }
-  const pid_t grandchild = std::stoi(line);
-  child.Write("x");
-  CHECK(child.ReadLine() == "ended");
-  CHECK(child.Wait() == Exited(0));
-  CHECK((!ReadProcessStat(grandchild) || ReadProcessStat(grandchild)->is_dead));
-  kill(grandchild, SIGKILL);
+}
+
+TEST_CASE("zklock ends the tree of a dead guard even if it can hardly open files") {
+  CheckThatTreeEnds([] { return true; },
+                    [](pid_t guard) {
+                      UseUpDescriptors();
+                      KillGuard(guard);
+                    },
+                    Destroy);
+}
+
+void LimitMemory(pid_t process, rlim_t limit) {
+  const rlimit limits{limit, RLIM_INFINITY};
+  Check(prlimit(process, RLIMIT_AS, &limits, nullptr), "prlimit");
+}
+
+// Uses up the free memory of this process's heap. What is allocated later is given back to the
+// kernel when it is freed. Would never end in an emulator, which does not limit the memory.
+bool FillHeap() {
+  mallopt(M_MMAP_THRESHOLD, 1);
+  LimitMemory(0, 1);
+  void* volatile used = nullptr;  // so that the compiler cannot leave out the calls
+  do {
+    used = malloc(16);
+  } while (used != nullptr);
+  LimitMemory(0, RLIM_INFINITY);
+  return true;
+}
+
+TEST_CASE("a guard that can get no more memory still ends the tree", "[native]") {
+  CheckThatTreeEnds(
+      FillHeap, [](pid_t guard) { LimitMemory(guard, 1); },
+      [](Supervised& command) {
+        if (command.EndByOrder().guard_failed) throw std::runtime_error("the guard failed");
+      });
+}
+
+TEST_CASE("zklock ends the tree of a dead guard even if it can get no more memory", "[native]") {
+  CheckThatTreeEnds(
+      FillHeap,
+      [](pid_t guard) {
+        LimitMemory(0, 1);
+        KillGuard(guard);
+      },
+      Destroy);
 }
 
 TEST_CASE("a tree that cannot be seen for lack of descriptors is not assumed dead") {
@@ -183,7 +247,9 @@ TEST_CASE("a tree that cannot be seen for lack of descriptors is not assumed dea
     if (pid == 0) {
       for (;;) pause();
     }
-    TreeKiller killer(getpid(), [](const Descendant&) { return TreeKiller::Treatment::kKill; });
+    const UniqueFd children = OpenChildren();
+    TreeKiller killer(getpid(), children,
+                      [](const Descendant&) { return TreeKiller::Treatment::kKill; });
     rlimit limit{};
     Check(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
     const rlimit none{0, limit.rlim_max};

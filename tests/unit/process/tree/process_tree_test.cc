@@ -183,7 +183,8 @@ TEST_CASE(
   const pid_t below = std::stoi(parent.ReadLine());
   using Treatment = TreeKiller::Treatment;
   Treatment treatment = Treatment::kAwait;
-  TreeKiller killer(getpid(), [&](const Descendant& process) {
+  const UniqueFd children = OpenChildren();
+  TreeKiller killer(getpid(), children, [&](const Descendant& process) {
     if (process.pid == parent.pid()) return treatment;
     return process.parent == getpid() ? Treatment::kLeave : Treatment::kKill;
   });
@@ -201,7 +202,8 @@ TEST_CASE("a process that is awaited with its tree gets no KILL, nor do its desc
       {.argv = {"sh", "-c", "sleep 1000 & echo $!; wait $!; echo $?"}, .keep_stdin = true});
   const pid_t below = std::stoi(parent.ReadLine());
   using Treatment = TreeKiller::Treatment;
-  TreeKiller killer(getpid(), [&](const Descendant& process) {
+  const UniqueFd children = OpenChildren();
+  TreeKiller killer(getpid(), children, [&](const Descendant& process) {
     if (process.pid == parent.pid()) return Treatment::kAwaitTree;
     return process.parent == getpid() ? Treatment::kLeave : Treatment::kKill;
   });
@@ -213,7 +215,9 @@ TEST_CASE("a process that is awaited with its tree gets no KILL, nor do its desc
 }
 
 TEST_CASE("a process that survives many KILLs is looked for less often") {
-  TreeKiller killer(getpid(), [](const Descendant&) { return TreeKiller::Treatment::kLeave; });
+  const UniqueFd children = OpenChildren();
+  TreeKiller killer(getpid(), children,
+                    [](const Descendant&) { return TreeKiller::Treatment::kLeave; });
   killer.Round();
   const Duration at_first = killer.pause();
   for (int i = 0; i < 200; ++i) killer.Round();
