@@ -67,6 +67,9 @@ void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace
 
 void RunningCommand::PublishProgress() {
   if (supervisor_.cause() == EndCause::kLeaseRanOut) PublishLoss(locks_, EndCause::kLeaseRanOut);
+  if (supervisor_.cause() == EndCause::kOuter) {
+    PublishLoss(context_.ancestors.DisplayPath(), EndCause::kOuter);
+  }
   if (supervisor_.cause() == EndCause::kRunTooLong && !std::exchange(is_too_long_, true)) {
     SetReason(cli::CauseText(EndCause::kRunTooLong, locks_, {.limit = *context_.options.max_run}));
   }

@@ -76,6 +76,7 @@ class Guard {
   void Forward(const Message& message);
   void Reap();
   void CommandChanged(int wait_status);
+  [[nodiscard]] bool MustEndForOuter() const;
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
   [[nodiscard]] bool MustReportAwaited(TimePoint now);
@@ -342,6 +343,18 @@ void Guard::CommandChanged(int wait_status) {
   if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) return;
   command_status_ = wait_status;
   duty_.page.command_is_reaped = true;
+  // An outer guard may have ended the command before this process's zklock learned that it has to
+  // end. Later, the end of a link says nothing: the outer zklock may just have seen the end of this
+  // run.
+  if (phase_ == Phase::kRunning && MustEndForOuter()) duty_.page.cause.Set(EndCause::kOuter);
+}
+
+/// Whether an ancestor that holds a lock has told this run to end.
+bool Guard::MustEndForOuter() const {
+  return std::any_of(duty_.spec.kept_open.begin(), duty_.spec.kept_open.end(), [](int link) {
+    pollfd polled{link, POLLRDHUP, 0};
+    return poll(&polled, 1, 0) == 1;
+  });
 }
 
 // Returns true if zklock suspended itself with the command and the command is no longer suspended,

@@ -28,7 +28,8 @@ struct CommandSpec {
   /// The cgroup directory below which the command gets its own cgroup; empty: it gets none.
   std::string cgroup_parent{};
   bool requires_cgroup = false;  ///< the command is not started without one
-  /// Descriptors that stay open in the guard until the tree has ended, even if zklock dies.
+  /// Links to the ancestors that hold locks for the command (NestingLink). They stay open in the
+  /// guard until the tree has ended, even if zklock dies.
   std::vector<int> kept_open{};
   /// Called in the guard once zklock has died unexpectedly and the tree has ended, to close the
   /// session. Not called if a process survived because it could not be signalled: the lock must not

@@ -457,6 +457,26 @@ TEST_CASE(
   kill(nested, SIGKILL);
 }
 
+TEST_CASE("A nested command that is killed after the release of its lock was ended by that") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(
+      lock,
+      "trap 'echo told' TERM; $Z exclusive --hold $L;"
+      "setsid $Z exclusive $L -- sh -c 'echo $PPID; exec sleep 1000' & wait; wait $!; echo $?"));
+  const pid_t guard = std::stoi(script.ReadLine());
+  const pid_t nested = ParentOf(guard);
+  REQUIRE(kill(nested, SIGSTOP) == 0);
+  REQUIRE(kill(KeeperOf(lock), SIGTERM) == 0);
+  REQUIRE(script.ReadLine() == "told");
+  // Such as by an outer guard, which signals the whole tree.
+  REQUIRE(kill(process::ChildrenOf(guard).at(0), SIGTERM) == 0);
+  WaitUntil([&] { return process::ChildrenOf(guard).empty(); });
+  REQUIRE(kill(nested, SIGCONT) == 0);
+  CHECK(script.ReadLine() == "76");
+  script.Wait();
+  CHECK_THAT(script.err(), Catch::Contains("the outer zklock that held it released it"));
+}
+
 TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends the session") {
   const auto signal = GENERATE(SIGKILL, SIGTERM);
   const std::string lock = NewLock("hold");
