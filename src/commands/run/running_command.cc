@@ -101,7 +101,7 @@ void RunningCommand::OnLoss(EndCause loss) { OnLossOf(locks_, loss); }
 
 void RunningCommand::OnLossOf(const std::string& locks, EndCause loss) {
   PublishLoss(locks, loss);
-  if (EndsCommand(loss)) supervisor_.End(loss);
+  EndsCommand(loss) ? supervisor_.End(loss) : supervisor_.RecordLoss();
 }
 
 /// With --on-lost warn, only the loss of an outer lock does: its zklock holds that lock until this
@@ -117,8 +117,8 @@ void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
   const cli::CauseDetails details = details_ ? details_(loss) : cli::CauseDetails{};
   context_.events.Publish(cli::LostEvent{loss, details});
   SetReason(cli::CauseText(loss, locks, details));
-  const bool continues =
-      !EndsCommand(loss) && loss != EndCause::kLeaseRanOut && supervisor_.ended() == nullptr;
+  const bool continues = !EndsCommand(loss) && loss != EndCause::kLeaseRanOut &&
+                         !supervisor_.cause() && supervisor_.ended() == nullptr;
   if (!continues) return;
   context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kContinues));
 }

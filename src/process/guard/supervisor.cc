@@ -459,6 +459,8 @@ void Supervisor::SuspendWithCommand(const Signals& signals, int signal_number) {
 
 void Supervisor::End(EndCause cause) { state_->End(cause); }
 
+void Supervisor::RecordLoss() { state_->guard.page().is_lost = true; }
+
 std::optional<EndCause> Supervisor::cause() const { return state_->guard.page().cause.Get(); }
 
 const Containment& Supervisor::containment() const { return state_->containment; }

@@ -101,6 +101,9 @@ class Supervisor final : public EventSource {
   /// Ends the whole tree now: the stop signal, then KILL after the grace or shortly before the
   /// lease's end, whichever is first. Idempotent. After the tree has ended, only records the cause.
   void End(EndCause cause);
+  /// The lock is lost, but does not end the tree (--on-lost warn). If something else does,
+  /// processes that could not be signalled are not waited for.
+  void RecordLoss();
 
   /// Whether the command was executed: false if it was too late, or if its guard died before that.
   [[nodiscard]] bool has_started() const;

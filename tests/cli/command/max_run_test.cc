@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,41 @@ Words Limited(const Words& options, const std::string& lock, const std::string& 
   words.insert(words.end(), {lock, "--", "sh", "-c", script});
   return words;
 }
+
+// A run whose command runs as another user, and so cannot be signalled.
+class UnsignalledRun {
+ public:
+  explicit UnsignalledRun(const Words& options = {"--max-run", "200ms"}) {
+    if (!works()) return;
+    process::Check(chmod(directory_.path().c_str(), 0755), "chmod");
+    const std::string binary = directory_.Path("zklock");
+    std::filesystem::copy_file(Binary(), binary);
+    ChildOptions zklock =
+        Zklock(Words{"exclusive", "--contain", "off", "--kill-after", "100ms"} + options +
+               Words{lock, "--", sudo_.path(), "--reuid=0", "--regid=0", "--clear-groups", "sh",
+                     "-c", "echo $$; exec sleep 1000"});
+    zklock.argv.front() = binary;
+    zklock.prepare = Sudo::BecomeNobody;
+    holder.emplace(Child::Start(std::move(zklock)));
+    command_ = std::stoi(holder->ReadLine());
+  }
+  ~UnsignalledRun() { EndCommand(); }
+
+  void AwaitMessage() { holder->ReadErrUntil("but could not be signalled; end it yourself"); }
+  [[nodiscard]] bool works() const { return sudo_.works(); }
+  [[nodiscard]] std::string command() const { return sudo_.path(); }
+  void EndCommand() {
+    if (const pid_t command = std::exchange(command_, 0)) kill(command, SIGINT);
+  }
+
+  const std::string lock = NewLock("max-run-sudo");
+  std::optional<Child> holder;
+
+ private:
+  const Sudo sudo_;
+  const TemporaryDirectory directory_;
+  pid_t command_ = 0;
+};
 
 }  // namespace
 
@@ -221,27 +257,28 @@ TEST_CASE(
 }
 
 TEST_CASE("the lock stays held until a command that runs as another user has ended by itself") {
-  const Sudo sudo;
-  if (!sudo.works()) return Skip("root and setuid files");
-  const TemporaryDirectory directory;
-  REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
-  const std::string binary = directory.Path("zklock");
-  std::filesystem::copy_file(Binary(), binary);
-  const std::string lock = NewLock("max-run-sudo");
-  ChildOptions options =
-      Zklock({"exclusive", "--contain", "off", "--max-run", "200ms", "--kill-after", "100ms", lock,
-              "--", sudo.path(), "--reuid=0", "--regid=0", "--clear-groups", "sh", "-c",
-              "echo $$; exec sleep 1000"});
-  options.argv.front() = binary;
-  options.prepare = Sudo::BecomeNobody;
-  Child holder = Child::Start(std::move(options));
-  const pid_t command = std::stoi(holder.ReadLine());
-  holder.ReadErrUntil("but could not be signalled; end it yourself");
-  Run(Zklock({"try", lock, "--", "true"}), Exited(75));
-  kill(command, SIGINT);
-  CHECK(holder.Wait() == Exited(124));
-  CHECK_THAT(holder.err(), Catch::Contains("; " + sudo.path() + " could not be signalled\n") &&
-                               !Catch::Contains("was killed"));
+  UnsignalledRun run;
+  if (!run.works()) return Skip("root and setuid files");
+  run.AwaitMessage();
+  Run(Zklock({"try", run.lock, "--", "true"}), Exited(75));
+  run.EndCommand();
+  CHECK(run.holder->Wait() == Exited(124));
+  CHECK_THAT(run.holder->err(),
+             Catch::Contains("; " + run.command() + " could not be signalled\n") &&
+                 !Catch::Contains("was killed"));
+}
+
+TEST_CASE("a command that runs as another user is not waited for once the lock is lost") {
+  const std::string on_lost = GENERATE(as<std::string>{}, "stop", "warn");
+  UnsignalledRun run({"--on-lost", on_lost});
+  if (!run.works()) return Skip("root and setuid files");
+  const Child release = Child::Start(Zklock({"release", "--holders", "--yes", run.lock}));
+  run.AwaitMessage();
+  Tree tree;
+  tree.Delete(run.lock + "/" + tree.Children(run.lock).at(0));
+  CHECK(run.holder->Wait() == Exited(76));
+  CHECK_THAT(run.holder->err(), Catch::Contains("may still be running: end it yourself") &&
+                                    !Catch::Contains("continues"));
 }
 
 }  // namespace zklock::test
