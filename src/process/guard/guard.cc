@@ -494,6 +494,9 @@ void Guard::BeginEnding(TimePoint now) {
   // A shell continues a job that it knows is stopped, and then shows that it has ended. If only the
   // command was sent STOP, nobody would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
+  // Before the signals, so that the runs know why they end. Without a cause, the command has ended
+  // by itself, and zklock waits for its nested runs.
+  if (duty_.page.cause.Get()) nested_runs_.End();
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
   Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may rely on an older promise

@@ -22,7 +22,7 @@ namespace zklock::process {
 class NestedRuns {
  public:
   void Add(UniqueFd connection) { connections_.emplace_back(std::move(connection)); }
-  /// Tells the runs to end, like NestingServer::End(). For use after that process has died.
+  /// Tells the runs to end, like NestingServer::End().
   void End();
   /// Whether a run is left. Forgets those that have ended.
   [[nodiscard]] bool AreLeft();

@@ -168,6 +168,17 @@ TEST_CASE("the limit includes what outlives the command and is waited for") {
   }
 }
 
+TEST_CASE("a nested run knows that the outer run's limit has ended it") {
+  const std::string lock = NewLock("max-run");
+  const std::string own = NewLock("max-run");
+  const Finished finished =
+      RunZklock({"exclusive", "--max-run", "1s", lock, "--", Binary(), "exclusive", "--history",
+                 "3", lock, own, "--", "sleep", "1000"});
+  CHECK(finished.exit == Exited(124));
+  CHECK_THAT(finished.err, Catch::Contains("the outer zklock that held it released it"));
+  CHECK_THAT(RunZklock({"inspect", "--json", own}).out, Catch::Contains("\"status\":76"));
+}
+
 TEST_CASE("the limit of a nested run ends only that run's command") {
   const std::string lock = NewLock("max-run");
   const Finished finished = RunZklock(
