@@ -182,25 +182,27 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
   throw Exit(kExitConflict);
 }
 
-/// Call this after the user has confirmed: removes the targets that were shown as waiting and have
-/// acquired the lock since, because the user has not agreed to end their commands. Throws Exit.
-void KeepNewHolders(const cli::ReleaseOptions& options, Targets& targets, ShortSession& session,
-                    cli::Report& report) {
-  const auto waits = [](const cli::ContenderView& one) {
-    return one.state == cli::ContenderState::kWaiting;
-  };
-  auto& contenders = targets.contenders;
-  if (std::none_of(contenders.begin(), contenders.end(), waits)) return;
+/// Whether the user was asked about the contender while it waited, and so has not agreed to end its
+/// command if that begins later.
+bool IsToLeaveQueue(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
+  return !options.yes && contender.state == cli::ContenderState::kWaiting;
+}
+
+/// Removes the contenders that may only be asked to leave the queue, but have acquired the lock
+/// since, and reports them. Returns whether there are any. Throws Exit.
+bool KeepNewHolders(const cli::ReleaseOptions& options, std::vector<cli::ContenderView>& contenders,
+                    ShortSession& session, cli::Report& report) {
+  const auto waited = [&](const auto& one) { return IsToLeaveQueue(options, one); };
+  if (std::none_of(contenders.begin(), contenders.end(), waited)) return false;
   const std::vector<cli::ContenderView> queue = cli::DescribeQueue(ReadQueue(options, session));
-  std::erase_if(contenders, [&](const cli::ContenderView& target) {
-    const auto now = std::find_if(queue.begin(), queue.end(), [&](const cli::ContenderView& one) {
-      return one.path == target.path || one.turnstile_name == target.name;
-    });
-    if (!waits(target) || now == queue.end() || !now->Holds()) return false;
-    report.Say(cli::HasAcquired(options.lock, *now, cli::MillisecondsNow()));
-    targets.all = false;
-    return true;
-  });
+  return std::erase_if(contenders, [&](const cli::ContenderView& target) {
+           const auto now = std::find_if(queue.begin(), queue.end(), [&](const auto& one) {
+             return one.path == target.path || one.turnstile_name == target.name;
+           });
+           if (!waited(target) || now == queue.end() || !now->Holds()) return false;
+           report.Say(cli::HasAcquired(options.lock, *now, cli::MillisecondsNow()));
+           return true;
+         }) != 0;
 }
 
 /// How to edit the contender's data to ask it to leave. None if its program does not read such
@@ -257,8 +259,7 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
                                process::Signals& signals, cli::Report& report) {
   const lock::LockName queue = QueueOf(options, contender);
   lock::ReleaseRequest request = RequestOf(options);
-  // Whoever was asked about a waiter has not agreed to end its command if that has begun since.
-  request.only_waiting = !options.yes && contender.state == cli::ContenderState::kWaiting;
+  request.only_waiting = IsToLeaveQueue(options, contender);
   const auto edit = EditFor(contender, request);
   if (!options.force && !edit) {
     report.Error(cli::CannotBeAsked(contender));
@@ -296,14 +297,35 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   return was_there;
 }
 
+/// Waits until a contender that was asked to release the lock has done so. Returns false if it has
+/// acquired the lock before it could read that it should leave the queue.
+bool AwaitRelease(const cli::ReleaseOptions& options, const cli::ContenderView& contender,
+                  ShortSession& session, cli::Report& report) {
+  for (;;) {
+    const bool is_gone = session.Ask([&](lock::Calls& calls) {
+      return lock::IsGoneSoon(calls, QueueOf(options, contender), IdOf(contender));
+    });
+    // Other programs do not tell such requests from others.
+    const bool may_stay = contender.program == protocol::Program::kZklock;
+    // If it is gone from a turnstile, it may have a permit.
+    std::vector<cli::ContenderView> one{contender};
+    if (may_stay && KeepNewHolders(options, one, session, report)) return false;
+    if (is_gone) break;
+  }
+  report.Write(cli::Level::kVerbose, cli::Gone(options.lock, contender, cli::MillisecondsNow()));
+  return true;
+}
+
 /// Releases the targets, in a new session: an older one might have expired while the user was
 /// asked. A refusal for one contender does not stop the others. Returns the exit status.
 int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Signals& signals,
                cli::Report& report) {
   ShortSession session(options.server, signals, report);
-  if (!options.yes && !options.dry_run) KeepNewHolders(options, targets, session, report);
-  std::vector<cli::ContenderView> releasing;
   bool all_can = targets.all;
+  if (!options.dry_run && KeepNewHolders(options, targets.contenders, session, report)) {
+    all_can = false;
+  }
+  std::vector<cli::ContenderView> releasing;
   int refused = kExitOk;
   if (options.force && !options.dry_run) {
     Announce(options, targets.contenders, session, signals, report);
@@ -324,11 +346,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Sig
   }
   if (options.wait && !options.dry_run) {
     for (const cli::ContenderView& contender : releasing) {
-      session.Ask([&](lock::Calls& calls) {
-        lock::WaitUntilGone(calls, QueueOf(options, contender), IdOf(contender));
-      });
-      report.Write(cli::Level::kVerbose,
-                   cli::Gone(options.lock, contender, cli::MillisecondsNow()));
+      all_can = AwaitRelease(options, contender, session, report) && all_can;
     }
   }
   session.Close();

@@ -141,14 +141,25 @@ void Calls::Sync(const std::string& path) {
   store().Sync(path, OnReply([](const Reply&) {}));
 }
 
-void Calls::AwaitChange() {
+bool Calls::AwaitChange() {
+  RequireConnection();  // otherwise OnDisconnected() would not end it
   DisarmAnswerDeadline();
-  Await([this] { return has_changed_; });
+  look_again_ = After(clock().Now(), store().lease().timeout() / 4);
+  Await([this] { return has_changed_ || clock().Now() >= look_again_; });
   ArmAnswerDeadline();
+  look_again_ = kNever;
+  return has_changed_;
+}
+
+EventSource::Interest Calls::GetInterest() {
+  Interest interest = ServerOperation::GetInterest();
+  if (!IsOver()) interest.wake = std::min(interest.wake, look_again_);
+  return interest;
 }
 
 void Calls::OnDisconnected() {
   is_connected_ = false;
+  look_again_ = kNever;
   ServerOperation::OnDisconnected();
 }
 

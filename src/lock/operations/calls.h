@@ -94,13 +94,15 @@ class Calls final : public ServerOperation {
   using ServerOperation::store;
   /// Waits until those requests are answered.
   void Await(const std::function<bool()>& has_answer);
-  /// Waits, however long it takes, until the znode that was last read by a Get() with a watch
-  /// changes.
-  void AwaitChange();
+  /// Waits until the znode that was last read by a Get() with a watch changes, but only for a few
+  /// seconds: a server does not report the deletion of a znode to those who have lost permission to
+  /// read it (since CVE-2024-23944). Returns whether it has changed.
+  bool AwaitChange();
 
   /// The session over which requests are sent. A session that expires is replaced with a new one.
   [[nodiscard]] std::int64_t session_id() { return store().session_id(); }
 
+  Interest GetInterest() override;
   void OnDisconnected() override;
   void OnWatch(const std::string& path, zookeeper::Change change) override;
 
@@ -133,9 +135,10 @@ class Calls final : public ServerOperation {
 
   const Serve serve_;
   bool is_connected_ = false;
-  std::uint64_t began_ = 0;   ///< attempt() when the work began
-  std::string watched_;       ///< the znode that AwaitChange() waits for
-  bool has_changed_ = false;  ///< that znode has changed since it was read
+  std::uint64_t began_ = 0;        ///< attempt() when the work began
+  std::string watched_;            ///< the znode that AwaitChange() waits for
+  bool has_changed_ = false;       ///< that znode has changed since it was read
+  TimePoint look_again_ = kNever;  ///< when AwaitChange() ends at the latest
 };
 
 }  // namespace zklock::lock

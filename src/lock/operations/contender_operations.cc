@@ -138,16 +138,22 @@ bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& pa
   return error == Error::kBadVersion;
 }
 
-void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender) {
-  calls.Repeat([&] {
-    for (;;) {
+bool IsGoneSoon(Calls& calls, const LockName& lock, const ContenderId& contender) {
+  return calls.Repeat([&] {
+    for (bool is_late = false;; is_late = !calls.AwaitChange()) {
       // Get, not exists, which would leave a watch on a znode that is already gone.
       const GetReply read = calls.Get(contender.path, zookeeper::Watch::kYes);
-      if (IsGone(contender, read)) return;
-      RequireRead(read, lock, contender);
-      calls.AwaitChange();
+      if (IsGone(contender, read)) return true;
+      // One that may not be read still exists.
+      if (read.error != Error::kNoAuth) RequireRead(read, lock, contender);
+      if (is_late) return false;
     }
   });
+}
+
+void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender) {
+  while (!IsGoneSoon(calls, lock, contender)) {
+  }
 }
 
 bool AreHeld(Calls& calls, const LockName& lock, const std::vector<ContenderId>& contenders) {

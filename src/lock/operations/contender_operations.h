@@ -49,8 +49,10 @@ bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& conte
 [[nodiscard]] bool MayDelete(Calls& calls, const LockName& lock, const std::string& path);
 [[nodiscard]] bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path);
 
-/// Waits until a contender is gone, however long that takes. Does not wait for a later contender
-/// with the same name.
+/// Waits until a contender is gone, but only for a few seconds. Does not wait for a later contender
+/// with the same name. Returns whether it is gone.
+[[nodiscard]] bool IsGoneSoon(Calls& calls, const LockName& lock, const ContenderId& contender);
+/// Likewise, but waits however long that takes.
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);
 
 /// Checks with a commit whether `contenders` still hold the lock: all of them exist, and none is a

@@ -69,6 +69,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   }
 
   [[nodiscard]] zookeeper::Store& store() { return store_; }
+  [[nodiscard]] const Clock& clock() const { return clock_; }
 
  private:
   void Heard();

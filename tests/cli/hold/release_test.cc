@@ -153,6 +153,22 @@ TEST_CASE("release requires --yes without a terminal; on one it says what it wil
   CHECK(holder.Wait() == Exited(76));
 }
 
+TEST_CASE("release does not wait for a waiter that acquires the lock before it reads the request") {
+  auto [lock, holder] = HoldNewLock("release");
+  Tree tree;
+  const std::string waiter = tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential);
+  Child asked =
+      Child::StartOnTerminal(Zklock({"release", "--session-timeout", "4s", "--wait-released",
+                                     "--contender", BaseName(waiter), lock}));
+  asked.ReadUntil("[y/N] ");
+  asked.Write("y\n");
+  asked.ReadUntil("to leave the queue of " + lock);
+  CHECK(Finish(holder) == Exited(0));
+  asked.ReadUntil("has acquired " + lock + " in the meantime: left alone");
+  CHECK(asked.Wait() == Exited(75));
+  CHECK_THAT(tree.Get(waiter)->data, Catch::Contains("onlyWaiting"));
+}
+
 TEST_CASE("release --force tells a contender who takes its place and why, if it may") {
   const std::string lock = NewLock("release");
   Proxy holders(TestServers());

@@ -161,6 +161,31 @@ TEST_CASE("The wait for a contender's end survives writes and lost connections")
   CHECK(happens.empty());
 }
 
+TEST_CASE("The wait for a contender's end finds one that the servers do not report") {
+  const bool may_read = GENERATE(true, false);
+  Bench bench;
+  int looks = 0;
+  const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+    bench.store.Run();
+    while (!is_done()) {
+      bench.store.LoseWatches();
+      if (++looks < 3) {
+        bench.servers.nodes.at(bench.first).readable = may_read;
+      } else {
+        bench.servers.Remove(bench.first);
+      }
+      const TimePoint wake = source.GetInterest().wake;
+      REQUIRE(wake != kNever);
+      bench.clock.Advance(wake - bench.clock.Now());
+      source.OnReady(0);
+      bench.store.Run();
+    }
+  };
+  Calls calls(bench.store, bench.clock, 15s, serve);
+  WaitUntilGone(calls, {"/l", ""}, {bench.first, 0});
+  CHECK(looks == 3);
+}
+
 TEST_CASE("The holders are the first contender or the first readers") {
   Bench bench;
   const auto exclusive = HoldersOf(bench.store, bench.clock, "/l");

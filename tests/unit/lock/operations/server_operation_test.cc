@@ -88,6 +88,8 @@ void ForEachAnswered(Error answer, F check) {
   servers.Put(kReused.path, 7);
   const std::string node = servers.Put("/c/l/_c_x-lock-", 7, true);
   for (const Kind& kind : Kinds({node, servers.nodes.at(node).czxid})) {
+    // A contender that may not be read still exists.
+    if (kind.name == std::string("wait") && answer == Error::kNoAuth) continue;
     CAPTURE(kind.name, static_cast<int>(answer));
     FakeStore store(servers, clock);
     store.Refuse(kind.request, answer);
