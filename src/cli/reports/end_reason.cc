@@ -52,7 +52,7 @@ constexpr char kOuterReleased[] =
 constexpr char kDeleted[] = "our contender was deleted";
 constexpr char kTakenBy[] = "taken away by {}";
 constexpr char kLastConfirmed[] = ", {} after they last confirmed it";
-constexpr char kUnanswered[] = "no server answered for {}: {}";
+constexpr char kUnconfirmed[] = "no server confirmed it for {}: {}";
 constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
 constexpr char kNotInTime[] = "it could not be confirmed in time";
 
@@ -161,7 +161,7 @@ std::string WhyUnproven(const CauseDetails& details) {
   if (details.paused && *details.paused > *details.unconfirmed / 2) {
     return fmt::format(message::kPaused, SpanText(*details.paused));
   }
-  return fmt::format(message::kUnanswered, SpanText(*details.unconfirmed),
+  return fmt::format(message::kUnconfirmed, SpanText(*details.unconfirmed),
                      Printable(details.tried));
 }
 

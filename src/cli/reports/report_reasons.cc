@@ -99,6 +99,10 @@ std::string NoCgroupText(const process::NoCgroup& reason) {
   return fmt::format(message::kCgroupNotEntered, path, error);
 }
 
+std::string UselessSessionText(const std::string& tried) {
+  return fmt::format(message::kNoUsableServer, Printable(tried));
+}
+
 std::string UnreachableText(const std::string& tried, Duration time_out, bool hopeless,
                             bool names_no_server, const std::string& proxy_command,
                             int proxy_failure) {

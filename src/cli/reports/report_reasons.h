@@ -19,6 +19,8 @@ namespace zklock::cli {
 
 // Texts for the failures that lower layers return as values, without "zklock: ".
 
+/// `tried`: see TriedText.
+[[nodiscard]] std::string UselessSessionText(const std::string& tried);
 /// `hopeless`: none of the servers' names exists. `names_no_server`: the user named no server, so
 /// the default was tried. `proxy_command`: of --proxy-command; may be empty. `proxy_failure`: its
 /// exit status; 0: not known. `tried`: see TriedText.

@@ -127,7 +127,19 @@ std::string SessionDriver::Tried() const {
   return cli::TriedText(tried);
 }
 
+bool SessionDriver::HasUselessSession() const {
+  if (!tried_before_close_.empty()) return had_useless_session_;
+  const std::vector<zookeeper::AttemptFailure> failures = session_.Failures();
+  if (failures.empty() && lookup_failures_.empty()) return !session_.last_server().empty();
+  return std::any_of(failures.begin(), failures.end(), [](const auto& failure) {
+    using How = zookeeper::AttemptEnd::How;
+    const How how = failure.end.how;
+    return how == How::kClosesOnRequest || how == How::kThrottles || how == How::kNotUnderstood;
+  });
+}
+
 std::optional<Duration> SessionDriver::Close(std::size_t releases) {
+  had_useless_session_ = HasUselessSession();
   tried_before_close_ = Tried();
   session_.BeginClose(releases);
   loop_.RunUntil(clock_.Now() + kCloseTimeout,
@@ -164,6 +176,9 @@ void SessionDriver::OnReady(short revents) {
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) const {
+  if (session_driver_.HasUselessSession()) {
+    return EndRun(EndReason::kUnreachable, cli::UselessSessionText(session_driver_.Tried()));
+  }
   const auto& transport = session_driver_.transport_;
   const int proxy_failure = transport == nullptr ? 0 : transport->LastFailure();
   return EndRun(EndReason::kUnreachable,

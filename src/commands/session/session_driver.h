@@ -36,6 +36,10 @@ class SessionDriver final : public EventSource {
   /// refused), …". Attempts made for the close are left out.
   [[nodiscard]] std::string Tried() const;
 
+  /// Whether a server has granted a session, but none has served a request in it. Attempts made for
+  /// the close are left out.
+  [[nodiscard]] bool HasUselessSession() const;
+
   /// Closes the session, and waits up to a second for the servers to confirm that it no longer
   /// holds anything. Returns unconfirmed(): if that is set, the lock is released when the guard
   /// closes the session, or when the session expires. `releases`: from Hold::Release().
@@ -78,6 +82,7 @@ class SessionDriver final : public EventSource {
   int rounds_at_lookup_ = 0;
   TimePoint next_lookup_ = kNever;
   std::string tried_before_close_;
+  bool had_useless_session_ = false;  // before the close
 };
 
 /// How a run ends if the servers or the LOCK do not allow it. A visitor for variants of failures.

@@ -52,7 +52,7 @@ TEST_CASE("with --on-lost warn a lost lock is reported once, and the command run
     tree.Delete(lock + "/" + tree.Children(lock).front());
   }
   SECTION("because no server can be reached") {
-    reason = ": no server answered for ";
+    reason = ": no server confirmed it for ";
     holder = hold("4s");
     proxy.Freeze();
   }

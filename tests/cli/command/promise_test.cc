@@ -121,7 +121,7 @@ TEST_CASE("without a server the command is terminated before the servers give th
     MustRunAlone(next);
   }
   CHECK_THAT(holder.err(),
-             Catch::Contains("\nzklock: lost " + arena.lock + ": no server answered for "));
+             Catch::Contains("\nzklock: lost " + arena.lock + ": no server confirmed it for "));
 }
 
 TEST_CASE("a server that is away for less than the lease costs nothing") {

@@ -118,8 +118,17 @@ std::string Unproven() {
   Words words = kShortLease + Words{"-z", proxy.address()};
   Child holder = StartHolder(words, NewLock("said"));
   proxy.Freeze();
-  holder.ReadErrUntil("no server answered for ");
+  holder.ReadErrUntil("no server confirmed it for ");
   holder.ReadErrUntil("\n");
+  return holder.err();
+}
+
+/// The holder is no longer allowed to read its own contender.
+std::string MayNotRead() {
+  auto [lock, holder] = HoldNewLock("said", kShortLease);
+  Tree tree;
+  tree.SetAcl(lock + "/" + tree.Children(lock).front(), kAdmin);
+  holder.ReadErrUntil(" (Permission denied); sh continues");
   return holder.err();
 }
 
@@ -374,7 +383,8 @@ Provocations LossProvocations() {
          return LostAfterEnd({"--on-lost", "warn"}) + LostAfterEnd();
        }},
       {{Part("kPaused")}, Paused},
-      {{Part("kUnanswered")}, Unproven},
+      {{Part("kUnconfirmed")}, Unproven},
+      {{Part("kUnconfirmed")}, MayNotRead},
       {{"kExpired", Part("kLastConfirmed")}, Expired},
       {{"kMayBeReserved"}, [] { return MayBeReserved(false); }},
       {{"kMayBeReserved"}, [] { return MayBeReserved(true); }},
