@@ -155,9 +155,9 @@ inline constexpr char kForeignOwner[] =
     "--hold: process {} is another user's: it could not be told of a loss; run zklock as that user";
 
 // A zklock that runs under another zklock.
-inline constexpr char kWaitsForItself[] =
-    "{} is already held ({}) by an outer zklock: {} would wait for itself forever; use that mode "
-    "in the outer zklock";
+inline constexpr char kNotCovered[] =
+    "{} is already held ({}) by an outer zklock, and {} cannot run under that; use that mode in "
+    "the outer zklock";
 
 inline constexpr char kWaitsByNoNest[] =
     "{} is already held ({}) by an outer zklock: {} --no-nest would wait for itself forever; omit "
@@ -189,8 +189,8 @@ inline constexpr char kHolderCrowded[] =
 
 inline constexpr char kHeldElsewhere[] =
     "{} is held ({}) by an outer zklock in another PID or time namespace, process {} there, which "
-    "cannot be verified: {} might wait for itself forever; call it in that namespace, or give "
-    "--no-nest and --wait";
+    "cannot be verified: {} cannot run under that; call it in that namespace, or give --no-nest{}";
+inline constexpr char kAndWait[] = " and --wait";
 
 inline constexpr char kTooFewLeftAbove[] =
     "{}: outer zklocks hold {} of --permits {}: exclusive --take {} would wait for itself forever; "

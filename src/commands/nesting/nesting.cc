@@ -58,7 +58,7 @@ void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockN
   if (QueuesBesideForEver(held, options, mode)) throw WaitsBehindWriter(lock.display_path());
   const char* const format = !options.reserve.empty() ? cli::message::kWaitsByReserve
                              : is_covered             ? cli::message::kWaitsByNoNest
-                                                      : cli::message::kWaitsForItself;
+                                                      : cli::message::kNotCovered;
   throw UsageErrorOf(mode, fmt::format(fmt::runtime(format), lock.display_path(),
                                        protocol::ModeName(held), protocol::ModeName(mode)));
 }
@@ -113,10 +113,12 @@ InheritedLock AskAncestor(RunContext& context, const lock::LockName& lock, Mode 
   return {};
 }
 
-cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holder, Mode mode) {
+cli::UsageError HeldElsewhere(const cli::RunOptions& options, const lock::LockName& lock, Mode held,
+                              pid_t holder, Mode mode) {
   return UsageErrorOf(
       mode, fmt::format(cli::message::kHeldElsewhere, lock.display_path(), protocol::ModeName(held),
-                        holder, protocol::ModeName(mode)));
+                        holder, protocol::ModeName(mode),
+                        MayQueueBehind(held, options, mode) ? "" : cli::message::kAndWait));
 }
 
 /// For a `lock` that no visible ancestor holds: queues, unless an ancestor in another PID or time
@@ -130,7 +132,7 @@ InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName
     return InheritedLock{.queues_beside = QueuesBesideForEver(held->mode, context.options, mode)};
   }
   if (!AreHeld(context, lock, {{held->node, held->token}})) return {};
-  throw HeldElsewhere(lock, held->mode, static_cast<pid_t>(held->pid), mode);
+  throw HeldElsewhere(context.options, lock, held->mode, static_cast<pid_t>(held->pid), mode);
 }
 
 /// Finds the ancestor's lock to run under instead of queueing for `lock`.
@@ -321,7 +323,8 @@ std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const
                                                       Mode mode, DisprovenKeepers& disproven) {
   const auto claim = ClaimIn(found.data, found.holder.path, context.Self());
   if (IsHeldElsewhere(*claim)) {
-    throw HeldElsewhere(found.holder.lock, found.holder.mode, claim->holder.pid, mode);
+    throw HeldElsewhere(context.options, found.holder.lock, found.holder.mode, claim->holder.pid,
+                        mode);
   }
   HolderAnswer answer =
       AskHolder(*claim, protocol::NestingRequest::Kind::kRun,

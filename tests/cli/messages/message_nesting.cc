@@ -137,6 +137,15 @@ std::string Below(const std::string& words) {
   return Said(Run(Script(NewLock("said"), "$Z exclusive $L -- $Z " + words)), Exited(64));
 }
 
+/// Likewise, for a run in another PID namespace.
+std::string BelowElsewhere(const std::string& subcommand) {
+  return Run(Script(NewLock("said"),
+                    "$Z exclusive $L -- unshare --user --map-root-user --pid --fork --mount-proc "
+                    "$Z " +
+                        subcommand + " $L -- true"))
+      .err;
+}
+
 }  // namespace
 
 Provocations NestingProvocations() {
@@ -151,12 +160,13 @@ Provocations NestingProvocations() {
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
+      {{"kHeldElsewhere", Part("kAndWait", " and --wait")},
+       [] { return BelowElsewhere("exclusive"); }},
       {{"kHeldElsewhere"},
        [] {
-         return Run(Script(NewLock("said"),
-                           "$Z exclusive $L -- unshare --user --map-root-user --pid --fork "
-                           "--mount-proc $Z exclusive $L -- true"))
-             .err;
+         const std::string said = BelowElsewhere("try");
+         CHECK_THAT(said, Catch::Contains("or give --no-nest\n"));
+         return said;
        }},
       {{"kReservedAbove"},
        [] {

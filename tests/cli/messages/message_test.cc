@@ -209,7 +209,8 @@ std::vector<Case> Nested() {
   too_few.push_back(Binary());
   too_few.insert(too_few.end(), two.begin(), two.end());
   too_few.push_back("true");
-  return {{"kWaitsForItself", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
+  return {{"kNotCovered", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
+          {"kNotCovered", 64, {"read", lock, "--", Binary(), "try", "--write", lock, "--", "true"}},
           {"kPermitsHeldAbove", 64, permits},
           {"kTooFewLeftAbove", 64, too_few},
           {"kIntervalHeldAbove",
