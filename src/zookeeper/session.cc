@@ -297,6 +297,7 @@ Duration Session::ReconnectDelay(TimePoint now) {
 
 void Session::OnAccepted() {
   const bool fresh = !credentials_;
+  ++connects_;
   credentials_ = connection_->credentials();
   granted_timeout_ = connection_->granted_timeout();
   timeout_before_ = lease_.timeout();

@@ -59,6 +59,8 @@ class Session final : public SessionRequests, public EventSource {
   [[nodiscard]] Duration connect_took() const { return connect_took_; }
   /// lease().timeout() before that connection; none for a new session.
   [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
+  /// How often servers have granted a session or taken it over.
+  [[nodiscard]] int connects() const { return connects_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
   [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
   /// Continues another process's session, to close it for a process that died. Must be called
@@ -168,6 +170,7 @@ class Session final : public SessionRequests, public EventSource {
   std::optional<Credentials> credentials_;
   Duration granted_timeout_{};
   std::optional<Duration> timeout_before_;
+  int connects_ = 0;
   TimePoint stop_time_{};  // see SetHolding()
   TimePoint lease_end_{};  // likewise; before the first call and after Renew() it has passed
 

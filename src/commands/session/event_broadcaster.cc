@@ -12,6 +12,8 @@ void EventBroadcaster::Publish(const cli::Event& event) {
 }
 
 void EventBroadcaster::PublishConnected(const zookeeper::Session& session) {
+  const std::pair connection(session.session_id(), session.connects());
+  if (std::exchange(connection_, connection) == connection) return;
   const cli::ConnectedEvent connected = {.server = session.connected_server(),
                                          .granted = session.granted_timeout(),
                                          .effective = session.lease().timeout(),

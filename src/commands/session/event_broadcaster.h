@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,14 +25,15 @@ class EventBroadcaster {
   void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
 
   void Publish(const cli::Event& event);
-  /// Publishes ConnectedEvent, and ShortSessionEvent if the reconnect has made the session timeout
-  /// short.
+  /// Publishes ConnectedEvent once for each connection, and ShortSessionEvent if the reconnect has
+  /// made the session timeout short.
   void PublishConnected(const zookeeper::Session& session);
   /// Publishes ShortSessionEvent if `timeout` is short.
   void WarnOfShortSession(Duration timeout);
 
  private:
   std::vector<cli::EventListener*> listeners_;
+  std::pair<std::int64_t, int> connection_;  // the last published: session, its connects()
 };
 
 /// Publishes the events between joining a queue and acquiring the lock.

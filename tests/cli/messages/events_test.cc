@@ -117,6 +117,19 @@ TEST_CASE("the events of a run whose command exits with 75") {
   CHECK(events.back()["confirmed"] == true);
 }
 
+TEST_CASE("a connection is one event, for however many contenders") {
+  const std::string lock = NewLock("events");
+  const auto two = EventsOf({"exclusive", lock + "-b"}, lock, {"true"});
+  CHECK(Names(two) == Words{"connected", "queued", "queued", "acquired", "acquired", "exited 0",
+                            "released ended 0"});
+  const auto permit = EventsOf({"exclusive", "--permits", "2"}, NewLock("events"), {"true"});
+  CHECK(Names(permit) ==
+        Words{"connected", "queued", "queued", "acquired", "exited 0", "released ended 0"});
+  CHECK(permit[1]["contender"].get<std::string>().find("-lock-") != std::string::npos);
+  CHECK(permit[2]["contender"].get<std::string>().find("-lease-") != std::string::npos);
+  CheckDocumented(permit);
+}
+
 TEST_CASE("events name the lock, the contender and the token like the command's environment") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("events");
