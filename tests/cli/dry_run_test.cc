@@ -196,6 +196,21 @@ TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the 
                                      !Catch::Contains("would wait for " + two));
 }
 
+TEST_CASE("a dry run with --any waits for one LOCK though the queue of another is full") {
+  const std::string parent = Tree().Create(NewLock("dry-any"));
+  const std::string full = parent + "/1";
+  const std::string other = parent + "/2";
+  const Child holders[] = {StartHolder(full), StartHolder(other)};
+  const Child waiter = StartWaiter(full);
+  const Finished finished = DryRun({"exclusive", "--any", "--max-queue", "1"}, {full, other});
+  CAPTURE(finished.out);
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(ResultOf(finished), Catch::StartsWith("would not wait for " + full +
+                                                   ", which already has 1 or more waiters "
+                                                   "(--max-queue)\n          would wait for " +
+                                                   other));
+}
+
 TEST_CASE(
     "a dry run compares the ACL with the caller: 77 if the caller lacks permission to queue") {
   auto [tree, lock] = MadeLock("dry-acl");

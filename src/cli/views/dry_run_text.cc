@@ -230,8 +230,17 @@ std::vector<DryRunRow> ResultRows(const RunOptions& options,
     add(fmt::format("{}, under {}", at_once, free->lock));
     return rows;
   }
+  const bool waits_for_one =
+      options.any && std::any_of(findings.begin(), findings.end(), [](const auto& one) {
+        return one.what == DryRunFinding::What::kBusy;
+      });
   for (const DryRunFinding& finding : findings) {
-    if (finding.what != DryRunFinding::What::kFree) add(ResultText(options, finding));
+    if (finding.what == DryRunFinding::What::kQueueFull && waits_for_one) {
+      add(fmt::format("would not wait for {}, which {} (--max-queue)", finding.lock,
+                      QueueFullText(options.max_queue.value_or(0))));
+    } else if (finding.what != DryRunFinding::What::kFree) {
+      add(ResultText(options, finding));
+    }
   }
   if (rows.empty()) add(at_once);
   return rows;
