@@ -414,7 +414,11 @@ class Inspection {
     if (!result.exists && !no_chroot_.empty()) {
       text += FitToScreen(no_chroot_, size) + "\n";
     }
-    if (!unlistable.empty()) text += FitToScreen(cli::Unlistable(unlistable), size) + "\n";
+    if (!unlistable.empty()) {
+      // Below a picture that was made for all other lines, the line about an outage needs room too.
+      if (size.rows > 0) CutToLines(text, size.rows - 1);
+      text += FitToScreen(cli::Unlistable(unlistable), size) + "\n";
+    }
     output_.Append(cli::Frame(text, size.rows));
   }
 
@@ -438,6 +442,15 @@ class Inspection {
   /// Whether `text` fills `rows` lines.
   static bool HasLines(const std::string& text, std::size_t rows) {
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) >= rows;
+  }
+
+  static void CutToLines(std::string& text, std::size_t rows) {
+    std::size_t end = 0;
+    while (rows > 0 && end < text.size()) {
+      end = std::min(text.find('\n', end), text.size() - 1) + 1;
+      --rows;
+    }
+    text.resize(end);
   }
 
   /// The largest number of contenders that fits on the screen.

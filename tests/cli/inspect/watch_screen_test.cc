@@ -98,11 +98,18 @@ TEST_CASE("--watch shows on a full screen that some locks may not be listed") {
     tree.Create(root + "/l" + std::to_string(i) + "/build-", ZnodeKind::kEphemeralSequential);
   }
   tree.SetAcl(tree.Create(root + "/closed"), kAdmin);
-  Child watcher = InspectOnTerminal({"--watch", root}, 14, 80);
+  Proxy proxy(TestServers());
+  Child watcher = InspectOnTerminal({"--watch", "-z", proxy.address(), root}, 14, 80);
   Words frame = NextFrame(watcher);
   if (!frame.back().starts_with("not authorised")) frame = NextFrame(watcher);
   CHECK(frame.size() == 14);
-  CHECK_THAT(frame.back(), Catch::StartsWith("not authorised to list " + root + "/closed"));
+  const std::string denied = "not authorised to list " + root + "/closed";
+  CHECK_THAT(frame.back(), Catch::StartsWith(denied));
+  proxy.Freeze();
+  proxy.Cut();
+  while (!frame.front().starts_with("no server answers")) frame = NextFrame(watcher);
+  CHECK(frame.size() == 14);
+  CHECK_THAT(frame.back(), Catch::StartsWith(denied));
 }
 
 TEST_CASE("--watch says that the chroot does not exist, until the lock does") {
