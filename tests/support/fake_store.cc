@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <catch2/catch.hpp>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -109,7 +111,20 @@ void FakeServers::Fire(const std::string& path, Change change) {
 FakeStore::FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout)
     : servers_(servers), clock_(clock), timeout_(timeout), lease_(timeout) {}
 
-FakeStore::~FakeStore() { LoseWatches(); }
+FakeStore::~FakeStore() {
+  LoseWatches();
+  if (std::uncaught_exceptions() > 0) return;
+  for (const std::string& unused : {faults_.Unused(), refusals_.Unused(), before_.Unused()}) {
+    CAPTURE(unused);
+    CHECK(unused.empty());
+  }
+}
+
+void FakeStore::DropPlans() {
+  faults_.Clear();
+  refusals_.Clear();
+  before_.Clear();
+}
 
 void FakeStore::LoseWatches() {
   std::erase_if(servers_.watchers_, [this](const auto& one) { return one.second.store == this; });

@@ -110,6 +110,15 @@ class Plans {
     return what;
   }
 
+  /// The beginning of a request that was planned for, but not sent; empty if there is none.
+  [[nodiscard]] std::string Unused() const {
+    for (const auto& [request, what] : plans_) {
+      if (const auto* const beginning = std::get_if<std::string>(&request)) return *beginning;
+    }
+    return "";
+  }
+  void Clear() { plans_.clear(); }
+
  private:
   std::vector<std::pair<Request, T>> plans_;
 };
@@ -118,7 +127,8 @@ class Plans {
 ///
 /// A test can place a fault at a request, or run something before it. It identifies the request by
 /// the beginning of its line in log(), such as "create /l/host-", which means the next such request
-/// that the servers get. A test that tries every request in turn gives the number, from 0.
+/// that the servers get; without one, the test fails unless it calls DropPlans(). A test that tries
+/// every request in turn gives the number, from 0.
 class FakeStore final : public zookeeper::Store {
  public:
   FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout = std::chrono::seconds(30));
@@ -155,6 +165,8 @@ class FakeStore final : public zookeeper::Store {
   void Before(std::size_t request, std::function<void()> what) {
     before_.Plan(request, std::move(what));
   }
+  /// Drops what is planned for requests that were not sent.
+  void DropPlans();
   [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
   /// The requests in order: "create /l/x", "list /l", …
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
