@@ -91,7 +91,7 @@ Provocations LockProvocations() {
        [] {
          return MeetsHolder({"exclusive"}, {"exclusive", "--permits", "2"});
        }},
-      {{"kOtherPermits"},
+      {{Saying("kOtherPermits").With({"", "2"})},
        [] {
          return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive", "--permits", "3"});
        }},

@@ -150,8 +150,8 @@ std::string BelowElsewhere(const std::string& subcommand) {
 
 Provocations NestingProvocations() {
   return {
-      {{"kKeptForNested", Part("kOuterReleased")}, Outlived},
-      {{"kReleaseBelow", "kReleaseWaits"}, Released},
+      {{Saying("kKeptForNested").With({"", "1", "\\d+"}), Part("kOuterReleased")}, Outlived},
+      {{"kReleaseBelow", Saying("kReleaseWaits").With({"", "1", "\\d+"})}, Released},
       {{"kInterruptedBeforeRun"}, InterruptedBeforeRun},
       {{"kSuspendingNested"}, SuspendedWithNested},
       {{"kWaitsBehindWriter"}, BehindWriter},

@@ -425,14 +425,15 @@ Provocations QueueProvocations() {
   const std::string taken = NewLock("said");
   return {
       {{"kTaken"}, [taken] { return Taken(taken); }},
-      {{"kWaitOver"}, WaitOver},
+      {{Saying("kWaitOver").With({"", "1ms", ""})}, WaitOver},
       {{"kTaken"}, OneOfSetTaken},
       {{"kTaken", Part("kMoreHold", ", and 1 more")}, [] { return PermitsTaken({"try"}); }},
-      {{"kWaitOver", Part("kMoreHold", ", and 1 more")},
+      {{Saying("kWaitOver").With({"", "1ms", ""}), Part("kMoreHold", ", and 1 more")},
        [] {
          return PermitsTaken({"exclusive", "--wait", "1ms"});
        }},
-      {{"kWaitOver", Part("kBlockerHolds", ": it is held by a command (pid 4711 on h7)")},
+      {{Saying("kWaitOver").With({"", "1ms", ""}),
+        Part("kBlockerHolds", ": it is held by a command (pid 4711 on h7)")},
        WaitOverBehindWaiter},
       {{Part("kIsHeld", "held: a command (pid 4711 on h7) is ahead"),
         Part("kBlocker", ": a command (pid 4711 on h7) is ahead")},
@@ -448,7 +449,7 @@ Provocations QueueProvocations() {
       {{"kSuperseded"}, Superseded},
       {{"kRemoved"}, Removed},
       {{"kNoneFree"}, [] { return NoneOfTwo({"try"}); }},
-      {{"kNoneBecameFree"},
+      {{Saying("kNoneBecameFree").With({"", "1ms"})},
        [] {
          return NoneOfTwo({"exclusive", "--wait", "1ms"});
        }},
@@ -468,9 +469,11 @@ Provocations QueueProvocations() {
              "SIGINT while looking for a server: 127.0.0.1:1 (Connection refused); /said was not "
              "queued for, and the command was not run")},
        StoppedLooking},
-      {{"kMayRemain", "kMayBeLeft"}, StoppedWaitingUnanswered},
-      {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
-      {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
+      {{Saying("kMayRemain").With({"SIGTERM", "", "30s"}), "kMayBeLeft"}, StoppedWaitingUnanswered},
+      {{Saying("kTooRecent").With({"", "succeeded", "", "[\\d.]+m?s", "--min-interval", "1h"})},
+       [] { return RanLately("--min-interval"); }},
+      {{Saying("kTooRecent").With({"", "started", "", "[\\d.]+m?s", "--once-per", "1h"})},
+       [] { return RanLately("--once-per"); }},
       {{"kNoneReserved"},
        [] {
          const std::string lock = NewLock("said");
@@ -503,7 +506,7 @@ Provocations QueueProvocations() {
          Reserve(lock);
          return SaidBy({"exclusive", "--reserve", "freeze", "--reason", "other", lock}, 0);
        }},
-      {{"kPreempted"}, [] { return PreemptedBy("all"); }},
+      {{Saying("kPreempted").With({"1", "", ""})}, [] { return PreemptedBy("all"); }},
       {{"kNobodyAsked", Part("kLeft"), Part("kMoreLeft", " and 1 more"),
         Part("kLeftProgram", "of another program")},
        [] { return PreemptsOthers("{}", false); }},
@@ -520,14 +523,19 @@ Provocations QueueProvocations() {
       {{"kReservationOverdue"}, ReservationOverdue},
       {{"kTaken", Part("kIsReserved", "reserved for freeze")},
        [] { return KeptOutByReservation("0"); }},
-      {{"kWaitOver", Part("kBlockerReserved", ": it is reserved for freeze")},
+      {{Saying("kWaitOver").With({"", "1ms", ""}),
+        Part("kBlockerReserved", ": it is reserved for freeze")},
        [] { return KeptOutByReservation("1ms"); }},
       {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
       {{"kOpenLock"}, OpenLock},
       {{"kPlaceLost"}, PlaceLost},
-      {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
-      {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},
-      {{"kProgress", Part("kNextInLine", "next in line, "), "kAcquiredAfter"}, PlainProgress},
+      {{Saying("kSessionTooShort").With({"", "4s", "3s", "12s"})},
+       [] { return WaiterOfRareServers("4s", Exited(0)); }},
+      {{Saying("kPingsTooRare").With({"", "4s", "3s"})},
+       [] { return WaiterOfRareServers("12s", Exited(69)); }},
+      {{"kProgress", Part("kNextInLine", "next in line, "),
+        Saying("kAcquiredAfter").With({"", "\\d+s"})},
+       PlainProgress},
       {{Part("kWaitingAhead", "1 waiting ahead, "), Part("kRunsTakeBetween", "runs take 1h to 2h")},
        [] { return ProgressOfSecond(2); }},
       {{Part("kRunsTake", "runs take 1h")}, [] { return ProgressOfSecond(1); }},

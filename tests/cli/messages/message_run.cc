@@ -266,20 +266,22 @@ Provocations RunProvocations() {
        }},
       {{"kNotExecutable"}, NotExecutable},
       {{"kNotExecuted"}, NotExecuted},
-      {{"kConnected", "kQueued", "kAcquired", "kRunning", "kExited", "kReleased"}, Steps},
+      {{Saying("kConnected").With({"", "30s"}), "kQueued", "kAcquired", "kRunning",
+        Saying("kExited").With({"0"}), "kReleased"},
+       Steps},
       {{"kWaiting"}, Waits},
       {{"kNoContenderLeft"}, NothingOfOurs},
       {{"kNested"}, AncestorHolds},
       {{"kSuspect", "kConfirmed"}, SuspectAndConfirmed},
-      {{"kNotConfirmed"}, NotConfirmed},
-      {{"kShortSession"}, ShortSession},
-      {{"kGrantedLess"}, GrantedLess},
+      {{Saying("kNotConfirmed").With({"", "30s"})}, NotConfirmed},
+      {{Saying("kShortSession").With({"6s"})}, ShortSession},
+      {{Saying("kGrantedLess").With({"40s", "3m"})}, GrantedLess},
       {{"kEventsUnwritten"},
        [] {
          return SaidBy({"exclusive", "--events", "/dev/full", NewLock("said"), "--", "true"}, 0);
        }},
       {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be terminated before then"); }},
-      {{"kSuspendingUnguarded"},
+      {{Saying("kSuspendingUnguarded").With({"", "2\\d(\\.\\d)?s"})},
        [] {
          return Stops({"exclusive", "--on-lost", "warn"}, "(--on-lost warn)");
        }},
@@ -292,7 +294,7 @@ Provocations RunProvocations() {
          return Stops({"exclusive", "--max-run", "20s"}, "(--max-run)");
        }},
       {{"kLeftBehind"}, LeftBehind},
-      {{"kAwaited", Part("kMoreAwaited")}, Awaited},
+      {{"kAwaited", Part("kMoreAwaited").With({"1"})}, Awaited},
       {{Part("kLeftBy", "what sh left behind")},
        [] {
          return SaidBy({"exclusive", "--max-run", "100ms", "--descendants", "wait", NewLock("said"),

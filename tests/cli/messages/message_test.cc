@@ -39,6 +39,7 @@ struct Case {
   Words environment = {};   ///< NAME=VALUE
   Words through = {};       ///< the command that runs zklock; empty: none
   std::string binary = {};  ///< empty: the usual one
+  Words values = {};        ///< of the message; see Saying
 };
 
 /// A run with --any of `count` LOCKs.
@@ -108,13 +109,16 @@ std::vector<Case> WrongWords() {
       {"kOnlyOptions", 64, {"--print-config", "/l"}},
       {"kSimpleShared", 64, {"read", "--dialect", "simple", "RUN"}},
       {"kSimpleQueue", 64, {"exclusive", "--dialect", "simple", "--supersede", "RUN"}},
-      {"kManyAlternatives", 64, AnyOf(65)},
+      {.message = "kManyAlternatives", .status = 64, .words = AnyOf(65), .values = {"64", "65"}},
       {"kAlternativeTwice", 64, {"try", "--any", "/m", "/l", "/m", "RUN"}},
       {"kReserveAnyWaits",
        64,
        {"exclusive", "--any", "--nonblock", "--reserve", "ci", "/m", "RUN"}},
       {"kPermitsOneLock", 64, {"exclusive", "--permits", "2", "/m", "RUN"}},
-      {"kTakesTooMany", 64, {"exclusive", "--permits", "2", "--take", "3", "RUN"}},
+      {.message = "kTakesTooMany",
+       .status = 64,
+       .words = {"exclusive", "--permits", "2", "--take", "3", "RUN"},
+       .values = {"3", "2"}},
       {"kPermitsShared", 64, {"try", "--read", "--permits", "2", "RUN"}},
       {"kPermitsDialect", 64, {"exclusive", "--permits", "2", "--dialect", "kazoo", "RUN"}},
       {"kNotForReaders", 64, {"try", "--read", "--min-interval", "1h", "RUN"}},
@@ -211,8 +215,11 @@ std::vector<Case> Nested() {
   too_few.push_back("true");
   return {{"kNotCovered", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
           {"kNotCovered", 64, {"read", lock, "--", Binary(), "try", "--write", lock, "--", "true"}},
-          {"kPermitsHeldAbove", 64, permits},
-          {"kTooFewLeftAbove", 64, too_few},
+          {.message = "kPermitsHeldAbove", .status = 64, .words = permits, .values = {"", "1"}},
+          {.message = "kTooFewLeftAbove",
+           .status = 64,
+           .words = too_few,
+           .values = {"", "2", "3", "2"}},
           {"kIntervalHeldAbove",
            64,
            {"exclusive", lock, "--", Binary(), "try", "--min-interval", "1h", lock, "--", "true"}},
@@ -232,7 +239,7 @@ void Check(const Case& one, const std::string& text) {
   CHECK(finished.out.empty());
   const Words lines = Lines(finished.err);
   REQUIRE(!lines.empty());
-  CHECK(IsMessage(lines.front(), text));
+  CHECK(IsMessage(lines.front(), text, one.values));
   // After a usage error, a second line points to --help. Secrets are never shown.
   CHECK(lines.size() == (one.status == 64 ? 2 : 1));
   CHECK_THAT(finished.err, !Catch::Contains("secret"));

@@ -10,17 +10,21 @@
 namespace zklock::test {
 namespace {
 
-/// A pattern that matches every text to which a message can expand.
-std::string PatternOf(const std::string& text) {
+/// A pattern that matches every text to which a message can expand with `values`.
+std::string PatternOf(const std::string& text, const Words& values = {}) {
   static const std::regex place(R"(\{\w*\})");
   static const std::regex special(R"([.^$|()\[\]*+?\\])");
   std::string pattern;
   std::size_t at = 0;
-  for (std::sregex_iterator it(text.begin(), text.end(), place), end; it != end; ++it) {
+  std::size_t places = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), place), end; it != end; ++it, ++places) {
     const auto begin = static_cast<std::size_t>(it->position());
-    pattern += std::regex_replace(text.substr(at, begin - at), special, "\\$&") + ".*";
+    const std::string value = places < values.size() ? values[places] : "";
+    pattern += std::regex_replace(text.substr(at, begin - at), special, "\\$&");
+    pattern += value.empty() ? ".*" : "(" + value + ")";
     at = begin + static_cast<std::size_t>(it->length());
   }
+  REQUIRE((values.empty() || values.size() == places));
   return pattern + std::regex_replace(text.substr(at), special, "\\$&");
 }
 
@@ -55,11 +59,13 @@ std::map<std::string, std::string> ReadMessages() {
 
 bool IsSaid(const Saying& saying, const std::string& text, const std::string& all) {
   if (saying.is_part) {
-    if (saying.words.empty()) return std::regex_search(all, std::regex(PatternOf(text)));
+    if (saying.words.empty()) {
+      return std::regex_search(all, std::regex(PatternOf(text, saying.values)));
+    }
     return AreWordsOf(saying.words, text) && all.find(saying.words) != std::string::npos;
   }
   for (const std::string& line : Lines(all)) {
-    if (IsMessage(line, text)) return true;
+    if (IsMessage(line, text, saying.values)) return true;
   }
   return false;
 }
@@ -71,8 +77,8 @@ const std::map<std::string, std::string>& ListedMessages() {
   return messages;
 }
 
-bool IsMessage(const std::string& line, const std::string& text) {
-  return std::regex_match(line, std::regex("zklock: (.*: )?" + PatternOf(text)));
+bool IsMessage(const std::string& line, const std::string& text, const Words& values) {
+  return std::regex_match(line, std::regex("zklock: (.*: )?" + PatternOf(text, values)));
 }
 
 bool AreWordsOf(const std::string& words, const std::string& text) {

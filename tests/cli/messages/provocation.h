@@ -14,7 +14,9 @@ namespace zklock::test {
 [[nodiscard]] const std::map<std::string, std::string>& ListedMessages();
 
 /// Whether `line` is the message with each {} filled in, possibly after a location ("FILE:LINE: ").
-[[nodiscard]] bool IsMessage(const std::string& line, const std::string& text);
+/// `values`: see Saying.
+[[nodiscard]] bool IsMessage(const std::string& line, const std::string& text,
+                             const Words& values = {});
 /// Whether `words` are the message with each {} filled in.
 [[nodiscard]] bool AreWordsOf(const std::string& words, const std::string& text);
 
@@ -24,6 +26,15 @@ struct Saying {
   std::string message;                         ///< the name of its constant
   bool is_part = false;
   std::string words{};  ///< for a part: its text with each {} filled in
+  /// A regular expression for what replaces each {}; "" is anything. Without values, each is
+  /// anything.
+  Words values{};
+
+  [[nodiscard]] Saying With(Words its_values) const {
+    Saying saying = *this;
+    saying.values = std::move(its_values);
+    return saying;
+  }
 };
 /// A message that is only part of a line. If it has a {} and few other words, `words` is the
 /// expected expansion.
