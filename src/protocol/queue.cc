@@ -210,12 +210,19 @@ Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   return rank;
 }
 
-bool IsSuperseded(const Contenders& contenders, std::string_view own_name) {
+std::vector<std::string> SupersedingUpTo(const Contenders& contenders, std::string_view own_name) {
   const auto own = ViewContenderName(own_name);
-  return own &&
-         std::any_of(contenders.begin(), contenders.end(), [&](const ContenderNameView& other) {
-           return IsBefore(*own, other) && other.supersedes();
-         });
+  std::vector<std::string> older;
+  for (const ContenderNameView& other : contenders) {
+    if (own && !IsBefore(*own, other) && other.supersedes()) older.emplace_back(other.full);
+  }
+  return older;
+}
+
+bool IsSuperseded(const Contenders& contenders, const std::vector<std::string>& older) {
+  return std::any_of(contenders.begin(), contenders.end(), [&](const ContenderNameView& other) {
+    return other.supersedes() && std::find(older.begin(), older.end(), other.full) == older.end();
+  });
 }
 
 std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,

@@ -116,8 +116,14 @@ struct Rank {
 /// `own_name` is one of `contenders`.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
-/// Whether a newer contender makes `own_name` leave, if it is waiting.
-[[nodiscard]] bool IsSuperseded(const Contenders& contenders, std::string_view own_name);
+/// The contenders with --supersede that do not supersede a run that joins the queue as `own_name`:
+/// itself and those before it.
+[[nodiscard]] std::vector<std::string> SupersedingUpTo(const Contenders& contenders,
+                                                       std::string_view own_name);
+/// Whether a newer contender makes a run leave, if it is waiting. `older`: what SupersedingUpTo()
+/// returned when the run first joined this queue.
+[[nodiscard]] bool IsSuperseded(const Contenders& contenders,
+                                const std::vector<std::string>& older);
 
 /// A contender that cannot see ours, so that both could hold the lock; or that of a zklock with
 /// another dialect. zklock refuses to run alongside it (zklock-protocol(7)).

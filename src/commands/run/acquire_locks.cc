@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -113,6 +116,8 @@ class LockAcquisition {
     const cli::RunOptions& options = context_.options;
     std::vector<lock::AcquireRequest> requests;
     for (const cli::WantedLock& wanted : wanted_) {
+      auto& first_place = first_places_[wanted.path];
+      if (!first_place) first_place = std::make_shared<lock::FirstPlace>();
       lock::AcquireRequest request{
           .lock = context_.NameOf(wanted),
           .mode = wanted.mode,
@@ -123,6 +128,7 @@ class LockAcquisition {
           .wait = WaitLeft(),
           .max_queue = options.max_queue,
           .supersede = options.supersede,
+          .first_place = first_place,
           .permits = options.permits,
           .take = options.take,
           .reserve = ReservationRequestOf(options),
@@ -224,6 +230,7 @@ class LockAcquisition {
   cli::ServerOptions server_;
   TimePoint wait_end_ = kNever;
   std::vector<cli::WantedLock> wanted_;  // without those that are held already
+  std::map<std::string, std::shared_ptr<lock::FirstPlace>> first_places_;  // by LOCK
   DisprovenKeepers disproven_;
   std::unique_ptr<SessionDriver> session_driver_;
 };

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "lock/acquire/lock_creation.h"
+#include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::lock {
@@ -110,7 +111,14 @@ bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
 }
 
 bool Attempt::FinishIfSuperseded(const protocol::Contenders& contenders) {
-  if (!request.supersede || !protocol::IsSuperseded(contenders, contender.name())) return false;
+  if (!request.supersede) return false;
+  FirstPlace& first = *request.first_place;
+  const std::int64_t token = contender.ticket()->token;
+  if (first.token == 0 && contenders.Find(contender.name()) != nullptr) {
+    first = {token, protocol::SupersedingUpTo(contenders, contender.name())};
+  }
+  const bool newer_has_run = first.token < newest_released && newest_released < token;
+  if (!newer_has_run && !protocol::IsSuperseded(contenders, first.older)) return false;
   FinishBusy(Busy::Why::kSuperseded);
   return true;
 }
@@ -165,6 +173,8 @@ std::optional<protocol::ReleaseRecord> Attempt::TakeLockData(const zookeeper::Ge
   // A reservation's record proves nothing: whoever deleted the reservation relied on its data, and
   // it may never have held the lock.
   if (!data || !data->last_release || data->last_release->is_reservation) return std::nullopt;
+  const auto released = protocol::ViewContenderName(data->last_release->contender);
+  newest_released = released && released->supersedes() ? data->last_release->token : 0;
   return data->last_release;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -160,7 +161,8 @@ class Attempt {
   bool ExistsOrFinish(const zookeeper::Reply& reply);
   /// Finishes and returns true if the lock is reserved for our ID.
   [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
-  /// --supersede: finishes and returns true if a newer contender supersedes ours.
+  /// --supersede: finishes and returns true if a newer contender supersedes ours, or has released
+  /// the lock since ours was lost.
   [[nodiscard]] bool FinishIfSuperseded(const protocol::Contenders& contenders);
   /// Whether every user of LOCK can see our contender; if not, finishes.
   [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);
@@ -195,6 +197,7 @@ class Attempt {
   bool may_hold = false;     ///< according to the last list, our contender may hold the lock
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
   bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
+  std::int64_t newest_released = 0;         ///< the token in LOCK's record, if it is `-newest`
   bool is_first = false;                    ///< published that only the lease is missing
   std::optional<TimePoint> unserved_since;  ///< no server has served us since then
   TimePoint answer_deadline = kNever;       ///< when to give up on the server

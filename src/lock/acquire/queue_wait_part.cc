@@ -48,11 +48,12 @@ bool HasReservation(const Contenders& contenders) {
 }
 
 /// How many contenders wait ahead of us.
-std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
+std::size_t CountWaiting(const AcquireRequest& request, const protocol::ContenderNameView& own,
+                         const protocol::Rank& rank) {
   if (request.permits) return 0;                      // only our contender is past the turnstile
   if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
   // The contenders that our contender supersedes will leave: do not count them.
-  return request.supersede ? rank.waiting - rank.superseding : rank.waiting;
+  return own.supersedes() ? rank.waiting - rank.superseding : rank.waiting;
 }
 
 }  // namespace
@@ -138,7 +139,7 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   const std::string_view own_name = attempt_.contender.name();
   const protocol::Rank rank =
       protocol::RankOf(request.permits ? RunsOf(list.contenders) : list.contenders, own_name);
-  const std::size_t waiting = CountWaiting(request, rank);
+  const std::size_t waiting = CountWaiting(request, *protocol::ViewContenderName(own_name), rank);
   const bool is_full = !ranked_ && request.max_queue && waiting >= *request.max_queue;
   if (is_full && !request.is_for_turnstile()) {
     Enter(State::kLeavingFull, "");

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +41,13 @@ struct GivenContender {
   std::optional<Ticket> known{};
 };
 
+/// A run's first contender in a LOCK, which determines for --supersede how old the run is. Kept
+/// when the contender is lost and the run queues again, in the same session or in another one.
+struct FirstPlace {
+  std::int64_t token = 0;            ///< 0: the run has not yet seen itself in the queue
+  std::vector<std::string> older{};  ///< protocol::SupersedingUpTo() this contender
+};
+
 /// What to queue for and how long.
 struct AcquireRequest {
   LockName lock;
@@ -65,6 +74,8 @@ struct AcquireRequest {
   std::optional<std::size_t> max_queue{};
   /// Leave the queue when a newer contender supersedes ours. Ours supersedes older ones.
   bool supersede = false;
+  /// Shared by all copies of a request, and by the requests of one run for this LOCK.
+  std::shared_ptr<FirstPlace> first_place = std::make_shared<FirstPlace>();
   /// For a semaphore: the child of LOCK whose children are the queue, either the turnstile or the
   /// parent of the permits. Otherwise empty.
   std::string below{};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "cli/servers/regranted.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 
@@ -50,6 +51,33 @@ TEST_CASE("the newest superseding waiter wins, and the holder is not disturbed")
   CHECK(plain.ReadLine() == "held");
   plain.CloseInput();
   CHECK(newer.ReadLine() == "held");
+}
+
+TEST_CASE("a run whose session has expired does not supersede a newer one") {
+  auto [lock, running] = HoldNewLock("queueing", {"exclusive", "--supersede"});
+  Proxy proxy(TestServers());
+  Child older = StartWaiter(
+      {"exclusive", "--supersede", "-z", proxy.address(), "--session-timeout", "4s"}, lock);
+  proxy.Freeze();
+  Tree().WaitForChildren(lock, 1);
+  Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
+  proxy.Thaw();
+  CHECK(older.Wait() == Exited(75));
+  CHECK_THAT(older.err(), Catch::Contains("superseded by a newer contender for " + lock));
+  CHECK(Finish(running) == Exited(0));
+  CHECK(newer.ReadLine() == "held");
+}
+
+TEST_CASE("a run that queues again in a longer session supersedes nobody") {
+  auto [lock, running] = HoldNewLock("queueing");
+  Regranted regranted(TestServers(), {4'000, 12'000});
+  Child waiter = StartWaiter(
+      {"exclusive", "--supersede", "--session-timeout", "4s", "-z", regranted.proxy().address()},
+      lock);
+  regranted.CutUntilLeaseIsShort();
+  running.CloseInput();
+  CHECK(waiter.ReadLine() == "held");
+  CHECK_THAT(Tree().Children(lock).at(0), !Catch::Contains("-newest"));
 }
 
 TEST_CASE("with --max-queue the newest waiter takes the place of the one it supersedes") {

@@ -359,15 +359,28 @@ TEST_CASE("Only a later contender that supersedes ends the wait of those before 
   const auto newest = [](std::int64_t number) {
     return Numbered("h-" + kUuid + "-newest-lock-", number);
   };
-  CHECK(IsSuperseded({newest(1), newest(2)}, newest(1)));
-  CHECK_FALSE(IsSuperseded({newest(1), newest(2)}, newest(2)));
-  CHECK_FALSE(IsSuperseded({newest(1)}, newest(1)));
-  CHECK_FALSE(IsSuperseded({}, newest(1)));
-  CHECK_FALSE(IsSuperseded({newest(1), Exclusive(2), Read(3), Permit(4)}, newest(1)));
+  const auto superseded = [](const Names& children, const std::string& own) {
+    return IsSuperseded(children, SupersedingUpTo(children, own));
+  };
+  CHECK(superseded({newest(1), newest(2)}, newest(1)));
+  CHECK_FALSE(superseded({newest(1), newest(2)}, newest(2)));
+  CHECK_FALSE(superseded({newest(1)}, newest(1)));
+  CHECK_FALSE(superseded({}, newest(1)));
+  CHECK_FALSE(superseded({newest(1), Exclusive(2), Read(3), Permit(4)}, newest(1)));
   // "Later" refers to the number, not to the name or the position in the list.
-  CHECK(IsSuperseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
-  CHECK_FALSE(IsSuperseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
-  CHECK_FALSE(IsSuperseded({newest(1)}, "no contender"));
+  CHECK(superseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
+  CHECK_FALSE(superseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
+}
+
+TEST_CASE("Whether a run is superseded depends on its first list, not on its present number") {
+  const auto newest = [](std::int64_t number) {
+    return Numbered("h-" + kUuid + "-newest-lock-", number);
+  };
+  const auto older = SupersedingUpTo({newest(1), Exclusive(2), newest(3)}, newest(3));
+  CHECK(older == Names{newest(1), newest(3)});
+  CHECK_FALSE(IsSuperseded({newest(1), Exclusive(5)}, older));
+  CHECK(IsSuperseded({newest(1), newest(4), Exclusive(5)}, older));
+  CHECK(IsSuperseded({newest(0), Exclusive(2)}, older));  // in a LOCK that was created again
 }
 
 TEST_CASE("A permit is held while there are no more permits than the limit") {

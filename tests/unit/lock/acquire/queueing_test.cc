@@ -1,5 +1,8 @@
+#include <fmt/core.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -175,6 +178,94 @@ TEST_CASE("A newer contender that arrives while the turn is being proven still s
     self.store.Run();
     CHECK(self.why() == Busy::Why::kSuperseded);
   }
+}
+
+TEST_CASE("A run that has lost its place does not supersede those that queued after it") {
+  World world;
+  Joined holder(world, Newest());
+  Joined old(world, Newest());
+  const int times = GENERATE(1, 2);
+  for (int i = 0; i < times; ++i) {
+    REQUIRE(old.RunToWait());
+    old.store.Expire();
+  }
+  Joined newer(world, Newest());
+  old.store.Run();
+  CHECK(old.notes.places_lost == times);
+  CHECK(old.why() == Busy::Why::kSuperseded);
+  CHECK(newer.RunToWait());
+}
+
+TEST_CASE("A run that has lost its place waits for older ones, and leaves when a newer one joins") {
+  World world;
+  Joined holder(world, Newest());
+  Joined old(world, Newest());
+  old.store.Expire();
+  REQUIRE(old.RunToWait());
+  const bool joins = GENERATE(false, true);
+  if (joins) {
+    Joined newer(world, Newest());
+    old.store.Run();
+    CHECK(old.why() == Busy::Why::kSuperseded);
+    CHECK(newer.RunToWait());
+  } else {
+    holder.Release(world.servers);
+    CHECK(old.RunToHold());
+  }
+}
+
+TEST_CASE("A run that queues again supersedes no waiter, which therefore counts for max_queue") {
+  World world;
+  Joined holder(world);
+  Joined older(world, Newest());
+  AcquireRequest request = Newest();
+  request.max_queue = 1;
+  Joined self(world, request);
+  REQUIRE_FALSE(self.acquire.outcome());
+  self.store.Expire();
+  self.store.Run();
+  CHECK(self.why() == Busy::Why::kQueueFull);
+}
+
+TEST_CASE("A run that has lost its place does not run after a newer one that has already run") {
+  const bool is_newest = GENERATE(true, false);
+  World world;
+  Joined holder(world, Newest());
+  Joined old(world, Newest());
+  old.store.Expire();
+  Joined other(world, is_newest ? Newest() : AcquireRequest());
+  holder.Release(world.servers);
+  REQUIRE(other.RunToHold());
+  world.servers.Write("/l", fmt::format("zklock/1 {} exclusive {} 1.000 0 host",
+                                        Name(other.ticket().path), other.ticket().token));
+  other.Leave(world.servers);
+  old.store.Run();
+  CHECK(old.Holds() == !is_newest);
+  CHECK(old.why() == (is_newest ? std::optional(Busy::Why::kSuperseded) : std::nullopt));
+}
+
+TEST_CASE("A record whose token is newer than all contenders, as after a restore, means nothing") {
+  World world;
+  world.servers.Write("/l", "zklock/1 " + Name(kNewer) + "0000000000 exclusive 9000 1.000 0 host");
+  Joined holder(world);
+  Joined self(world, Newest());
+  REQUIRE_FALSE(self.acquire.outcome());
+  self.store.Expire();
+  CHECK(self.RunToWait());
+}
+
+TEST_CASE("A newer run is recognized even if LOCK was deleted and its numbers began again") {
+  World world;
+  Joined holder(world, Newest());
+  Joined old(world, Newest());
+  old.store.Expire();
+  holder.Leave(world.servers);
+  world.servers.Remove("/l");
+  world.servers.Put("/l", 0, false, "zklock/1");
+  Joined newer(world, Newest());
+  REQUIRE(newer.Holds());
+  old.store.Run();
+  CHECK(old.why() == Busy::Why::kSuperseded);
 }
 
 // ---- a queue of limited length --------------------------------------------------------------

@@ -160,6 +160,22 @@ TEST_CASE("After the session expires the set starts again with the first LOCK") 
   caller.CheckHolds();
 }
 
+TEST_CASE("A set that starts again does not supersede a newer run in any LOCK") {
+  World world(false);
+  std::vector<AcquireRequest> requests = Requests(false, std::nullopt);
+  for (const AcquireRequest& one : requests) world.servers.Put(one.lock.path, 0);
+  for (AcquireRequest& one : requests) one.supersede = true;
+  world.servers.Put("/b/other-lock-", 1, true);
+  SetContender old(world, requests);
+  old.Run();
+  REQUIRE(old.set.tickets().size() == 1);
+  old.store.Expire();
+  Contender newer(world, {.lock = {"/a", ""}, .supersede = true});
+  REQUIRE(newer.RunToHold());
+  old.Run();
+  CHECK(old.why() == Busy::Why::kSuperseded);
+}
+
 TEST_CASE("Any reply may be lost, and any request not be executed, with or without the session") {
   Caller plain;
   plain.Run();
