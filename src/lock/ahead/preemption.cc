@@ -15,16 +15,19 @@ using zookeeper::GetReply;
 using Why = Preempted::Why;
 
 void Preemption::AskNext() {
-  if (names_.empty()) return done_(result_);
-  const std::string name = std::move(names_.back());
-  names_.pop_back();
-  // Other programs do not read requests.
-  const auto parsed = protocol::ViewContenderName(name);
-  if (parsed && parsed->program() != protocol::Program::kZklock) {
-    return LeaveAlone(name, Why::kOtherProgram);
+  while (!names_.empty()) {
+    const std::string name = std::move(names_.back());
+    names_.pop_back();
+    // Other programs do not read requests.
+    const auto parsed = protocol::ViewContenderName(name);
+    if (parsed && parsed->program() != protocol::Program::kZklock) {
+      result_.left.push_back({name, Why::kOtherProgram});
+      continue;
+    }
+    return store_.Get(protocol::ChildPath(queue_, name), zookeeper::Watch::kNo,
+                      scope_.Wrap([this, name](const GetReply& reply) { OnRead(name, reply); }));
   }
-  store_.Get(protocol::ChildPath(queue_, name), zookeeper::Watch::kNo,
-             scope_.Wrap([this, name](const GetReply& reply) { OnRead(name, reply); }));
+  done_(result_);
 }
 
 void Preemption::OnRead(const std::string& name, const GetReply& reply) {

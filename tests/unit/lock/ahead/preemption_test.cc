@@ -197,4 +197,19 @@ TEST_CASE("A run that has waited before it was asked again does not ask those af
   CHECK_FALSE(bench.RequestIn(later));
 }
 
+TEST_CASE("Any number of contenders of other programs can be left alone") {
+  constexpr std::size_t kMany = 200'000;
+  Bench bench;
+  const AcquireRequest request{.lock = {"/l", ""}, .host = "host", .preempt = Preempt{}};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    names.push_back(fmt::format("_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-{:010d}", i));
+  }
+  std::size_t left = 0;
+  Preemption preemption(bench.store, request, "/l", std::move(names),
+                        [&left](const Preempted& result) { left = result.left.size(); });
+  preemption.Begin();
+  CHECK(left == kMany);
+}
+
 }  // namespace zklock::lock
