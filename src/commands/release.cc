@@ -336,7 +336,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Sig
     try {
       was_there = ReleaseOne(options, *one, session, signals, report);
     } catch (const Exit& exit) {
-      if (exit.status() != kExitRefused) throw;
+      if (exit.status() != kExitRefused || !session.IsOnlyForbidden()) throw;
       refused = exit.status();
       continue;
     }
@@ -460,8 +460,8 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
   return kExitConflict;
 }
 
-/// Releases the reservations in one LOCK after another. A refusal for one LOCK does not stop the
-/// others.
+/// Releases the reservations in one LOCK after another. A missing permission in one LOCK does not
+/// stop the others.
 int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& signals,
                         cli::Report& report) {
   ShortSession session(options.server, signals, report);
@@ -482,7 +482,7 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
       if (ended == kExitOk) released.push_back(path);
       status = std::max(status, ended);
     } catch (const Exit& exit) {
-      if (exit.status() != kExitRefused) {
+      if (exit.status() != kExitRefused || !session.IsOnlyForbidden()) {
         report_released(/*is_all=*/false);
         throw;
       }

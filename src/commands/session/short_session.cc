@@ -36,6 +36,8 @@ bool ShortSession::LacksChroot() {
 }
 
 void ShortSession::Fail(const lock::OperationFailure& failure) {
+  const auto* refused = std::get_if<lock::Refused>(&failure);
+  is_only_forbidden_ = refused != nullptr && refused->error == zookeeper::Error::kNoAuth;
   const cli::RunEnd end = EndOf(failure);
   report_.Explain(end);
   throw Exit(end.status);

@@ -56,6 +56,8 @@ class ShortSession {
   /// Whether the chroot of --servers does not exist. Throws Exit as Ask() does.
   [[nodiscard]] bool LacksChroot();
 
+  /// Whether the last failure was only a missing permission, so that the servers still answer.
+  [[nodiscard]] bool IsOnlyForbidden() const { return is_only_forbidden_; }
   /// Reports the failure, and throws Exit.
   [[noreturn]] void Fail(const lock::OperationFailure& failure);
 
@@ -85,6 +87,7 @@ class ShortSession {
   SystemClock clock_;
   process::EventLoop loop_;
   SessionDriver session_driver_;
+  bool is_only_forbidden_ = false;
 };
 
 }  // namespace zklock::commands

@@ -198,7 +198,8 @@ TEST_CASE("credentials that the servers reject exit with 77 at once and leave no
   for (const Words& words :
        {Words{"exclusive", lock, "--", "true"}, Words{"try", lock, "--", "true"},
         Words{"inspect", lock},
-        Words{"release", lock, "--force", "--yes", "--contender", "x-lock-0000000000"}}) {
+        Words{"release", lock, "--force", "--yes", "--contender", "x-lock-0000000000"},
+        Words{"release", "--reserve", "ci", lock, lock + "/other"}}) {
     ChildOptions options = Zklock(words);
     options.also_environment = {"ZKLOCK_AUTH=digest_us_tulip:tulip"};
     CAPTURE(words);
