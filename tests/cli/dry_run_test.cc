@@ -235,6 +235,10 @@ TEST_CASE(
                                              : "access    denied, though digest:alice may queue: "
                                                "is the password wrong?\n"));
   }
+  // A reservation is made by a transaction that deletes the contender.
+  const Words reserve = {"exclusive", "--reserve", "ci"};
+  CheckError(DryRun(reserve, {lock}, "bob:rose"), 77, "not authorised: DELETE on " + lock);
+  CheckResult(DryRun(reserve, {lock}, "alice:tulip"), 0, "would run at once");
   const Finished below = DryRun({"exclusive"}, {lock + "/a/b"});
   CheckError(below, 77, "cannot make " + lock + "/a/b: not authorised");
   CHECK(tree.Get(lock)->children_zxid == before->children_zxid);

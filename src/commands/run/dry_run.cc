@@ -170,7 +170,8 @@ class LockExamination {
                                  .mode = wanted_.mode,
                                  .dialect = context_.options.dialect,
                                  .permits = context_.options.permits,
-                                 .take = context_.options.take};
+                                 .take = context_.options.take,
+                                 .reserve = ReservationRequestOf(context_.options)};
     if (context_.options.permits) return lock::RequestsForPermit(std::move(request));
     return {std::move(request)};
   }
@@ -196,8 +197,10 @@ class LockExamination {
   /// Shows who has which permissions. Throws Exit if we lack permission to queue.
   void CheckRights() {
     for (const lock::AcquireRequest& request : requests_) {
-      const bool deletes = context_.options.any || request.is_for_turnstile() ||
-                           (request.reserve && request.QueuePath() == request.ReservationsPath());
+      // A reservation that exists already needs no contender to be converted.
+      const bool converts = request.reserve && FindReservation() == nullptr &&
+                            request.QueuePath() == request.ReservationsPath();
+      const bool deletes = context_.options.any || request.is_for_turnstile() || converts;
       const lock::QueueAccess access = session_.Ask(
           [&](lock::Calls& calls) { return lock::FindQueueAccess(calls, request, deletes); });
       // The queues of a semaphore are created together, with the same permissions.
