@@ -319,6 +319,10 @@ TEST_CASE("a dry run knows when a run would be too soon") {
                    Catch::EndsWith(std::string("is within ") + option + " 1h\n"));
     CheckResult(DryRun({"exclusive", option, "1ms"}, {lock}), 0, "would run at once");
   }
+  Tree().SetAcl(lock + "/last-start", kRead | kAdmin);
+  CheckError(DryRun({"exclusive", "--once-per", "1ms"}, {lock}), 77,
+             "WRITE on " + lock + "/last-start is missing");
+  Tree().SetAcl(lock + "/last-start", kRead | kWrite | kAdmin);
   Tree().SetData(lock + "/last-start", "another program's");
   CheckError(DryRun({"exclusive", "--once-per", "1h"}, {lock}), 78, "last-start");
 }

@@ -359,6 +359,9 @@ class LockExamination {
                         .ago = std::chrono::milliseconds(cli::MillisecondsNow()) - last.started,
                         .interval = *options.once_per});
     }
+    if (options.once_per) {
+      session_.Ask([&](lock::Calls& calls) { lock::RequireStartIsWritable(calls, lock_); });
+    }
     return Free();
   }
 

@@ -114,4 +114,12 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, boo
   return last;
 }
 
+void RequireStartIsWritable(Calls& calls, const LockName& lock) {
+  const std::string path = protocol::ChildPath(lock.path, protocol::kLastStartChild);
+  // No znode has this version: nothing is written.
+  const Error error = calls.Repeat([&] { return calls.Set(path, "", zookeeper::kNoVersion); });
+  if (error == Error::kBadVersion || error == Error::kNoNode) return;
+  throw OperationFailed(error, "record a start under", lock, "WRITE", path);
+}
+
 }  // namespace zklock::lock

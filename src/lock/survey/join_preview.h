@@ -38,5 +38,8 @@ struct LastRuns {
 };
 [[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,
                                     bool with_start);
+/// --once-per: throws OperationFailed if we lack permission to write to the last start of LOCK. If
+/// there is none, it would be created like a contender.
+void RequireStartIsWritable(Calls& calls, const LockName& lock);
 
 }  // namespace zklock::lock
