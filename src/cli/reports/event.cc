@@ -153,6 +153,7 @@ EventText TextOf(const lock::FirstEvent& event) {
 }
 
 EventText TextOf(const lock::PlaceLostEvent& event) {
+  if (event.is_followed) return {.lock = event.lock};
   const auto& slow = event.too_short;
   return {.lock = event.lock,
           .level = Level::kUnlessQuiet,

@@ -73,6 +73,8 @@ struct FirstEvent {
 struct PlaceLostEvent {
   std::string lock;
   std::optional<TooSlow> too_short{};  ///< set if it was given up for a longer one
+  /// Another event follows for the LOCK that was waited for, whose place was lost with this one.
+  bool is_followed = false;
 };
 
 /// We have deleted a reservation that was in the way and had ended.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lock/acquire/permit_number.h"
 #include "protocol/queue.h"
@@ -241,7 +242,14 @@ void AcquireSet::OnExpired() {
   if (outcome_) return;
   if (!won_.empty()) {
     // All LOCKs share one session: those acquired so far are lost as well.
-    publish_(PlaceLostEvent{requests_.front().lock.display_path()});
+    std::vector<std::string> lost;
+    for (const Won& won : won_) lost.push_back(requests_[won.request].lock.display_path());
+    if (acquire_->contender() != nullptr) lost.push_back(lock().display_path());
+    // A semaphore has two requests.
+    lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
+    for (const std::string& path : lost) {
+      publish_(PlaceLostEvent{.lock = path, .is_followed = &path != &lost.back()});
+    }
     wait_end_ = wait_end();
     won_.clear();
     reserved_.clear();

@@ -163,6 +163,32 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
         Words{"connected", "queued", "waiting", "released interrupted 143"});
 }
 
+TEST_CASE(
+    "if the session of several LOCKs expires, all are queued again, and one message says so") {
+  const std::string root = NewLock("events");
+  const std::string one = root + "/1";
+  const std::string two = root + "/2";
+  const Child holder = StartHolder(two);
+  const TemporaryDirectory directory;
+  Proxy proxy(TestServers());
+  Child waiter = StartWaiter({"exclusive", "--events", directory.Path("events"), "-z",
+                              proxy.address(), "--session-timeout", "4s", one},
+                             two);
+  proxy.Freeze();
+  Tree().WaitForChildren(one, 0);
+  proxy.Thaw();
+  waiter.ReadErrUntil("while waiting for " + two + ": queued again, at the tail");
+  waiter.ReadErrUntil("waiting for " + two);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(143));
+  CHECK_THAT(waiter.err(), !Catch::Contains("expired while waiting for " + one));
+  Words again;
+  for (const json& event : Events(directory.Read("events"))) {
+    if (event.value("reason", "") == "expired") again.push_back(event["lock"]);
+  }
+  CHECK(again == Words{one, two});
+}
+
 TEST_CASE("the events of a run that is too soon: the lock is acquired, no command exits") {
   const std::string lock = NewLock("events");
   RunZklock({"exclusive", lock, "--", "true"}, Exited(0));

@@ -41,7 +41,10 @@ struct AcquireNotes {
                    },
                    [this](const PreemptedEvent& one) { preempted.push_back(one.preempted); },
                    [this](const FirstEvent&) { ++times_first; },
-                   [this](const PlaceLostEvent&) { ++places_lost; },
+                   [this](const PlaceLostEvent& one) {
+                     ++places_lost;
+                     lost_in.push_back(one.lock);
+                   },
                    [this](const IncompatibleArrivedEvent& one) {
                      incompatible.push_back(one.incompatible.child);
                    },
@@ -60,6 +63,7 @@ struct AcquireNotes {
   std::vector<std::pair<std::string, std::size_t>> waits;
   std::vector<Preempted> preempted;
   int places_lost = 0;
+  std::vector<std::string> lost_in;  ///< the LOCKs
   int times_first = 0;
   std::vector<std::string> incompatible;
 };
