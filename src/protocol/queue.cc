@@ -214,14 +214,15 @@ std::vector<std::string> SupersedingUpTo(const Contenders& contenders, std::stri
   const auto own = ViewContenderName(own_name);
   std::vector<std::string> older;
   for (const ContenderNameView& other : contenders) {
-    if (own && !IsBefore(*own, other) && other.supersedes()) older.emplace_back(other.full);
+    if (own && !IsBefore(*own, other) && other.supersedes()) older.emplace_back(other.before_mark);
   }
   return older;
 }
 
 bool IsSuperseded(const Contenders& contenders, const std::vector<std::string>& older) {
   return std::any_of(contenders.begin(), contenders.end(), [&](const ContenderNameView& other) {
-    return other.supersedes() && std::find(older.begin(), older.end(), other.full) == older.end();
+    return other.supersedes() &&
+           std::find(older.begin(), older.end(), other.before_mark) == older.end();
   });
 }
 

@@ -117,7 +117,7 @@ struct Rank {
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
 /// The contenders with --supersede that do not supersede a run that joins the queue as `own_name`:
-/// itself and those before it.
+/// itself and those before it. Each is the part of a name that a repeated create has too.
 [[nodiscard]] std::vector<std::string> SupersedingUpTo(const Contenders& contenders,
                                                        std::string_view own_name);
 /// Whether a newer contender makes a run leave, if it is waiting. `older`: what SupersedingUpTo()

@@ -25,6 +25,10 @@ std::string Write(std::int64_t number) { return Numbered("b-" + kUuid + "-__WRIT
 std::string Read(std::int64_t number) { return Numbered("c-" + kUuid + "-__READ__", number); }
 
 std::string Permit(std::int64_t number) { return Numbered("d-" + kUuid + "-lease-", number); }
+/// Made with --supersede.
+std::string Newest(const std::string& host, std::int64_t number) {
+  return Numbered(host + "-" + kUuid + "-newest-lock-", number);
+}
 
 const std::string kCuratorMutex = Numbered(test::kCuratorLock, 4);
 const std::string kCuratorWriter = Numbered(test::kCuratorWriter, 5);
@@ -356,31 +360,28 @@ TEST_CASE("A rank counts the contenders ahead, and those of them that wait") {
 }
 
 TEST_CASE("Only a later contender that supersedes ends the wait of those before it") {
-  const auto newest = [](std::int64_t number) {
-    return Numbered("h-" + kUuid + "-newest-lock-", number);
-  };
   const auto superseded = [](const Names& children, const std::string& own) {
     return IsSuperseded(children, SupersedingUpTo(children, own));
   };
-  CHECK(superseded({newest(1), newest(2)}, newest(1)));
-  CHECK_FALSE(superseded({newest(1), newest(2)}, newest(2)));
-  CHECK_FALSE(superseded({newest(1)}, newest(1)));
-  CHECK_FALSE(superseded({}, newest(1)));
-  CHECK_FALSE(superseded({newest(1), Exclusive(2), Read(3), Permit(4)}, newest(1)));
+  CHECK(superseded({Newest("a", 1), Newest("b", 2)}, Newest("a", 1)));
+  CHECK_FALSE(superseded({Newest("a", 1), Newest("b", 2)}, Newest("b", 2)));
+  CHECK_FALSE(superseded({Newest("a", 1)}, Newest("a", 1)));
+  CHECK_FALSE(superseded({}, Newest("a", 1)));
+  CHECK_FALSE(superseded({Newest("a", 1), Exclusive(2), Read(3), Permit(4)}, Newest("a", 1)));
   // "Later" refers to the number, not to the name or the position in the list.
-  CHECK(superseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
-  CHECK_FALSE(superseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
+  CHECK(superseded({Newest("a", 10), Newest("h", 9)}, Newest("h", 9)));
+  CHECK_FALSE(superseded({Newest("z", 8), Newest("h", 9)}, Newest("h", 9)));
+  // A create that was repeated has the same name, but for the number.
+  CHECK_FALSE(superseded({Newest("a", 1), Newest("a", 2)}, Newest("a", 1)));
 }
 
 TEST_CASE("Whether a run is superseded depends on its first list, not on its present number") {
-  const auto newest = [](std::int64_t number) {
-    return Numbered("h-" + kUuid + "-newest-lock-", number);
-  };
-  const auto older = SupersedingUpTo({newest(1), Exclusive(2), newest(3)}, newest(3));
-  CHECK(older == Names{newest(1), newest(3)});
-  CHECK_FALSE(IsSuperseded({newest(1), Exclusive(5)}, older));
-  CHECK(IsSuperseded({newest(1), newest(4), Exclusive(5)}, older));
-  CHECK(IsSuperseded({newest(0), Exclusive(2)}, older));  // in a LOCK that was created again
+  const Names first = {Newest("a", 1), Exclusive(2), Newest("b", 3)};
+  const auto older = SupersedingUpTo(first, Newest("b", 3));
+  CHECK(older.size() == 2);
+  CHECK_FALSE(IsSuperseded({Newest("a", 1), Exclusive(5)}, older));
+  CHECK(IsSuperseded({Newest("a", 1), Newest("c", 4), Exclusive(5)}, older));
+  CHECK(IsSuperseded({Newest("c", 0), Exclusive(2)}, older));  // in a LOCK that was created again
 }
 
 TEST_CASE("A permit is held while there are no more permits than the limit") {

@@ -268,6 +268,18 @@ TEST_CASE("A newer run is recognized even if LOCK was deleted and its numbers be
   CHECK(old.why() == Busy::Why::kSuperseded);
 }
 
+TEST_CASE("A second contender from a repeated create does not supersede ours") {
+  World world;
+  Joined holder(world);
+  Joined self(world, Newest());
+  const std::string own = self.notes.queued;
+  world.servers.Put(own.substr(0, own.size() - 10), self.store.session_id(), true);
+  if (GENERATE(false, true)) self.store.Disconnect();
+  REQUIRE(self.RunToWait());
+  holder.Release(world.servers);
+  CHECK(self.RunToHold());
+}
+
 // ---- a queue of limited length --------------------------------------------------------------
 
 TEST_CASE("A contender leaves when max_queue others wait already, and holders do not count") {
