@@ -189,6 +189,13 @@ std::vector<ContenderName> HoldersIn(const Children& children) {
   return holders;
 }
 
+std::size_t CountHolders(const Contenders& contenders) {
+  const Waiters waiters(contenders);
+  return static_cast<std::size_t>(
+      std::count_if(contenders.begin(), contenders.end(),
+                    [&](const ContenderNameView& one) { return !waiters.Has(one); }));
+}
+
 const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode) {
   return FirstOf(contenders, [mode](const ContenderNameView& one) {
     return Blocks(one.reads(), mode == Mode::kRead);

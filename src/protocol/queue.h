@@ -100,6 +100,8 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// first contender of another mode. If there is a znode of Dialect::kSimple, it is the first
 /// holder, though its name does not show whether a session owns it.
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
+/// How many of `contenders` hold. A child named `lock` never counts: it may be a LOCK of its own.
+[[nodiscard]] std::size_t CountHolders(const Contenders& contenders);
 
 /// The first contender that a contender of `mode` at the tail of the queue would have to wait for;
 /// null if there is none. If there is one, `try` creates nothing.

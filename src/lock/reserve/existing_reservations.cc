@@ -164,7 +164,7 @@ std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls, const LockNam
              std::find(data->any.begin(), data->any.end(), own.lock.path) != data->any.end();
     });
     if (!is_there) return std::nullopt;
-    return contenders.size() - protocol::HoldersIn(list.children).size();
+    return contenders.size() - protocol::CountHolders(contenders);
   });
 }
 

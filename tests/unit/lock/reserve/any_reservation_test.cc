@@ -187,6 +187,19 @@ TEST_CASE("Any: an earlier pool in a queue that was left is found, and a later o
   CHECK_FALSE(is_after_another(first));
 }
 
+TEST_CASE("Any: a LOCK named `lock` below the queue of an earlier pool is no holder there") {
+  PoolWorld world;
+  world.servers.Put("/b/lock", 0);
+  for (const std::string& lock : kPool.locks) world.Occupy(lock);
+  JoinedReserver first(world, "ci", kPool);
+  Ticket own{.lock = {"/a", ""}, .token = world.servers.zxid + 1};
+  first.set.reset();
+  const auto waiting = RunCalls(first.store, world.clock, [&](Calls& calls) {
+    return CountWaitingAtEarlierPool(calls, {"/b", ""}, "ci", own);
+  });
+  CHECK(waiting == std::optional<std::size_t>(1));
+}
+
 TEST_CASE(
     "Any: a contender that was deleted meanwhile does not keep the LOCK from being reserved") {
   World world;
