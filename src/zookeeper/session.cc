@@ -224,7 +224,8 @@ Duration Session::AttemptTime(TimePoint now) const {
   if (connection_->has_helper()) {
     allowed = std::min(share, handshake) * doubled;
   } else if (connection_->state() == Connection::State::kHandshaking) {
-    allowed = std::min(share * doubled, handshake);
+    // `share` may be so long that its double would overflow.
+    allowed = std::min(std::min(share, handshake) * doubled, handshake);
   } else {
     const Duration connect = std::clamp<Duration>(timeout / (3 * addresses), kLeastAttemptTime, 2s);
     allowed = std::min(share, connect) * doubled;

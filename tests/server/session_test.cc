@@ -464,6 +464,15 @@ TEST_CASE("servers that hang leave time for one that answers") {
   }
 }
 
+TEST_CASE("a very long connect timeout does not end attempts early") {
+  const ClosedPort closed;
+  Client client({closed.address()}, 10s);
+  client.session().SetConnectTimeout(36500 * 24h);
+  client.RunUntil([&] { return client.session().failed_rounds() > 3; });
+  client.session().SetEndpoints(EndpointsOf({TestServers()}));
+  client.Connect();
+}
+
 TEST_CASE("an address that drops packets does not cost the session of a holder") {
   auto [tree, lock] = MadeLock("hole");
   const BlackHole hole;
