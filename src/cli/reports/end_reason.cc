@@ -256,7 +256,8 @@ RunEnd InterruptedBeforeRun(const std::string& locks, int signal_number) {
 
 RunEnd InterruptedLooking(const std::string& locks, int signal_number, const std::string& tried) {
   RunEnd end = InterruptedEnd(locks, signal_number, std::nullopt);
-  end.message = fmt::format(message::kStillLooking, SignalName(signal_number), tried, locks);
+  end.message =
+      fmt::format(message::kStillLooking, SignalName(signal_number), Printable(tried), locks);
   return end;
 }
 

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "support/peer.h"
 #include "support/skip.h"
 #include "support/temporary.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 namespace {
@@ -126,6 +128,19 @@ TEST_CASE("the last output of a failing proxy command is the reason that zklock 
   CHECK_THAT(silent.Reason(), Catch::Contains("no answer through the proxy command or TLS"));
   CHECK_THAT(foreign.Reason(), Catch::Contains("not as a ZooKeeper server"));
   CHECK_THAT(says_much.Reason(), Catch::Contains("end"));
+}
+
+TEST_CASE("escape sequences from a proxy command do not reach the terminal") {
+  const TemporaryDirectory directory;
+  const std::string said = directory.Path("said");
+  const std::string line = "printf '\\033[2Jhi\\n' >&2; touch " + said + "; sleep 1000";
+  Child child = Child::Start(Proxied(
+      line, {"exclusive", "--connect-timeout", "1h", NewLock("proxy-escape"), "--", "true"}));
+  WaitUntil([&] { return std::filesystem::exists(said); });
+  child.Signal(SIGINT);
+  CHECK(child.Wait() == Exited(128 + SIGINT));
+  CHECK_THAT(child.err(), Catch::Contains("while looking for a server: ") &&
+                              Catch::Contains("(\\x1b[2Jhi)") && !Catch::Contains("\x1b"));
 }
 
 TEST_CASE("the status of a proxy command that failed is part of the message") {
