@@ -84,7 +84,12 @@ void SessionDriver::AddFound() {
       endpoints.push_back(found);
     }
   }
-  if (endpoints.size() > known) session_.SetEndpoints(std::move(endpoints));
+  if (endpoints.size() > known) SetEndpoints(std::move(endpoints));
+}
+
+void SessionDriver::SetEndpoints(std::vector<zookeeper::Endpoint> endpoints) {
+  session_.SetEndpoints(std::move(endpoints));
+  if (shared_ != nullptr) shared_->UpdateAddresses(session_);
 }
 
 void SessionDriver::TakeLookup() {
@@ -98,7 +103,7 @@ void SessionDriver::TakeLookup() {
                  std::back_inserter(endpoints),
                  [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
   }
-  session_.SetEndpoints(std::move(endpoints));
+  SetEndpoints(std::move(endpoints));
   is_hopeless_ = session_.endpoints().empty() &&
                  std::all_of(lookup_failures_.begin(), lookup_failures_.end(),
                              [](const auto& failure) { return failure.permanent; });

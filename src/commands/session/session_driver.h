@@ -61,6 +61,8 @@ class SessionDriver final : public EventSource {
   void BeginLookup();
   /// Adds the addresses that the look-up has found so far to those in use.
   void AddFound();
+  /// Also for the guard.
+  void SetEndpoints(std::vector<zookeeper::Endpoint> endpoints);
   /// Replaces the addresses with the result of the complete look-up.
   void TakeLookup();
 

@@ -1,6 +1,7 @@
 #include "commands/session/session_for_guard.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,24 +13,39 @@ namespace zklock::commands {
 
 void SessionForGuard::Set(const zookeeper::Session& session) {
   const zookeeper::Credentials& credentials = *session.credentials();
-  std::string addresses;
-  for (const zookeeper::Endpoint& endpoint : session.endpoints()) {
-    const std::string line = endpoint.address + " " + endpoint.name + "\n";
-    if (addresses.size() + line.size() < page_->addresses.size()) addresses += line;
-  }
   Clear();
   page_->session_id = credentials.session_id;
   credentials.password.copy(page_->password.data(), page_->password.size());
   page_->timeout = session.lease().timeout();
-  addresses.push_back('\0');
-  addresses.copy(page_->addresses.data(), page_->addresses.size());
+  WriteAddresses(session);
   page_->is_set = true;
+}
+
+void SessionForGuard::UpdateAddresses(const zookeeper::Session& session) {
+  if (page_->is_set && page_->session_id == session.session_id()) WriteAddresses(session);
+}
+
+void SessionForGuard::WriteAddresses(const zookeeper::Session& session) {
+  std::vector<zookeeper::Endpoint> endpoints = session.endpoints();
+  const std::string last = session.last_server();
+  std::stable_partition(endpoints.begin(), endpoints.end(),
+                        [&](const zookeeper::Endpoint& one) { return one.name == last; });
+  const int unused = 1 - page_->in_use;
+  auto& room = page_->addresses.at(static_cast<std::size_t>(unused));
+  std::string addresses;
+  for (const zookeeper::Endpoint& endpoint : endpoints) {
+    const std::string line = endpoint.address + " " + endpoint.name + "\n";
+    if (addresses.size() + line.size() < room.size()) addresses += line;
+  }
+  addresses.push_back('\0');
+  addresses.copy(room.data(), room.size());
+  page_->in_use = unused;
 }
 
 void SessionForGuard::Close() const {
   if (!page_->is_set) return;
   std::vector<zookeeper::Endpoint> endpoints;
-  std::istringstream lines(page_->addresses.data());
+  std::istringstream lines(page_->addresses.at(static_cast<std::size_t>(page_->in_use)).data());
   for (zookeeper::Endpoint one; lines >> one.address >> one.name;) endpoints.push_back(one);
   const auto transport = process::MakeTransport(options_.transport);
   zookeeper::CloseSession({page_->session_id, {page_->password.data(), page_->password.size()}},

@@ -22,6 +22,8 @@ class SessionForGuard {
   /// Sets the session that the guard closes from now on. It must have been connected. Call this
   /// before the session creates anything.
   void Set(const zookeeper::Session& session);
+  /// Call when the session has other addresses. Does nothing unless this session was set.
+  void UpdateAddresses(const zookeeper::Session& session);
   /// Call when the session has been closed.
   void Clear() { page_->is_set.exchange(false); }
   /// Whether a session was set and, as far as is known, has not been closed.
@@ -41,8 +43,13 @@ class SessionForGuard {
     std::int64_t session_id = 0;
     std::array<char, 16> password{};
     Duration timeout{};
-    std::array<char, 4000> addresses{};  // as many as fit, each as "ADDRESS NAME\n"
+    /// As many as fit, each as "ADDRESS NAME\n". New ones are written beside those in use.
+    std::array<std::array<char, 2000>, 2> addresses{};
+    std::atomic<int> in_use{0};
   };
+
+  /// Keeps the addresses in use until the new ones are complete.
+  void WriteAddresses(const zookeeper::Session& session);
 
   const cli::ServerOptions& options_;
   process::SharedPage<Page> page_;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 
@@ -77,6 +78,23 @@ TEST_CASE("a server whose address changes is found again, and the command keeps 
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
   CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("the guard of a killed zklock closes the session at the address found last") {
+  const Names names;
+  names.Set("moving", kFirst);
+  const std::string lock = NewLock("moving");
+  const std::string port = PortOf(TestServers());
+  std::optional<Proxy> proxy(std::in_place, TestServers(), kFirst + port);
+  Child holder = Child::Start(names.Use(HolderOptions(
+      {"exclusive", "-v", "-k", "1s", "--session-timeout", "40s", "-z", "moving" + port}, lock)));
+  REQUIRE(holder.ReadLine() == "held");
+  names.Set("moving", "127.0.0.1");
+  proxy.reset();
+  holder.ReadErrUntil(lock + ": confirmed, still held");
+  holder.Signal(SIGKILL);
+  // Well before the session ends by itself.
+  Tree().WaitForChildren(lock, 0, 20s);
 }
 
 TEST_CASE("a resolver that stops answering does not lose a held lock") {
