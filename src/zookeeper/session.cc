@@ -310,7 +310,8 @@ void Session::OnAccepted() {
   const TimePoint now = clock_.Now();
   handshake_took_ = now - connection_->connect_sent();
   connect_took_ = now - attempt_began_;
-  failed_rounds_ = 0;
+  // A server that closes the connection on the close has been of no use either.
+  failed_rounds_ = closing_ ? useless_in_a_row_ : 0;
   tried_in_round_ = 0;
   // Keep the result of a server that throttled requests or sent a malformed reply, until it answers
   // a request.
@@ -330,14 +331,14 @@ void Session::OnAccepted() {
   });
 }
 
-void Session::OnReply(std::string_view operation, Error error, bool is_answer) {
+void Session::OnReply(std::string_view operation, Error error, bool is_answer, bool commits) {
   // The connection is no longer of use, even if it is still open.
   if (error == Error::kConnectionLoss) give_up_ = true;
   // The servers process requests in order: if a request made them close the connection, it is the
   // first one that was lost.
   if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = operation;
   if (is_answer && operation == closers_.request) closers_ = {};
-  is_of_use_ = is_of_use_ || error == Error::kNone;
+  is_of_use_ = is_of_use_ || (error == Error::kNone && commits);
   if (error == Error::kNone && operation == "Check") refuser_.clear();
   if (error == Error::kAuthRequired) auth_required_ = true;
 }
@@ -447,6 +448,7 @@ void Session::BeginClose(std::size_t releases) {
   ready_.clear();
   closing_ = true;
   tried_in_round_ = 0;
+  useless_in_a_row_ = 0;
   releases_ = releases;
   switch (phase_) {
     case Phase::kConnected:
@@ -513,7 +515,9 @@ void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
   closing_helper_.reset();
   phase_ = Phase::kApart;
-  retry_at_ = clock_.Now();
+  const TimePoint now = clock_.Now();
+  retry_at_ = useless_in_a_row_ == 0 ? now : now + ReconnectDelay(now);
+  ++useless_in_a_row_;
 }
 
 void Session::OnCloseRefused() {

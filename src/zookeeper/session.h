@@ -143,7 +143,7 @@ class Session final : public SessionRequests, public EventSource {
 
   // SessionRequests
   [[nodiscard]] Connection* connection() override { return connection_.get(); }
-  void OnReply(std::string_view operation, Error error, bool is_answer) override;
+  void OnReply(std::string_view operation, Error error, bool is_answer, bool commits) override;
   void OnServed() override { SetEnd(std::nullopt); }
 
   std::vector<Endpoint> endpoints_;
@@ -161,8 +161,8 @@ class Session final : public SessionRequests, public EventSource {
   bool closing_ = false;
   bool give_up_ = false;
   Error refusal_ = Error::kNone;  // the reason to give this server up
-  bool is_of_use_ = false;        // a request over this connection has succeeded
-  // Connections that were refused, or lost before a request succeeded.
+  bool is_of_use_ = false;        // a transaction over this connection has succeeded
+  // Connections that were refused, or lost before a transaction, or the close, succeeded.
   int useless_in_a_row_ = 0;
   std::string refuser_;             // the server whose connection was given up last, if it refused
   bool auth_required_ = false;      // this server requires credentials, and closes the connection

@@ -297,7 +297,7 @@ void SessionRequests::Send(Pending& pending) {
 template <typename R>
 void SessionRequests::Complete(Pending& pending, int result, R reply) {
   const Error error = ToError(result);
-  OnReply(pending.operation, error, IsAnswer(result));
+  OnReply(pending.operation, error, IsAnswer(result), pending.commits);
   if (error == Error::kThrottled) {
     pending.state = Pending::State::kThrottled;
     throttle_pause_ = std::clamp(2 * throttle_pause_, kLeastThrottlePause, kMostThrottlePause);

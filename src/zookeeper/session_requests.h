@@ -55,7 +55,8 @@ class SessionRequests : public Store {
   /// The connection on which requests are sent while IsConnected(); null without one.
   [[nodiscard]] virtual Connection* connection() = 0;
   /// Called when the library has completed a request. `is_answer`: the server has answered it.
-  virtual void OnReply(std::string_view operation, Error error, bool is_answer) = 0;
+  /// `commits`: success means that a quorum has committed it.
+  virtual void OnReply(std::string_view operation, Error error, bool is_answer, bool commits) = 0;
   /// Called when the server has answered a request, and has throttled neither it nor one before it.
   virtual void OnServed() = 0;
 

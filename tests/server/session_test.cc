@@ -1,10 +1,14 @@
 #include "zookeeper/session.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -17,6 +21,7 @@
 
 #include "commands/session/session_driver.h"
 #include "server/client.h"
+#include "support/frames.h"
 #include "support/hostile_server.h"
 #include "support/peer.h"
 #include "support/server.h"
@@ -76,6 +81,15 @@ Reply Sync(Client& client, const std::string& path) {
 }
 Reply Check(Client& client, const std::vector<std::string>& paths) {
   return Answer<Reply>(client, [&](auto done) { client.session().Check(paths, done); });
+}
+
+/// The xid of the first request that a client has sent since its connect request.
+std::optional<std::int32_t> XidOfNextRequest(int socket) {
+  std::array<char, 8> head{};
+  if (recv(socket, head.data(), head.size(), MSG_WAITALL) != static_cast<ssize_t>(head.size())) {
+    return std::nullopt;
+  }
+  return frames::Number({head.data(), head.size()}, 4);
 }
 
 /// A server that does not answer is given up after a third of `timeout`, or 2 s.
@@ -514,6 +528,38 @@ TEST_CASE("a holder does not return at once to servers that refuse its requests"
   CHECK(given_up < 30);
 }
 
+TEST_CASE("a holder does not return at once to servers that close on every transaction") {
+  // They answer a sync, as every server does that is not cut off from its clients.
+  std::atomic<int> connections = 0;
+  const HostileServer server([&](int socket, int) {
+    ++connections;
+    if (!HostileServer::Receive(socket)) return;
+    HostileServer::Send(socket, HostileServer::Grant());
+    if (const auto xid = XidOfNextRequest(socket)) {
+      HostileServer::Send(socket,
+                          HostileServer::Frame(HostileServer::Number(*xid) + std::string(12, '\0') +
+                                               HostileServer::Number(2) + "/x"));
+    }
+    // Closes only after the answer has been read.
+    std::this_thread::sleep_for(1ms);
+  });
+  Client client({server.address()}, 40s);
+  client.session().SetHolding(BootClock::now() + 40s, BootClock::now() + 40s);
+  const TimePoint end = BootClock::now() + 2s;
+  int synced = 0;
+  while (BootClock::now() < end) {
+    client.events.clear();
+    client.RunUntil([&] { return !client.events.empty() && client.session().IsConnected(); });
+    client.session().Sync("/x", [&](const Reply& reply) {
+      if (reply.error == Error::kNone) ++synced;
+    });
+    client.session().Check({"/x"}, [](const Reply&) {});
+    client.RunUntil([&] { return !client.session().IsConnected(); });
+  }
+  CHECK(synced > 0);
+  CHECK(connections < 30);
+}
+
 TEST_CASE("all addresses are tried, and each has a reason why it failed") {
   const ClosedPort closed;
   const Peer at_once(Peer::Manner::kClosesAtOnce);
@@ -803,6 +849,29 @@ TEST_CASE("a close waits longer for the answer of a distant server") {
   client.Close();
   CHECK(proxy.connections() == connections);
   CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a server that closes the connection on the close is not asked without pause") {
+  std::atomic<int> connections = 0;
+  const HostileServer server([&](int socket, int) {
+    ++connections;
+    if (!HostileServer::Receive(socket)) return;
+    HostileServer::Send(socket, HostileServer::Grant());
+    HostileServer::Receive(socket);
+  });
+  std::optional<ConnectedClient> client(std::in_place, Strings{server.address()}, 40s);
+  SECTION("by the process that opened the session") {
+    client->session().SetHolding(BootClock::now() + 40s, BootClock::now() + 40s);
+    client->session().BeginClose();
+    client->RunFor(2s);
+  }
+  SECTION("by the guard") {
+    const zookeeper::Credentials credentials = *client->session().credentials();
+    client.reset();
+    CHECK_FALSE(zookeeper::CloseSession(credentials, EndpointsOf({server.address()}), 2s, {}));
+  }
+  CHECK(connections > 2);
+  CHECK(connections < 20);
 }
 
 TEST_CASE("a session that never connected is closed at once") {
