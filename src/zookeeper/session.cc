@@ -403,14 +403,13 @@ void Session::OnAccessRefused(Error why) {
 }
 
 void Session::OnHelperRefused(TimePoint now) {
-  // Another server may accept them, and there is time until the lease ends. A close is tried at
-  // every server.
-  const bool holds = Holds(now);
+  // Another server may accept them, and there is time until the lease ends. A close is tried again
+  // in any case: the refusal may be temporary, for example while the KDC is down.
+  const bool is_tried_again = closing_ || Holds(now);
   EndAttempt(connection_->failure(), now);
-  if (closing_ ? tried_in_round_ > 0 : holds) return;
+  if (is_tried_again) return;
   AnswerAllLost();
   phase_ = Phase::kRefused;
-  if (closing_) return;
   ready_.emplace_back([this] {
     if (listener_ != nullptr) listener_->OnRefused(Error::kAuthFailed);
   });

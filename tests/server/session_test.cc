@@ -16,16 +16,20 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "commands/session/session_driver.h"
+#include "process/transport/transport_helper.h"
 #include "server/client.h"
 #include "support/frames.h"
 #include "support/hostile_server.h"
 #include "support/peer.h"
 #include "support/server.h"
 #include "zookeeper/orphaned_session.h"
+#include "zookeeper/transport.h"
 
 namespace zklock::test {
 namespace {
@@ -872,6 +876,50 @@ TEST_CASE("a server that closes the connection on the close is not asked without
   }
   CHECK(connections > 2);
   CHECK(connections < 20);
+}
+
+/// A helper that reports that the server has rejected the credentials, and ends.
+class RefusedHelper final : public zookeeper::Helper {
+ public:
+  const std::string& ErrorTail() override { return words_; }
+  bool IsRefusal() override { return true; }
+  void ForgetWords() override {}
+
+ private:
+  const std::string words_ = "rejected";
+};
+
+/// A way to servers that refuse the credentials at first.
+class RefusingTransport final : public zookeeper::Transport {
+ public:
+  RefusingTransport(const std::string& server, int refusals)
+      : server_(server), refusals_(refusals) {}
+  std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& /*endpoint*/,
+                                           UniqueFd socket) override {
+    if (attempts_++ < refusals_) return std::make_unique<RefusedHelper>();
+    return real_->Start({server_, server_}, std::move(socket));
+  }
+  [[nodiscard]] int attempts() const { return attempts_; }
+
+ private:
+  const std::string server_;
+  const int refusals_;
+  int attempts_ = 0;
+  const std::unique_ptr<zookeeper::Transport> real_ =
+      process::MakeTransport({.proxy_command = "exec socat - TCP:%h:%p"});
+};
+
+TEST_CASE("the guard tries the close again after servers have refused its credentials") {
+  auto [tree, lock] = MadeLock("orphan");
+  std::optional<ConnectedClient> client(std::in_place, Strings{TestServers()}, 40s);
+  Create(*client, lock + "/x");
+  const zookeeper::Credentials credentials = *client->session().credentials();
+  client.reset();  // lets the session expire
+  RefusingTransport transport(TestServers(), 5);
+  CHECK(zookeeper::CloseSession(credentials, EndpointsOf({TestServers(), TestServers()}), 20s, {},
+                                &transport));
+  CHECK(transport.attempts() == 6);
+  CHECK_FALSE(tree.Exists(lock + "/x"));
 }
 
 TEST_CASE("a session that never connected is closed at once") {

@@ -151,10 +151,9 @@ std::optional<Duration> SessionDriver::Close(std::size_t releases) {
                  [this] { return session_.IsClosed() || session_.IsCloseRefused(); });
   // If this process got no CPU time, the answer may have arrived although the time has run out.
   if (!session_.IsClosed()) loop_.RunReady();
-  // If the servers refuse the close, they would refuse the guard's too. A SASL refusal may be
-  // temporary, for example while the KDC is down.
-  const bool is_refused = session_.IsCloseRefused() && session_.HelperRefusal().empty();
-  if (shared_ != nullptr && (session_.IsClosed() || is_refused)) shared_->Clear();
+  // If the servers refuse the close, they would refuse the guard's too.
+  const bool is_answered = session_.IsClosed() || session_.IsCloseRefused();
+  if (shared_ != nullptr && is_answered) shared_->Clear();
   return unconfirmed();
 }
 
