@@ -64,6 +64,19 @@ OptionValue DefaultOf(const OptionSpec& option) {
   return {.spec = &option, .text = std::string(option.fallback)};
 }
 
+/// The value of a setting. The caller's directory, which may belong to others, must not decide
+/// whose authority or credentials are used: a relative file name is relative to the configuration
+/// file, unless that is a pipe.
+std::string ValueOf(const Setting& setting, const OptionSpec& option) {
+  const bool is_number = setting.value.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_file = option.metavar == "FILE" || (option.metavar == "FD|FILE" && !is_number);
+  const bool is_from_pipe = setting.file.starts_with("/dev/") || setting.file.starts_with("/proc/");
+  if (!is_file || is_from_pipe || setting.value.empty() || setting.value.starts_with('/')) {
+    return setting.value;
+  }
+  return setting.file.substr(0, setting.file.rfind('/') + 1) + setting.value;
+}
+
 }  // namespace
 
 struct OptionReader::Parser {
@@ -251,7 +264,7 @@ void OptionReader::ReadFiles() {
     value.origin = setting.is_systems ? Origin::kSystemConfig : Origin::kConfig;
     value.place = setting.file + ":" + std::to_string(setting.line);
     if (!value.spec->IsFlag()) {
-      value.text = setting.value;
+      value.text = ValueOf(setting, *value.spec);
     } else if (setting.value == "yes" || setting.value == "true") {
       value.flag = true;
     } else if (setting.value == "no" || setting.value == "false") {

@@ -336,6 +336,39 @@ TEST_CASE("a value that no file can express is a comment in the output of --prin
   }
 }
 
+TEST_CASE("a relative file name in a file is relative to its directory, not to the caller's") {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory callers;
+  for (const TemporaryDirectory* one : {&directory, &callers}) {
+    REQUIRE(chmod(one->Write("auth", "digest:us:tulip\n").c_str(), 0600) == 0);
+    (void)one->Write("ca.pem", "");
+  }
+  const std::string lines = "auth-file = auth\ntls-ca = ./ca.pem\nevents = e\n";
+  (void)callers.Write("zklock.conf", lines);
+  ChildOptions options = WithUserFile(directory, {"--print-config"});
+  std::string place = directory.Write("zklock.conf", lines);
+  std::string prefix = directory.path() + "/";
+  SECTION("the user's file") {}
+  SECTION("a file named by its absolute path") {
+    options.argv.insert(options.argv.end(), {"--config", place});
+  }
+  SECTION("a file named by a relative path") {
+    place = "zklock.conf";
+    prefix = "";
+    options.argv.insert(options.argv.end(), {"--config", place});
+  }
+  SECTION("a pipe") {
+    place = "/dev/stdin";
+    prefix = "";
+    options.argv.insert(options.argv.end(), {"--config", place});
+    options.stdin_text = lines;
+  }
+  options.directory = callers.path();
+  CHECK(Shown(options, "events") == "events = " + prefix + "e # " + place + ":3");
+  CHECK(Shown(options, "auth-file") == "auth-file = " + prefix + "auth # " + place + ":1");
+  CHECK(Shown(options, "tls-ca") == "tls-ca = " + prefix + "./ca.pem # " + place + ":2");
+}
+
 TEST_CASE("a file that asks for TLS is never served without it") {
   const TemporaryDirectory directory;
   for (const char* line : {"tls-cert = /no/such.pem", "tls-cert ="}) {
