@@ -373,7 +373,10 @@ END
   const std::string ssh = "ssh -F " + directory.Path("ssh_config") + " -W %h:%p bastion";
   const std::string lock = NewLock("ssh");
   Child holder = StartProxiedHolder(mark, ssh, lock, {"exclusive", "--verbose"});
-  Run(mark.On(Proxied(ssh, {"try", lock, "--", "true"})), Exited(75));
+  const std::string bracketed = "ssh -F " + directory.Path("ssh_config") + " -W [%h]:%p bastion";
+  for (const std::string& line : {ssh, bracketed}) {
+    Run(mark.On(Proxied(line, {"try", lock, "--", "true"})), Exited(75));
+  }
   CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
 
