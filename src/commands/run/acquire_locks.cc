@@ -205,9 +205,11 @@ class LockAcquisition {
     if (context_.options.any) wanted_.clear();
   }
 
-  /// Closes the session, and ends the guard that would have closed it.
+  /// Closes the session, and ends the guard that would have closed it. If no server has answered,
+  /// the close goes on while the run waits in the next session, so that it does not wait for its
+  /// own contender.
   void LeaveSession() {
-    CloseSession();
+    if (CloseSession()) closing_ = std::move(session_driver_);
     if (task_.command != nullptr) task_.command->Discard();
   }
 
@@ -233,6 +235,7 @@ class LockAcquisition {
   std::map<std::string, std::shared_ptr<lock::FirstPlace>> first_places_;  // by LOCK
   DisprovenKeepers disproven_;
   std::unique_ptr<SessionDriver> session_driver_;
+  std::unique_ptr<SessionDriver> closing_;
 };
 
 }  // namespace

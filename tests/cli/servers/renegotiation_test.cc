@@ -95,9 +95,16 @@ TEST_CASE("a waiter whose session is too short for another server queues again w
       root + "/b");
   regranted.proxy().Redirect(second);
   regranted.CutUntilLeaseIsShort();
+  const bool loses_closes = GENERATE(false, true);
+  CAPTURE(loses_closes);
+  regranted.proxy().LoseCloses(loses_closes);
   holder.CloseInput();
   waiter.ReadErrUntil("with a session of 12s\n");
+  // The close of the first session is repeated, so that the second one need not wait for its end.
+  regranted.proxy().LoseCloses(false);
+  const auto can_close = Clock::now();
   CHECK(waiter.ReadLine() == "held");
+  CHECK(Clock::now() - can_close < 7s);
   waiter.Write("5\n");
   CHECK(waiter.Wait() == Exited(5));
   Tree tree("", second);
