@@ -37,6 +37,13 @@ constexpr char kFirst[] =
     "{}: first in line, but too little is left of the lease to start the command: confirming the "
     "session again";
 constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued again, at the tail";
+constexpr char kLeftAsked[] = "asked to leave {} by {}; still waiting for {}";
+constexpr char kLeftDeleted[] = "our contender in {} was deleted; still waiting for {}";
+constexpr char kLeftTaken[] = "our contender in {} was deleted by {}; still waiting for {}";
+constexpr char kLeftFull[] = "the queue of {} is full (--max-queue); still waiting for {}";
+constexpr char kLeftRival[] =
+    "left the queue of {}, since an earlier run with the same ID waits in another; still waiting "
+    "for {}";
 constexpr char kSessionTooShort[] =
     "{}: a session of {} cannot be confirmed while the servers ping each other every {}: queuing "
     "again, at the tail, with a session of {}";
@@ -161,6 +168,37 @@ EventText TextOf(const lock::PlaceLostEvent& event) {
                                      FormatDuration(slow->timeout), FormatDuration(slow->ping_span),
                                      FormatDuration(slow->longer.value_or(Duration::zero())))
                        : fmt::format(message::kPlaceLost, event.lock)};
+}
+
+EventText TextOf(const lock::QueueLeftEvent& event) {
+  using Why = lock::QueueLeftEvent::Why;
+  std::string open;
+  for (const std::string& lock : event.open) open += (open.empty() ? "" : ", ") + lock;
+  const std::string by = event.request ? AskerText(*event.request) : "";
+  EventText shown = {.name = "left", .lock = event.lock, .fields = {{"by", nullptr}}};
+  if (event.request) shown.fields[0].value = by;
+  const auto set = [&](const char* reason, Level level, std::string text) {
+    shown.fields.push_back({"reason", reason});
+    shown.level = level;
+    shown.text = std::move(text);
+  };
+  switch (event.why) {
+    case Why::kRequested:
+      set("requested", Level::kUnlessQuiet, fmt::format(message::kLeftAsked, event.lock, by, open));
+      break;
+    case Why::kRemoved:
+      set("removed", Level::kUnlessQuiet,
+          event.request ? fmt::format(message::kLeftTaken, event.lock, by, open)
+                        : fmt::format(message::kLeftDeleted, event.lock, open));
+      break;
+    case Why::kQueueFull:
+      set("queue-full", Level::kVerbose, fmt::format(message::kLeftFull, event.lock, open));
+      break;
+    case Why::kRival:
+      set("reserving", Level::kVerbose, fmt::format(message::kLeftRival, event.lock, open));
+      break;
+  }
+  return shown;
 }
 
 EventText TextOf(const lock::ReservationEndedEvent& event) {

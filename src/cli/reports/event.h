@@ -116,11 +116,11 @@ struct ReleasedEvent {
 
 using Event =
     std::variant<lock::QueuedEvent, lock::WaitingEvent, lock::PreemptedEvent, lock::FirstEvent,
-                 lock::PlaceLostEvent, lock::ReservationEndedEvent, lock::ReservationOverdueEvent,
-                 lock::IncompatibleArrivedEvent, ConnectedEvent, ShortSessionEvent, AcquiredEvent,
-                 ReservedEvent, OpenLockEvent, ChrootCreatedEvent, AcquiredByOuterEvent,
-                 StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent, ExitedEvent,
-                 NestedRunsLeftEvent, ReleasedEvent>;
+                 lock::PlaceLostEvent, lock::QueueLeftEvent, lock::ReservationEndedEvent,
+                 lock::ReservationOverdueEvent, lock::IncompatibleArrivedEvent, ConnectedEvent,
+                 ShortSessionEvent, AcquiredEvent, ReservedEvent, OpenLockEvent, ChrootCreatedEvent,
+                 AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
+                 ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// When a message is shown.
 enum class Level {

@@ -95,6 +95,7 @@ void EventWriter::OnEvent(const Event& event) {
   }
   if (!shown.lock && locks_.size() == 1) shown.lock = locks_.front();
   if (shown.name != nullptr) Write(shown);
+  if (std::holds_alternative<lock::QueueLeftEvent>(event)) tickets_.erase(*shown.lock);
 }
 
 void EventWriter::Write(const EventText& event) {

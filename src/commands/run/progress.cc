@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "cli/text/run_messages.h"
@@ -75,19 +76,39 @@ void Progress::OnEvent(const cli::Event& event) {
     waiting_ = 0;
     position_.reset();
   } else if (const auto* waiting = std::get_if<lock::WaitingEvent>(&event)) {
+    const auto own = tickets_.find(waiting->lock);
+    if (own != tickets_.end()) own->second.ahead = waiting->ahead;
     const bool is_another = waiting_since_ && waiting->lock != lock_;
     if (is_another && alternatives_ > 1 && waiting->ahead.contenders >= ahead_) return;
-    ahead_ = waiting->ahead.contenders;
-    waiting_ = waiting->ahead.waiting;
-    is_first_ = false;
-    if (waiting->lock != lock_) WaitFor(waiting->lock);
+    WaitFor(waiting->lock, waiting->ahead);
     if (waiting_since_) return;
     waiting_since_ = now;
     next_show_ = style_ == ProgressStyle::kBar ? now : now + lines_.first;
+  } else if (const auto* left = std::get_if<lock::QueueLeftEvent>(&event)) {
+    OnLeft(*left);
   }
 }
 
-void Progress::WaitFor(const std::string& lock) {
+/// Shows the shortest of the remaining queues in place of the one that was left.
+void Progress::OnLeft(const lock::QueueLeftEvent& left) {
+  tickets_.erase(left.lock);
+  alternatives_ = left.open.size();
+  if (!waiting_since_ || left.lock != lock_) return;
+  std::string shortest = left.open.front();
+  lock::Ahead ahead{.contenders = std::numeric_limits<std::size_t>::max()};  // not known
+  for (const auto& [lock, queued] : tickets_) {
+    if (!queued.ahead || queued.ahead->contenders >= ahead.contenders) continue;
+    shortest = lock;
+    ahead = *queued.ahead;
+  }
+  WaitFor(shortest, ahead);
+}
+
+void Progress::WaitFor(const std::string& lock, const lock::Ahead& ahead) {
+  ahead_ = ahead.contenders;
+  waiting_ = ahead.waiting;
+  is_first_ = false;
+  if (lock == lock_) return;
   lock_ = lock;
   position_.reset();
   lookup_.reset();

@@ -68,7 +68,8 @@ class Progress final : public cli::EventListener, public EventSource {
   void ShowLive();
   void ShowSearch();
   [[nodiscard]] std::size_t LiveColumns() const;
-  void WaitFor(const std::string& lock);
+  void WaitFor(const std::string& lock, const lock::Ahead& ahead);
+  void OnLeft(const lock::QueueLeftEvent& left);
   void BeginLookup();
   void OnLookedUp(const std::optional<lock::QueuePosition>& position);
   [[nodiscard]] cli::ProgressView View() const;
@@ -84,6 +85,7 @@ class Progress final : public cli::EventListener, public EventSource {
   struct QueuedTicket {
     lock::Ticket ticket;
     TimePoint queued_at;
+    std::optional<lock::Ahead> ahead{};  ///< when this was last published
   };
   std::map<std::string, QueuedTicket> tickets_;    // by LOCK
   std::string lock_;                               // the one that we wait for

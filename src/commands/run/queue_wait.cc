@@ -1,10 +1,12 @@
 #include "commands/run/queue_wait.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -126,6 +128,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   context_.events.Remove(progress);
   FindHolder(acquire->lock(), *outcome);
   ended_at_ = acquire->lock().display_path();
+  left_ = events.left();
   const auto* const taken = std::get_if<TakenLocks>(&*outcome);
   wait_end_ = acquire->wait_end();
   // With --verbose, an event reports it.
@@ -229,11 +232,11 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
                      return cli::InterruptedLooking(locks_, interrupted.signal_number,
                                                     session_driver_.Tried());
                    }
-                   return cli::InterruptedEnd(locks_, interrupted.signal_number,
+                   return cli::InterruptedEnd(StillWaitedFor(), interrupted.signal_number,
                                               session_driver_.unconfirmed());
                  },
                  [this, conflict](const AskedToLeave& asked) {
-                   return EndWithStatus(conflict, EndReason::kAskedToLeave, locks_,
+                   return EndWithStatus(conflict, EndReason::kAskedToLeave, StillWaitedFor(),
                                         cli::AskerText(asked.request));
                  },
                  [this, conflict](const Cancelled&) {
@@ -270,10 +273,28 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   return end;
 }
 
+/// With --any: the LOCKs whose queues were not left, or left for this reason.
+std::vector<std::string> QueueWait::NotLeftExceptFor(
+    std::optional<lock::QueueLeftEvent::Why> why) const {
+  std::vector<std::string> locks;
+  for (const cli::WantedLock& wanted : context_.options.locks) {
+    const std::string lock = context_.NameOf(wanted).display_path();
+    const auto left = left_.find(lock);
+    if (left == left_.end() || left->second == why) locks.push_back(lock);
+  }
+  return locks;
+}
+
+std::string QueueWait::StillWaitedFor() const {
+  if (left_.empty()) return locks_;
+  const std::vector<std::string> locks = NotLeftExceptFor(std::nullopt);
+  const std::string names = fmt::format("{}", fmt::join(locks, ", "));
+  return locks.size() == 1 ? names : fmt::format(cli::message::kAnyOf, names);
+}
+
 /// With --any: why none of the LOCKs was acquired.
-std::string QueueWait::NoneText(lock::Busy::Why why) const {
+std::string QueueWait::NoneText(lock::Busy::Why why, const std::string& locks) const {
   const cli::RunOptions& options = context_.options;
-  const std::string locks = DisplayPaths(options.locks);
   switch (why) {
     case lock::Busy::Why::kTaken:
       return fmt::format(cli::message::kNoneFree, locks);
@@ -293,7 +314,13 @@ cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
   const cli::RunOptions& options = context_.options;
   const int conflict = options.conflict_exit_code;
   const EndReason reason = ReasonOf(busy.why);
-  if (options.any) return {.reason = reason, .status = conflict, .message = NoneText(busy.why)};
+  if (options.any) {
+    const std::vector<std::string> locks = NotLeftExceptFor(lock::WhyLeft(busy.why));
+    if (locks.size() > 1) {
+      const std::string names = fmt::format("{}", fmt::join(locks, ", "));
+      return {.reason = reason, .status = conflict, .message = NoneText(busy.why, names)};
+    }
+  }
   switch (reason) {
     case EndReason::kTaken:
       return EndWithStatus(conflict, reason, ended_at_, cli::HeldText(busy));

@@ -12,6 +12,7 @@
 #include "cli/reports/end_reason.h"
 #include "commands/nesting/nesting.h"
 #include "commands/run/progress.h"
+#include "commands/session/event_broadcaster.h"
 #include "commands/session/run_context.h"
 #include "commands/session/session_driver.h"
 #include "lock/data/contender_data.h"
@@ -84,13 +85,18 @@ class QueueWait {
   void FindHolder(const lock::LockName& lock, WaitOutcome& outcome);
   [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
   [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;
-  [[nodiscard]] std::string NoneText(lock::Busy::Why why) const;
+  /// The LOCKs in whose queues the wait ended; all of them except with --any.
+  [[nodiscard]] std::string StillWaitedFor() const;
+  [[nodiscard]] std::vector<std::string> NotLeftExceptFor(
+      std::optional<lock::QueueLeftEvent::Why> why) const;
+  [[nodiscard]] std::string NoneText(lock::Busy::Why why, const std::string& locks) const;
 
   RunContext& context_;
   SessionDriver& session_driver_;
   const std::string locks_;
   const WaitHooks hooks_;
   std::string ended_at_;
+  QueueEvents::Left left_;
   TimePoint wait_end_ = kNever;
 };
 

@@ -1,5 +1,6 @@
 #include "commands/session/event_broadcaster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/overloaded.h"
@@ -52,6 +53,7 @@ void QueueEvents::OnEvent(const lock::AcquireEvent& event) {
                    places_lost_.insert(lost.lock);
                    events_.Publish(lost);
                  },
+                 [this](const lock::QueueLeftEvent& left) { OnLeft(left); },
                  [this](const lock::ReservationOverdueEvent& overdue) {
                    if (overdue_.insert(overdue.path).second) events_.Publish(overdue);
                  },
@@ -69,6 +71,16 @@ void QueueEvents::OnJoining(const lock::JoiningEvent& joining) {
   if (on_joining_) on_joining_();
   if (expects_acl_) ReportIfOpen(joining.lock, joining.queue);
   if (!joining.lock.chroot.empty()) LookForChroot(joining.lock.chroot);
+}
+
+void QueueEvents::OnLeft(lock::QueueLeftEvent left) {
+  left_.emplace(left.lock, left.why);
+  if (waits_for_ == left.lock) waits_for_.clear();
+  const auto asked = std::find_if(asked_.begin(), asked_.end(), [&](const Asked& one) {
+    return one.contender == left.contender;
+  });
+  if (asked != asked_.end()) left.request = asked->request;
+  events_.Publish(left);
 }
 
 /// Finds out whether the chroot exists. The servers answer before it is created: if LOCK does not

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -58,6 +59,9 @@ class QueueEvents {
   };
   /// The newest request comes last.
   [[nodiscard]] const std::vector<Asked>& asked() const { return asked_; }
+  /// With --any: the LOCKs whose queues we have left while we wait in others, and why.
+  using Left = std::map<std::string, lock::QueueLeftEvent::Why>;
+  [[nodiscard]] const Left& left() const { return left_; }
   /// Call when this contender has left its queue, but others of ours remain.
   void Forget(const std::string& contender) {
     std::erase_if(asked_, [&](const Asked& one) { return one.contender == contender; });
@@ -65,6 +69,7 @@ class QueueEvents {
 
  private:
   void OnJoining(const lock::JoiningEvent& joining);
+  void OnLeft(lock::QueueLeftEvent left);
   void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
   void LookForChroot(const std::string& chroot);
 
@@ -73,6 +78,7 @@ class QueueEvents {
   const std::function<void()> on_joining_;
   const bool expects_acl_;
   std::vector<Asked> asked_;
+  Left left_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
   std::set<std::string> overdue_;      // paths of reservations

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "lock/data/contender_data.h"
 #include "lock/data/outcome.h"
 #include "lock/data/reserved.h"
 #include "lock/data/ticket.h"
@@ -77,6 +78,29 @@ struct PlaceLostEvent {
   bool is_followed = false;
 };
 
+/// With --any: we have left one queue for good, and wait in others.
+struct QueueLeftEvent {
+  enum class Why {
+    kRequested,  ///< our contender was asked to leave
+    kRemoved,    ///< our contender was deleted
+    kQueueFull,  ///< the maximum number of contenders already wait
+    kRival,      ///< an earlier run with our ID waits in another of the queues
+  };
+  std::string lock;
+  std::string contender;  ///< its path; may be empty
+  Why why = Why::kRequested;
+  std::vector<std::string> open;  ///< the LOCKs that we still wait for
+  /// Who asked or deleted our contender; set by the publisher of all events, if it is known.
+  std::optional<ReleaseRequest> request{};
+};
+
+/// Why a queue is left after this outcome; none if the waits in all queues end.
+[[nodiscard]] inline std::optional<QueueLeftEvent::Why> WhyLeft(Busy::Why why) {
+  if (why == Busy::Why::kQueueFull) return QueueLeftEvent::Why::kQueueFull;
+  if (why == Busy::Why::kRemoved) return QueueLeftEvent::Why::kRemoved;
+  return std::nullopt;
+}
+
 /// We have deleted a reservation that was in the way and had ended.
 struct ReservationEndedEvent {
   std::string lock;
@@ -116,9 +140,10 @@ struct AnswerOverdueEvent {};
 /// The lease is extended again after an AnswerOverdueEvent.
 struct ProvenAgainEvent {};
 
-using AcquireEvent = std::variant<SessionAcceptedEvent, JoiningEvent, QueuedEvent, WaitingEvent,
-                                  PreemptedEvent, FirstEvent, PlaceLostEvent, ReservationEndedEvent,
-                                  ReservationOverdueEvent, IncompatibleArrivedEvent, OwnDataEvent>;
+using AcquireEvent =
+    std::variant<SessionAcceptedEvent, JoiningEvent, QueuedEvent, WaitingEvent, PreemptedEvent,
+                 FirstEvent, PlaceLostEvent, QueueLeftEvent, ReservationEndedEvent,
+                 ReservationOverdueEvent, IncompatibleArrivedEvent, OwnDataEvent>;
 using HoldEvent = std::variant<SessionAcceptedEvent, LeaseEvent, AnswerOverdueEvent,
                                ProvenAgainEvent, OwnDataEvent>;
 

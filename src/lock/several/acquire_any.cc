@@ -102,7 +102,7 @@ bool AcquireAny::GiveUp(const std::string& contender) {
   const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
     return requests_[index].QueuePath() == protocol::ParentOf(contender);
   });
-  if (asked != open.end()) Leave(*asked);
+  if (asked != open.end()) Leave(*asked, QueueLeftEvent::Why::kRequested);
   return true;
 }
 
@@ -264,7 +264,7 @@ void AcquireAny::Advance() {
     const auto* const busy = std::get_if<Busy>(&outcome);
     if (busy == nullptr) return Finish(index, outcome);
     if (!ended_ || Weight(busy->why) > Weight(ended_->busy.why)) ended_ = Ended{index, *busy};
-    Leave(index);
+    Leave(index, WhyLeft(busy->why));
   }
   const std::vector<std::size_t> open = Open();
   if (open.empty()) return Finish(ended_->index, ended_->busy);
@@ -311,7 +311,7 @@ bool AcquireAny::YieldToRival(std::size_t granted) {
   });
   if (rivals.empty()) return false;
   if (std::exchange(listed_for_, granted) == granted) {
-    Leave(granted);
+    Leave(granted, QueueLeftEvent::Why::kRival);
     return true;
   }
   // The earlier run may have been in this queue too, until it reserved a LOCK a moment ago.
@@ -341,16 +341,22 @@ TimePoint AcquireAny::UnreachableAt() const {
   return After(*unserved_since_, patience);
 }
 
-void AcquireAny::Leave(std::size_t index) {
+void AcquireAny::Leave(std::size_t index, std::optional<QueueLeftEvent::Why> why) {
   Queue& queue = queues_[index];
   queue.is_left = true;
   wait_end_ = wait_end();
+  std::string contender;
   if (queue.acquire && queue.acquire->contender() != nullptr) {
-    left_.push_back(queue.acquire->contender()->path);
+    contender = queue.acquire->contender()->path;
+    left_.push_back(contender);
   }
   queue.acquire.reset();
   store_.SetListener(this);
   DeleteLeft();
+  std::vector<std::string> open;
+  for (const std::size_t one : Open()) open.push_back(requests_[one].lock.display_path());
+  if (!why || open.empty()) return;  // the outcome tells of the last
+  publish_(QueueLeftEvent{requests_[index].lock.display_path(), contender, *why, open});
 }
 
 void AcquireAny::DeleteLeft() {

@@ -83,8 +83,8 @@ class AcquireAny final : public Acquisition {
   void Advance();
   /// Proves a grant that had to wait.
   void ProveAgain(std::size_t index);
-  /// Leaves the queue for good.
-  void Leave(std::size_t index);
+  /// Leaves the queue for good. `why`: none if the waits in all queues end.
+  void Leave(std::size_t index, std::optional<QueueLeftEvent::Why> why);
   void DeleteLeft();
   void Finish(std::size_t index, AcquireOutcome outcome);
   void FinishQuota(std::size_t index);

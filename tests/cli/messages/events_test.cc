@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
@@ -187,6 +188,32 @@ TEST_CASE(
     if (event.value("reason", "") == "expired") again.push_back(event["lock"]);
   }
   CHECK(again == Words{one, two});
+}
+
+TEST_CASE("the events of a run that leaves one of several queues") {
+  auto [lock, holder] = HoldNewLock("events");
+  auto [other, holder_of_other] = HoldNewLock("events");
+  const TemporaryDirectory directory;
+  Child waiter =
+      StartWaiter({"exclusive", "--events", directory.Path("events"), "--any", other}, lock);
+  Tree tree;
+  tree.WaitForChildren(other, 2);
+  const Words names = tree.WaitForChildren(lock, 2);
+  const bool is_first = names[0].ends_with("-0000000001");  // the holder's name ends with 0
+  RunZklock({"release", lock, "--yes", "--reason", "test", "--contender", names[is_first ? 0 : 1]},
+            Exited(0));
+  waiter.ReadErrUntil("still waiting for");
+  CHECK(Finish(holder_of_other) == Exited(0));
+  CHECK(Finish(waiter) == Exited(0));
+  const auto events = Events(directory.Read("events"));
+  const auto left = std::find_if(events.begin(), events.end(),
+                                 [](const json& one) { return one["event"] == "left"; });
+  REQUIRE(left != events.end());
+  CHECK((*left)["lock"] == lock);
+  CHECK((*left)["contender"] == names[is_first ? 0 : 1]);
+  CHECK((*left)["reason"] == "requested");
+  CHECK_THAT((*left)["by"].get<std::string>(), Catch::EndsWith("('test')"));
+  CheckDocumented(events);
 }
 
 TEST_CASE("the events of a run that is too soon: the lock is acquired, no command exits") {

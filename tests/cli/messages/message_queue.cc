@@ -111,6 +111,60 @@ std::string RemovedFromTwo() {
   return waiter.err();
 }
 
+/// The messages of a waiter for two LOCKs that leaves the queue of the first when `leave` is called
+/// with the LOCK and the waiter's contender there.
+std::string LeftOneOfTwo(
+    const std::function<void(const std::string& lock, const std::string& contender)>& leave) {
+  auto [lock, holder] = HoldNewLock("said");
+  auto [other, holder_of_other] = HoldNewLock("said");
+  Child waiter = StartWaiter({"exclusive", "--any", other}, lock);
+  Tree().WaitForChildren(other, 2);
+  leave(lock, ContenderAt(lock, 1));
+  waiter.ReadErrUntil("; still waiting for " + other);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  return waiter.err();
+}
+
+/// The same for `zklock release WORDS LOCK --contender CONTENDER`.
+std::string ReleasedOneOfTwo(const Words& words) {
+  return LeftOneOfTwo([&](const std::string& lock, const std::string& contender) {
+    RunZklock(Words{"release"} + words + Words{lock, "--yes", "--contender", contender}, Exited(0));
+  });
+}
+
+std::string DeletedOneOfTwo() {
+  return LeftOneOfTwo([](const std::string& lock, const std::string& contender) {
+    Tree().Delete(lock + "/" + contender);
+  });
+}
+
+std::string OneOfTwoFull() {
+  auto [lock, holder] = HoldNewLock("said");
+  const std::string other = NewLock("said");
+  return SaidBy({"exclusive", "-v", "--max-queue", "0", "--any", lock, other, "--", "true"}, 0);
+}
+
+/// A run that is granted the LOCK whose queue an earlier run with its ID has left.
+std::string LeftToRival() {
+  auto [lock, holder] = HoldNewLock("said");
+  auto [other, holder_of_other] = HoldNewLock("said");
+  const Words words = {"exclusive", "-v", "--reserve", "ci", "--any", lock, other};
+  Child earlier = Child::Start(Zklock(words));
+  earlier.ReadErrUntil("waiting for " + lock);
+  Tree().WaitForChildren(other, 2);
+  RunZklock({"release", lock, "--yes", "--contender", ContenderAt(lock, 1)}, Exited(0));
+  Tree().WaitForChildren(lock, 1);
+  CHECK(Finish(holder) == Exited(0));
+  Child later = Child::Start(Zklock(words));
+  later.ReadErrUntil("; still waiting for " + other);
+  for (Child* const child : {&later, &earlier}) {
+    child->Signal(SIGTERM);
+    CHECK(child->Wait() == Exited(128 + SIGTERM));
+  }
+  return later.err();
+}
+
 std::string AskedToLeave() {
   auto [lock, holder] = HoldNewLock("said");
   Child waiter = StartWaiter(lock);
@@ -457,7 +511,12 @@ Provocations QueueProvocations() {
        [] {
          return NoneOfTwo({"exclusive", "--max-queue", "0"});
        }},
-      {{"kRemovedFromAll"}, RemovedFromTwo},
+      {{"kRemovedFromAll", "kLeftDeleted"}, RemovedFromTwo},
+      {{"kLeftAsked"}, [] { return ReleasedOneOfTwo({}); }},
+      {{"kLeftTaken"}, [] { return ReleasedOneOfTwo({"--force"}); }},
+      {{"kLeftDeleted"}, DeletedOneOfTwo},
+      {{"kLeftFull"}, OneOfTwoFull},
+      {{"kLeftRival"}, LeftToRival},
       {{"kAskedToLeave"}, AskedToLeave},
       {{"kReleaseRequested", Part("kAsker", "me ('for fun')")},
        [] { return HolderWrittenTo(R"({"revoke":{"by":"me","reason":"for fun"}})"); }},

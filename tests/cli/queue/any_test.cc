@@ -119,16 +119,44 @@ TEST_CASE("any: a waiter that is asked to leave one queue waits in the others") 
     });
     RunZklock(Words{"release", lock, "--yes", "--contender", second} + words, Exited(0));
   };
-  release(pool.locks[0], {});
+  release(pool.locks[0], {"--reason", "a test"});
   tree.WaitForChildren(pool.locks[0], 1);
-  release(pool.locks[1], {"--force"});
+  waiter.ReadErrUntil("('a test'); still waiting for " + pool.locks[1] + ", " + pool.locks[2]);
+  release(pool.locks[1], {"--force", "--reason", "another"});
+  waiter.ReadErrUntil("('another'); still waiting for " + pool.locks[2] + "\n");
   CHECK(Finish(holders[0]) == Exited(0));
   CHECK(Finish(holders[1]) == Exited(0));
   CHECK(tree.Children(pool.locks[2]).size() == 2);
   release(pool.locks[2], {});
   CHECK(waiter.Wait() == Exited(75));
-  CHECK_THAT(waiter.err(), Catch::Contains("asked to leave the queue of"));
+  CHECK_THAT(waiter.err(), Catch::Contains("asked to leave the queue of " + pool.locks[2] + " by"));
   CHECK(pool.CountContenders() == 1);
+}
+
+TEST_CASE("any: once a queue was left, only the LOCKs that are still waited for are named") {
+  const Pool pool;
+  std::vector<Child> holders = pool.HoldAll();
+  const std::string still = pool.locks[1] + ", " + pool.locks[2];
+  const auto wait = [&](const Words& words) {
+    Child waiter = pool.StartWaiter(Words{"exclusive"} + words);
+    Tree tree;
+    for (const std::string& name : tree.Children(pool.locks[0])) {
+      if (!name.ends_with("-0000000000")) tree.Delete(pool.locks[0] + "/" + name);
+    }
+    waiter.ReadErrUntil("still waiting for " + still);
+    return waiter;
+  };
+  SECTION("when the wait is over") {
+    Child waiter = wait({"--wait", "3s"});
+    CHECK(waiter.Wait() == Exited(75));
+    CHECK_THAT(waiter.err(), Catch::Contains("zklock: none of " + still + " became free within"));
+  }
+  SECTION("after a signal") {
+    Child waiter = wait({});
+    waiter.Signal(SIGTERM);
+    CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+    CHECK_THAT(waiter.err(), Catch::Contains("SIGTERM while waiting for any of " + still + ":"));
+  }
 }
 
 TEST_CASE("any: a signal, or the death of zklock, takes it out of every queue") {

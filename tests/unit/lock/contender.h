@@ -45,6 +45,7 @@ struct AcquireNotes {
                      ++places_lost;
                      lost_in.push_back(one.lock);
                    },
+                   [this](const QueueLeftEvent& one) { left.push_back(one); },
                    [this](const IncompatibleArrivedEvent& one) {
                      incompatible.push_back(one.incompatible.child);
                    },
@@ -62,6 +63,7 @@ struct AcquireNotes {
   std::vector<std::string> own_data;
   std::vector<std::pair<std::string, std::size_t>> waits;
   std::vector<Preempted> preempted;
+  std::vector<QueueLeftEvent> left;
   int places_lost = 0;
   std::vector<std::string> lost_in;  ///< the LOCKs
   int times_first = 0;

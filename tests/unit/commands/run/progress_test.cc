@@ -351,4 +351,23 @@ TEST_CASE("For a permit all holders count, and the place is among those who wait
                                 Catch::EndsWith(", and 2 more\n"));
 }
 
+TEST_CASE("The line names a LOCK that is still waited for") {
+  Waiter waiter(ProgressStyle::kPlain);
+  for (const char* const path : {"/m", "/n"}) {
+    waiter.servers.Put(path, 0);
+    waiter.progress->OnEvent(lock::QueuedEvent{{.lock = {path, ""}, .path = "/own"}});
+  }
+  waiter.progress->SetAlternatives(3);
+  waiter.progress->OnEvent(lock::WaitingEvent{"/m", "web", {4, 3}});
+  waiter.progress->OnEvent(lock::WaitingEvent{"/n", "web", {2, 1}});
+  waiter.progress->OnEvent(
+      lock::QueueLeftEvent{.lock = "/l", .contender = waiter.own, .open = {"/m", "/n"}});
+  waiter.Pass(2s, false);
+  CHECK(waiter.Said() == "zklock: waiting for /n (any of 2): 1 waiting ahead, 2s\n");
+  waiter.progress->OnEvent(
+      lock::QueueLeftEvent{.lock = "/n", .contender = waiter.own, .open = {"/m"}});
+  waiter.Pass(61s, false);
+  CHECK(waiter.Said() == "zklock: waiting for /m: 3 waiting ahead, 1m3s\n");
+}
+
 }  // namespace zklock::commands

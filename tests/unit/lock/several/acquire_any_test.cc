@@ -253,6 +253,10 @@ TEST_CASE("A pool leaves the queue of a contender that was deleted, and ends wit
     caller.Run();
   }
   CHECK(caller.why() == Busy::Why::kRemoved);
+  REQUIRE(caller.notes.left.size() == 2);  // the outcome tells of the last
+  CHECK(caller.notes.left[0].why == QueueLeftEvent::Why::kRemoved);
+  CHECK(caller.notes.left[0].open == std::vector<std::string>{"/b", "/c"});
+  CHECK(caller.notes.left[1].lock == "/b");
 }
 
 TEST_CASE("A pool that is asked to leave one queue waits in the others, but not in none") {
@@ -265,6 +269,11 @@ TEST_CASE("A pool that is asked to leave one queue waits in the others, but not 
   CHECK(caller.set.GiveUp(asked));  // it has left already
   caller.Run();
   CHECK(caller.Own("/a").empty());
+  REQUIRE(caller.notes.left.size() == 1);
+  CHECK(caller.notes.left[0].lock == "/a");
+  CHECK(caller.notes.left[0].contender == asked);
+  CHECK(caller.notes.left[0].why == QueueLeftEvent::Why::kRequested);
+  CHECK(caller.notes.left[0].open == std::vector<std::string>{"/b", "/c"});
   CHECK(caller.set.GiveUp(caller.Own("/c").at(0)));
   CHECK_FALSE(caller.set.GiveUp(caller.Own("/b").at(0)));
   caller.servers.Remove(holders[0]);
@@ -526,6 +535,10 @@ TEST_CASE("A pool leaves full queues, and ends only if all are full") {
     CHECK(caller.Own("/a").empty());
     CHECK(caller.Own("/b").size() == 1);
     CHECK(caller.Own("/c").empty());
+    REQUIRE(caller.notes.left.size() == 2);
+    CHECK(caller.notes.left[1].lock == "/c");
+    CHECK(caller.notes.left[1].why == QueueLeftEvent::Why::kQueueFull);
+    CHECK(caller.notes.left[1].open == std::vector<std::string>{"/b"});
   }
 }
 
