@@ -57,7 +57,7 @@ void Output::OnReady(short revents) {
 }
 
 int CannotPrint(int error, cli::Report& report) {
-  if (error == EPIPE || error == EBADF) return kExitSignalBase + SIGPIPE;
+  if (error == EPIPE) return kExitSignalBase + SIGPIPE;
   report.Error(cli::message::kCannotPrint, std::generic_category().message(error));
   return kExitSystem;
 }

@@ -423,5 +423,13 @@ TEST_CASE("without room on standard output a check is unknown, and metrics fail"
   CHECK(metrics.err == reason);
 }
 
+TEST_CASE("with standard output closed a check is unknown, and says so") {
+  ChildOptions options = Zklock({"inspect", "--check", NewLock("full")});
+  options.argv.insert(options.argv.begin(), {"sh", "-c", "exec \"$@\" >&-", "sh"});
+  const Finished check = Run(options);
+  CHECK(check.exit == Exited(3));
+  CHECK(check.err == "zklock: cannot write to standard output: Bad file descriptor\n");
+}
+
 }  // namespace
 }  // namespace zklock::test

@@ -130,6 +130,7 @@ TEST_CASE("text that cannot be written is a failure, without a message if it has
       ResetSignals();
       close(STDOUT_FILENO);
     };
+    expected = Exited(71);
   }
   SECTION("because the disk is full") {
     options.prepare = [] {
