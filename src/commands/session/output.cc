@@ -58,6 +58,8 @@ void Output::OnReady(short revents) {
 
 int CannotPrint(int error, cli::Report& report) {
   if (error == EPIPE) return kExitSignalBase + SIGPIPE;
+  // A terminal that was closed fails every request with EIO, unlike one that we may not write to.
+  if (error == EIO && isatty(STDOUT_FILENO) == 0 && errno == EIO) return kExitSignalBase + SIGHUP;
   report.Error(cli::message::kCannotPrint, std::generic_category().message(error));
   return kExitSystem;
 }

@@ -39,7 +39,8 @@ class Output final : public EventSource {
 };
 
 /// Reports that standard output cannot be written to; `error` is the errno. Returns the exit
-/// status. If the reader is gone, reports nothing, as if PIPE had ended zklock.
+/// status. If the reader is gone or the terminal was closed, reports nothing, as if PIPE or HUP had
+/// ended zklock.
 [[nodiscard]] int CannotPrint(int error, cli::Report& report);
 
 /// Writes all of `text` to standard output. If that fails or a signal arrives first, reports it and

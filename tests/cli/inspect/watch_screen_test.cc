@@ -1,5 +1,6 @@
 // `zklock inspect` on a real terminal.
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -7,12 +8,14 @@
 #include <catch2/catch.hpp>
 #include <cctype>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <string>
 #include <thread>
 
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -158,6 +161,25 @@ TEST_CASE("on a terminal --watch redraws the queue in place") {
   // The terminal has been restored by the time the kernel echoes the key, which can be late.
   CHECK_THAT(watcher.out(),
              Catch::EndsWith("\x1b[?25h\x1b[?1049l") || Catch::EndsWith("\x1b[?25h\x1b[?1049l^C"));
+}
+
+TEST_CASE("--watch ends as if by HUP when its terminal is closed, even if HUP is ignored") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("screen");
+  ChildOptions options = Zklock({"inspect", "--watch", lock});
+  options.also_environment = {"TERM=xterm-256color"};
+  const std::string log = directory.Path("log");
+  options.prepare = [&log] {
+    ResetSignals();
+    signal(SIGHUP, SIG_IGN);
+    dup2(open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), STDERR_FILENO);
+  };
+  Child watcher = Child::StartOnTerminal(options);
+  watcher.ReadUntil(kFrameEnd);
+  watcher.HangUp();
+  const Child holder = StartHolder(lock);
+  CHECK(watcher.Wait() == Exited(128 + SIGHUP));
+  CHECK(directory.Read("log").empty());
 }
 
 TEST_CASE("on a terminal that cannot move the cursor --watch prints lines") {
