@@ -317,6 +317,7 @@ process::Owner FindOwner(const cli::RunOptions& options) {
   auto owner = options.owner_pid ? process::Owner::Open(static_cast<pid_t>(*options.owner_pid))
                                  : process::Owner::Parent();
   if (!owner) {
+    process::RequireProcessTree();  // without /proc, no process can be found
     throw cli::UsageError(
         fmt::format(cli::message::kNoSuchProcess, options.owner_pid.value_or(getppid())),
         subcommand);

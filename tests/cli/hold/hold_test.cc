@@ -22,6 +22,7 @@
 #include "support/own_server.h"
 #include "support/peer.h"
 #include "support/process.h"
+#include "support/skip.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -41,6 +42,15 @@ TEST_CASE("A script holds a lock for a part of itself and releases it") {
   CHECK(Tree().Children(lock).empty());
   CHECK(script.err().empty());
   CHECK_FALSE(script.HasEnded());
+}
+
+TEST_CASE("Without /proc, --hold is refused with the reason") {
+  if (geteuid() != 0) return Skip("root");
+  const Finished finished = Run(
+      Script(NewLock("hold"),
+             "exec unshare -m sh -c 'mount -t tmpfs none /proc; $Z exclusive --hold $L; exit $?'"));
+  CHECK(finished.exit == Exited(71));
+  CHECK_THAT(finished.err, Catch::Contains("in /proc: mount it readable\n"));
 }
 
 TEST_CASE("However the script ends, the lock is released") {
