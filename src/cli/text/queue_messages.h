@@ -21,6 +21,8 @@ inline constexpr char kNothingMine[] =
     "no outer zklock holds a lock for this process; if a shell holds one with --hold, name the "
     "LOCK";
 inline constexpr char kNotMine[] = "{} is not held for this process; see zklock inspect {}";
+inline constexpr char kMineUnconfirmed[] =
+    "process {1}, which seems to hold {0} for this process, does not answer";
 inline constexpr char kNoLongerMine[] =
     "{} is no longer held for this process: stop what relies on it";
 inline constexpr char kHistoryForeign[] =

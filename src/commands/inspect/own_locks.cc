@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -39,12 +40,14 @@ std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   return {};
 }
 
-/// Whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit.
+/// Whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit, also if that
+/// is not known.
 bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
   // The search starts at this process, not its parent: the shell that holds the LOCK may have
   // become this zklock by exec.
   const auto lock = lock::LockName::In(options.server.servers.chroot, options.path);
+  std::optional<pid_t> silent;
   for (const OwnHold& hold : FindOwnHolds(session, lock, getpid())) {
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
                                           options.server.connect_timeout, signals, report);
@@ -53,6 +56,11 @@ bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cl
       report.Error(cli::message::kHolderCrowded, options.path, hold.claim.holder.pid);
       throw Exit(kExitUnavailable);
     }
+    if (std::holds_alternative<NoProof>(answer)) silent = hold.claim.holder.pid;
+  }
+  if (silent) {
+    report.Error(cli::message::kMineUnconfirmed, options.path, *silent);
+    throw Exit(kExitUnavailable);
   }
   return false;
 }

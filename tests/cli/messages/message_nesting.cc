@@ -158,6 +158,8 @@ Provocations NestingProvocations() {
       {{"kWaitsByNoNest"}, [] { return Below("exclusive --no-nest $L -- true"); }},
       {{"kWaitsByReserve"}, [] { return Below("exclusive --reserve ci $L"); }},
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
+      {{"kMineUnconfirmed"},
+       [] { return WhileStopped("$Z inspect --mine --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
       {{"kHeldElsewhere", Part("kAndWait", " and --wait")},
