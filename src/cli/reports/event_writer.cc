@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,8 +55,13 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
   UniqueFd fd(open(target.c_str(),
                    O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
   if (!fd) {
-    throw std::system_error(errno, std::generic_category(),
-                            fmt::format(message::kCannotAppend, Printable(target)));
+    const int error = errno;
+    struct stat status {};
+    const bool lacks_reader =
+        error == ENXIO && stat(target.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+    throw std::system_error(error, std::generic_category(),
+                            lacks_reader ? fmt::format(message::kNoEventsReader, Printable(target))
+                                         : fmt::format(message::kCannotAppend, Printable(target)));
   }
   return fd;
 }

@@ -141,6 +141,8 @@ inline constexpr char kNoEvents[] = "--events is empty: name a file or a descrip
 inline constexpr char kNoDescriptor[] =
     "--events {0}: descriptor {0} is not open for writing (for a file of that name, write ./{0})";
 inline constexpr char kCannotAppend[] = "cannot append to --events {}";
+inline constexpr char kNoEventsReader[] =
+    "cannot append to --events {}, a FIFO that no process has opened for reading";
 
 // --hold.
 inline constexpr char kHoldsOnly[] =

@@ -245,6 +245,13 @@ std::string LinesDropped() {
   return said;
 }
 
+std::string EventsWithoutReader() {
+  const TemporaryDirectory directory;
+  const std::string fifo = directory.Path("events");
+  CHECK(mkfifo(fifo.c_str(), 0600) == 0);
+  return SaidBy({"exclusive", "--events", fifo, NewLock("said"), "--", "true"}, 71);
+}
+
 }  // namespace
 
 Provocations RunProvocations() {
@@ -276,6 +283,7 @@ Provocations RunProvocations() {
       {{Saying("kNotConfirmed").With({"", "30s"})}, NotConfirmed},
       {{Saying("kShortSession").With({"6s"})}, ShortSession},
       {{Saying("kGrantedLess").With({"40s", "3m"})}, GrantedLess},
+      {{Part("kNoEventsReader")}, EventsWithoutReader},
       {{"kEventsUnwritten"},
        [] {
          return SaidBy({"exclusive", "--events", "/dev/full", NewLock("said"), "--", "true"}, 0);
