@@ -65,7 +65,8 @@ class NotReplaced : public std::runtime_error {
 
 /// A file that is written under a temporary name in the same directory, and renamed when it is
 /// complete: readers see the old file or the new one, never an incomplete one. If it has not been
-/// renamed, the destructor deletes it. Throws NotReplaced.
+/// renamed, the destructor deletes it. It gets the old file's mode and, where permitted, owner and
+/// group. Throws NotReplaced.
 class NewFile {
  public:
   /// If `path` exists, it must be a regular file: the rename would replace a device or a symbolic
@@ -83,6 +84,7 @@ class NewFile {
   const std::string path_;
   std::string temporary_;  ///< empty: no file to delete
   UniqueFd fd_;
+  std::optional<struct stat> old_;
 };
 
 [[noreturn]] void ThrowErrno() { throw NotReplaced(std::generic_category().message(errno)); }
@@ -98,6 +100,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
   struct stat present {};
   if (lstat(path_.c_str(), &present) == 0) {
     if (!S_ISREG(present.st_mode)) throw NotReplaced(cli::message::kNoPlainFile);
+    old_ = present;
   } else if (errno != ENOENT) {
     ThrowErrno();
   }
@@ -119,8 +122,13 @@ void NewFile::Write(std::string_view text) {
     if (written < 0 && errno != EINTR) ThrowErrno();
     if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
   }
-  // Otherwise the new name might survive a crash of the host without the data.
-  if (fchmod(fd_.get(), NewFileMode()) != 0 || fsync(fd_.get()) != 0) ThrowErrno();
+  // Before fchown(2): the owner alone may do this, if there is no CAP_FOWNER.
+  if (fchmod(fd_.get(), old_ ? old_->st_mode & 0777U : NewFileMode()) != 0) ThrowErrno();
+  if (old_ && fchown(fd_.get(), old_->st_uid, old_->st_gid) != 0) {
+    (void)!fchown(fd_.get(), static_cast<uid_t>(-1), old_->st_gid);  // a group of ours, perhaps
+  }
+  // Otherwise, the new name might survive a crash of the host without the data.
+  if (fsync(fd_.get()) != 0) ThrowErrno();
 }
 
 void NewFile::Replace() {

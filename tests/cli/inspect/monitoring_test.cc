@@ -271,7 +271,7 @@ TEST_CASE("the metrics replace a file whole") {
   const TemporaryDirectory directory;
   const std::string root = NewLock("metrics");
   Tree().Create(root + "/l", ZnodeKind::kPersistent, "zklock/1");
-  const std::string file = directory.Write("zklock.prom", "old");
+  const std::string file = directory.Path("zklock.prom");
   const auto write = [&] {
     ChildOptions options = Zklock({"inspect", "--prometheus", "--output", "zklock.prom", root});
     options.directory = directory.path();
@@ -291,6 +291,15 @@ TEST_CASE("the metrics replace a file whole") {
   struct stat status {};
   REQUIRE(stat(file.c_str(), &status) == 0);
   CHECK((status.st_mode & 07777U) == 0640);
+  SECTION("and keep its mode and owner") {
+    REQUIRE(chmod(file.c_str(), 0664) == 0);
+    const bool is_root = geteuid() == 0;
+    if (is_root) REQUIRE(chown(file.c_str(), 12, 34) == 0);
+    write();
+    REQUIRE(stat(file.c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777U) == 0664);
+    CHECK((!is_root || (status.st_uid == 12 && status.st_gid == 34)));
+  }
 }
 
 TEST_CASE("metrics that cannot be written whole leave the old file and no other") {
