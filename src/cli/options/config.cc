@@ -22,6 +22,7 @@ namespace {
 using Names = std::vector<std::string_view>;
 
 constexpr std::string_view kWhiteSpace = " \t\r";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // in UTF-8
 
 std::string_view Trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kWhiteSpace);
@@ -91,6 +92,7 @@ void AddSettings(const std::string& text, const std::string& file, const Names& 
 std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
                                  const Names& names) {
   std::vector<Setting> settings;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = TakeUntil(text, '\n');
     const auto wrong = [&](const std::string& what) {

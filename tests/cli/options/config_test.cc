@@ -369,6 +369,13 @@ TEST_CASE("a relative file name in a file is relative to its directory, not to t
   CHECK(Shown(options, "tls-ca") == "tls-ca = " + prefix + "./ca.pem # " + place + ":2");
 }
 
+TEST_CASE("a byte order mark at the start of a file is skipped") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "\xef\xbb\xbfwait = 3s\n");
+  CHECK_THAT(Shown(Zklock({"--print-config", "--config", file}), "wait"),
+             Catch::StartsWith("wait = 3s"));
+}
+
 TEST_CASE("a file that asks for TLS is never served without it") {
   const TemporaryDirectory directory;
   for (const char* line : {"tls-cert = /no/such.pem", "tls-cert ="}) {
