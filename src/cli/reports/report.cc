@@ -49,7 +49,8 @@ void Report::OnEvent(const Event& event) {
   if (!shown.text.empty()) Write(shown.level, shown.text);
 }
 
-void Report::CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure) {
+void Report::CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure,
+                           const std::string& long_variable) {
   const std::string name = Printable(command.front());
   const std::string why = std::generic_category().message(failure.error);
   const bool is_found = process::ExitStatusOf(failure) != kExitNotFound;
@@ -61,6 +62,9 @@ void Report::CannotExecute(const std::vector<std::string>& command, process::Exe
     const bool is_path = command.front().find('/') != std::string::npos;
     return Error(is_path ? fmt::format(message::kNoSuchFile, name, why)
                          : fmt::format(message::kNotFound, name));
+  }
+  if (failure.error == E2BIG && !long_variable.empty()) {
+    return Error(fmt::format(message::kVariableTooLong, name, long_variable));
   }
   Error(failure.error == EACCES ? fmt::format(message::kNotExecutable, name, why)
                                 : fmt::format(message::kNotExecuted, name, why));

@@ -55,7 +55,9 @@ class Report final : public EventListener {
   void UnusedConfig(const ServerOptions& options);
 
   // Before the command.
-  void CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure);
+  /// `long_variable`: one that zklock would have set, but that is longer than Linux allows.
+  void CannotExecute(const std::vector<std::string>& command, process::ExecFailed failure,
+                     const std::string& long_variable);
   /// Says why the command was not run. Call it after closing the session: printing may take time,
   /// and others may be waiting for the lock.
   void Explain(const RunEnd& end);

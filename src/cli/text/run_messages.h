@@ -13,6 +13,8 @@ inline constexpr char kNoSuchFile[] = "{}: {}; for a script, check its #! line";
 inline constexpr char kNotExecutable[] =
     "{}: cannot execute: {}; is it a program with its x bit set (chmod +x)?";
 inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
+inline constexpr char kVariableTooLong[] =
+    "{}: cannot execute: ${} would be longer than Linux allows; lock fewer LOCKs at once";
 
 // Parts of other messages: the contender ahead, and the sender of a release request.
 inline constexpr char kManyWait[] = "already has {} or more waiters";

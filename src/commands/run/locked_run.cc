@@ -63,7 +63,7 @@ class LockedRun {
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
       Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
-      return CannotExecute(context_, *failed);
+      return CannotExecute(context_, *failed, command_->long_variable());
     }
     return Finish(began);
   }

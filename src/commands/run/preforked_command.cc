@@ -161,6 +161,11 @@ void PreforkedCommand::Begin(const std::vector<std::string>& environment) {
     const auto command = process::ReadProcessStat(supervisor_->command_pid());
     if (command) context_.ancestors.NameCommand(command->id);
   }
+  // execve(2): MAX_ARG_STRLEN, which includes the final NUL.
+  const auto most = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) * 32;
+  for (const std::string& variable : environment) {
+    if (variable.size() >= most) long_variable_ = variable.substr(0, variable.find('='));
+  }
   supervisor_->Begin(environment);
 }
 

@@ -63,6 +63,9 @@ class PreforkedCommand {
   void FinishForksWithoutSession();
   /// After either of these: begins the command, like Supervisor::Begin().
   void Begin(const std::vector<std::string>& environment);
+  /// After Begin(): the name of a variable that is longer than Linux allows; empty if there is
+  /// none.
+  [[nodiscard]] const std::string& long_variable() const { return long_variable_; }
   [[nodiscard]] process::Supervisor& supervisor() { return *supervisor_; }
 
  private:
@@ -75,6 +78,7 @@ class PreforkedCommand {
 
   RunContext& context_;
   const std::string executable_;
+  std::string long_variable_;
   bool has_searched_ = false;
   std::string cgroup_parent_;                   // empty: the command gets no cgroup
   std::optional<process::NoCgroup> no_cgroup_;  // why not, unless --contain is off

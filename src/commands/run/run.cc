@@ -73,7 +73,9 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
     running.HandleSignals(kNever);
   }
   context.loop.Remove(supervisor);
-  if (const auto* failed = supervisor.exec_failed()) return CannotExecute(context, *failed);
+  if (const auto* failed = supervisor.exec_failed()) {
+    return CannotExecute(context, *failed, command.long_variable());
+  }
   running.PublishEnd();
   running.ReportEnd();
   if (!reserved.empty()) ReportOutlived(context, reserved);

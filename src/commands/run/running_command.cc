@@ -19,8 +19,9 @@ constexpr Duration kPromptEnd = std::chrono::seconds(1);
 
 }  // namespace
 
-int CannotExecute(RunContext& context, process::ExecFailed failed) {
-  context.report.CannotExecute(context.options.command, failed);
+int CannotExecute(RunContext& context, process::ExecFailed failed,
+                  const std::string& long_variable) {
+  context.report.CannotExecute(context.options.command, failed, long_variable);
   return process::ExitStatusOf(failed);
 }
 

@@ -19,7 +19,8 @@
 namespace zklock::commands {
 
 /// Reports that the command cannot be executed. Returns the exit status.
-int CannotExecute(RunContext& context, process::ExecFailed failed);
+int CannotExecute(RunContext& context, process::ExecFailed failed,
+                  const std::string& long_variable = "");
 
 /// The details, for the message, of a loss of our session's locks that has just been found.
 [[nodiscard]] cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,

@@ -245,6 +245,14 @@ std::string LinesDropped() {
   return said;
 }
 
+/// LOCKs whose names are together longer than a variable may be.
+std::string ManyLongNames() {
+  const std::string lock = NewLock("said") + "/" + std::string(1'200, 'x');
+  Words words = {"exclusive"};
+  for (int i = 0; i < 110; ++i) words.push_back(lock + std::to_string(i));
+  return SaidBy(words + Words{"--", "true"}, 126);
+}
+
 std::string EventsWithoutReader() {
   const TemporaryDirectory directory;
   const std::string fifo = directory.Path("events");
@@ -276,6 +284,7 @@ Provocations RunProvocations() {
       {{Saying("kConnected").With({"", "30s"}), "kQueued", "kAcquired", "kRunning",
         Saying("kExited").With({"0"}), "kReleased"},
        Steps},
+      {{"kVariableTooLong"}, ManyLongNames},
       {{"kWaiting"}, Waits},
       {{"kNoContenderLeft"}, NothingOfOurs},
       {{"kNested"}, AncestorHolds},
