@@ -445,7 +445,7 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
     }
   }
   if (released) return kExitOk;
-  // One that may not be read may be the reservation.
+  // A holder that we lack permission to read may be the reservation.
   for (const lock::Holder& holder : unreadable) {
     if (holder.name.reserves) session.Fail(lock::MayNotRead(lock, holder).failure());
   }

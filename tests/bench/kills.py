@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """How soon a lock is free after zklock was killed, for each phase of a run.
 
-Measured from the end of the last process that the lock covers (zklock itself while it waits or
-closes; otherwise the command's tree or the nested run) until no contender is left. It starts a server of its own:
+The time runs from the end of the last process that the lock covers (zklock itself while it waits or
+closes; otherwise the command's tree or the nested run) until no contender is left. This program
+starts its own server:
 
     tests/bench/kills.py build/release/zklock [COUNT]
 """
@@ -24,7 +25,7 @@ _COUNT = 50
 
 
 class Client:
-    """Lists children, and knows as much of ZooKeeper's protocol as that needs."""
+    """Lists children. Implements only as much of ZooKeeper's protocol as that needs."""
 
     def __init__(self, server):
         host, port = server.rsplit(":", 1)
@@ -74,7 +75,7 @@ class Client:
 
 
 class Run:
-    """A zklock. Whatever has `covered` open is covered by its lock."""
+    """A zklock. Its lock covers every process that has the pipe `covered` open."""
 
     def __init__(self, zklock, servers, words, script=None, lock="", stops=False):
         self.lock = lock

@@ -24,13 +24,13 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
          "ways": "ways", "tree": "tree", "pool": "pool", "profile": "profile"}
 
-# A single waiter has known for a while that it is next, as most waiters have if commands take
-# longer than these. In longer queues, most learn it only when their turn comes.
+# A single waiter has known for some time that it is next, as most waiters do when commands take
+# longer than these. In longer queues, most waiters learn it only when their turn comes.
 _LENGTHS = [1, 2, 10, 100, 1000]
 _PATIENCE = 120
-_SETTLE = 0.3  # after the last one has queued: among other things, it sets its watch
+_SETTLE = 0.3  # after the last waiter has queued: it still has to set its watch, for example
 
-_POOLS = [1, 2, 8, 32]  # LOCKs; 1 is a single one, without --any
+_POOLS = [1, 2, 8, 32]  # numbers of LOCKs; 1: a single LOCK, without --any
 
 # A command with many processes that ignore the stop signal. As long as one of them is alive, the FIFO
 # has a writer.
@@ -56,13 +56,13 @@ def _tree(pid):
 
 
 def _pss(pid):
-    """KiB"""
+    """The proportional set size, in KiB."""
     with open(f"/proc/{pid}/smaps_rollup") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
 
 
 def _cpu(pid):
-    """Seconds."""
+    """CPU time, in seconds."""
     with open(f"/proc/{pid}/schedstat") as file:
         return int(file.read().split()[0]) / 1e9
 
@@ -117,7 +117,7 @@ class Queue:
 
     def start(self, command, argv=None, timeout=None, stdin=subprocess.PIPE,
               stdout=subprocess.PIPE, queues=1):
-        """Starts another process that queues, in `queues` queues; a standard input that is a pipe
+        """Starts another process, which joins `queues` queues. A standard input that is a pipe
         stays open."""
         process = subprocess.Popen(
             argv or self._peer.run(self.lock, command, timeout), stdin=stdin, stdout=stdout,
@@ -151,8 +151,8 @@ class Bench:
     # ---- runs in turn ------------------------------------------------------------------------
 
     def _in_turn(self, commands, rounds, environment=None, status=0):
-        """{name: (median seconds, median CPU seconds)} of commands {name: argv}, run
-        alternately."""
+        """Runs `commands`, {name: argv}, alternately. Returns {name: (median seconds, median CPU
+        seconds)}."""
         argv = [f"{self._tools}/bench_stopwatch", str(rounds)]
         for command in commands.values():
             argv += [":::", *command]
@@ -193,7 +193,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _slow_zookeeper(self):
-        """Peers of a server whose fsync takes 5 ms more."""
+        """Peers of a server whose fsync takes 5 ms longer."""
         with ZooKeeper(preload=f"{self._tools}/libbench_slow_fsync.so") as slow:
             yield slow, {"zklock": peers.Zklock(slow, self._tools),
                          "floor": peers.Floor(slow, self._tools)}
@@ -233,7 +233,7 @@ class Bench:
             pass
 
     def _read_stamps(self):
-        """Seconds."""
+        """The stamps, in seconds."""
         with open(self._stamps) as file:
             return [int(line) / 1e9 for line in file]
 
@@ -275,7 +275,8 @@ class Bench:
             herd.wait()
 
     def _hand_overs(self, found, words, length):
-        """{word: time spans}. The peers take turns, so that what else the machine does meets all."""
+        """{word: time spans}. The peers take turns, so that other load on the machine affects all
+        of them."""
         spans = collections.defaultdict(list)
         wanted = {}
         for word in words:
@@ -310,7 +311,7 @@ class Bench:
                             ("hand-over, 10 waiting", "zklock"), 1.2)
 
     def slow_handover(self):
-        """Not with etcd, a static program, into which nothing can be preloaded."""
+        """Leaves out etcd: it is statically linked, so nothing can be preloaded into it."""
         with self._slow_zookeeper() as (_, found):
             for length in _LENGTHS:
                 what = f"hand-over, {length} waiting, each fsync 5 ms slower"
@@ -321,8 +322,8 @@ class Bench:
 
     def _watched_hand_over(self, peer, waited, timeout):
         """(commits between two commands, seconds): the commit of the release, and each write of the
-        next one that is answered before its command starts. On a slow server only: a write that is
-        not waited for is then answered later."""
+        next contender that is answered before its command starts. Needs a slow server:
+        there, a write that nothing waits for is answered later."""
         self._clear_stamps()
         host, port = peer.servers.split(":")
         with Relay(host, int(port)) as relay, \
@@ -447,7 +448,7 @@ class Bench:
         return [f"/pool-{count}/{number}" for number in range(count)]
 
     def _any_of(self, count, command):
-        """argv of a run that takes one of so many LOCKs."""
+        """argv of a run that takes one of `count` LOCKs."""
         argv = self._peers["zklock"].run("LOCK", command)
         where = argv.index("LOCK")
         argv[where:where + 1] = [*(["--any"] if count > 1 else []), *self._pool(count)]
@@ -502,7 +503,7 @@ class Bench:
         self._results.table("pool", "".join(lines))
 
     def waiting(self):
-        """What a holder and its waiters ask of the server while nothing happens."""
+        """The requests that an idle holder and its waiters send."""
         seconds, timeout = 30, 30
         zklock = self._peers["zklock"]
         for length in (0, 1, 10, 1000):
@@ -569,7 +570,7 @@ class Bench:
         self._results.target("a holder's share of a core", 100 * cpu / took, 0.1, "%")
 
     def join(self):
-        """The cost of a list of 10,000 for the contender that joins."""
+        """What a queue of 10,000 contenders costs a contender that joins."""
         zklock = self._peers["zklock"]
         lengths = (100, 10_000)  # the first 16 share memory with their guards
         with contextlib.ExitStack() as stack:
@@ -628,7 +629,7 @@ class Bench:
             return
         with ways.open_ways(self._tools) as found:
             runs = {way.word: way.run("/free", ["true"]) for way in found}
-            self._in_turn(runs, 5)  # the server compiles what it has to do often
+            self._in_turn(runs, 5)  # warm-up: the server's JVM compiles hot code
             free = self._in_turn(runs, self._rounds)
             lines = ["| way to the server | free lock, `true`, release | CPU time | memory of a waiter"
                      " (PSS) | killed holder to the next running |\n",

@@ -1,5 +1,5 @@
 """Programs that run a command under a lock: zklock, the floor, and its peers. Each defines its
-command line and counts how many of it queue for a lock."""
+command line, and counts its contenders for a lock."""
 
 import os
 import re
@@ -11,7 +11,7 @@ class Peer:
     """`word` names it in arguments and results, `title` in tables."""
 
     word = title = None
-    most_real = 40  # real processes in a queue; the rest of it is filled with mere entries
+    most_real = 40  # real processes in a queue; all others are entries without a process
     environment = {}
 
     def run(self, lock, command, timeout=None):

@@ -1,4 +1,4 @@
-"""Where the time of a free lock goes: the phases of one run, from the kernel's own record of it.
+"""How a run spends its time on a free lock: its phases, from the kernel's own record of it.
 
 perf(1) records each system call, page fault and context switch of all three processes with its time. The
 phases end with system calls that a run makes anyway, so the binary is measured as it is. strace(1) would
@@ -13,8 +13,8 @@ import subprocess
 
 from report import text_of
 
-# (what, the system call with which the phase ends, of which process). Each is the first one after the
-# phase before. What zklock does while it waits for the servers is in the phase in which it waits.
+# (phase, the system call that ends it, the process that makes that call). Each is the first such
+# call since the previous phase. What zklock does during a wait belongs to the phase of the wait.
 _PHASES = [
     ("exec, relocation", "fcntl", "zklock"),
     ("options, configuration", "timerfd_create", "zklock"),
@@ -33,7 +33,7 @@ _PHASES = [
     ("end of the guard, of zklock", "exit_group", "zklock"),
 ]
 _COUNTED = {"raw_syscalls:sys_enter": "calls", "page-faults": "faults", "sched:sched_switch": "waits"}
-# A switch by which a process waits. Those that take the processor from it depend on what else the machine does.
+# Switches by which a process waits. Preemptions depend on what else the machine does.
 _WAITS = ["-e", "sched:sched_switch", "--filter", "prev_state & 255"]
 _EVENT = re.compile(r"\s*(\d+)\s+([\d.]+):\s+([\w:-]+):")
 
@@ -102,7 +102,7 @@ def _stat(argv):
 
 
 def measure(argv, beside, in_turn, directory, rounds):
-    """Two tables: the phases of `argv`, and all of it compared with the commands {title: argv}."""
+    """Two tables: the phases of `argv`, and the whole run compared with `beside`, {title: argv}."""
     file = f"{directory}/perf.data"
     runs = [_run(argv, file) for _ in range(rounds + 1)][1:]  # the first one creates the LOCK
     phases = [phase for phase, _ in runs]

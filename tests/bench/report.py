@@ -10,7 +10,7 @@ _COLUMNS = {"zklock": "zklock", "floor": "floor", "floor-guard": "floor with a g
 
 
 def text_of(value, unit):
-    """Formats with three significant figures."""
+    """Formats `value` with three significant figures."""
     if isinstance(value, str):
         return value
     if unit == "s" and value < 1:
@@ -46,7 +46,7 @@ class Results:
         return self._handover.get(who, {}).get(length)
 
     def target(self, what, value, limit, unit="", at_least=False):
-        """Does nothing if `value` is None: not measured."""
+        """Does nothing if `value` is None, that is, was not measured."""
         if value is None:
             return
         met = value >= limit if at_least else value <= limit

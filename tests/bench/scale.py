@@ -27,7 +27,7 @@ def _cpu(pids):
 
 
 def _resident(pid):
-    """KiB"""
+    """The resident set size, in KiB."""
     with open(f"/proc/{pid}/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
 

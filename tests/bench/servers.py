@@ -30,7 +30,7 @@ class ZooKeeper:
         if self._preload:
             environment["LD_PRELOAD"] = self._preload
         words = ["start"] if self.size == 1 else ["ensemble", str(self.size)]
-        # Long enough session timeouts for the peers that ask for 60 s.
+        # Allows session timeouts of 60 s, which some peers request.
         self.servers = subprocess.run(
             [f"{_PROJECT}/scripts/zookeeper", *words, "--max-session", "60000",
              *self._options], check=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

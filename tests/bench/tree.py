@@ -16,7 +16,8 @@ _WAYS = {"`--check`": ["--check", "--max-held", "2h", "--max-age", "26h"],
 
 
 def _fill(servers):
-    """Half of the LOCKs are held, all have a release record and a last-run. Ends with the client."""
+    """Creates LOCKs with a release record and a last-run, half of them held by the client that it
+    returns."""
     from kazoo.client import KazooClient  # only this part needs it
     client = KazooClient(servers)
     client.start()

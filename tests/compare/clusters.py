@@ -1,5 +1,5 @@
-"""The servers that the tools lock on: three of ZooKeeper or three of etcd, each on its own node of the
-network and with a small disk of its own."""
+"""The servers that the tools use: three ZooKeeper or three etcd servers, each on its own node of
+the network, with a small disk of its own."""
 
 import json
 import os
@@ -161,7 +161,7 @@ class Etcd:
             raise RuntimeError(f"etcd refuses: member {words[0]}")
 
     def add_member(self, member):
-        """It starts as a new member, without data."""
+        """Restarts the member as a new one, without data."""
         self.kill(member)
         shutil.rmtree(f"{member.directory}/data/etcd")
         self._change_members(member, "add", member.name, f"--peer-urls={member.url(2380)}")

@@ -39,7 +39,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="compare")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rounds", type=int, default=1, help="how often each fault is made (default 1)")
-    parser.add_argument("--minutes", type=float, help="make rounds for so long with each tool")
+    parser.add_argument("--minutes", type=float, help="make rounds for this long with each tool")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--tool", action="append", choices=list(TOOLS), metavar="TOOL")
     parser.add_argument("--fault", action="append", choices=list(KINDS), metavar="FAULT")
@@ -119,7 +119,7 @@ class Site:
 
 
 class _Slot:
-    """Starts one attempt after the other; of a tool that makes all of them itself, that program."""
+    """Starts one attempt after another, or the tool's own program if that makes all attempts."""
 
     def __init__(self, number, host, tool, site, job):
         self.number, self.host = number, host
@@ -205,7 +205,7 @@ class Crowd:
         return None
 
     def release(self, command):
-        """It is no longer kept running."""
+        """Stops keeping the command running."""
         self._hold_until(command, 0)
 
     def settle(self, patience=90.0):
@@ -225,7 +225,7 @@ class Crowd:
 
 
 class _Trial:
-    """One tool."""
+    """The run of one tool."""
 
     def __init__(self, arguments, tool, site):
         self._arguments, self._tool, self._site = arguments, tool, site
@@ -293,7 +293,7 @@ class _Trial:
 
 
 def _command_line(arguments):
-    """What repeats this run."""
+    """The command line that repeats this run."""
     words = ["scripts/compare", "--seed", str(arguments.seed)]
     if arguments.minutes is not None:
         words += ["--minutes", f"{arguments.minutes:g}"]

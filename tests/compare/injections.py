@@ -1,4 +1,4 @@
-"""The faults: each is made in the same way for every tool, while a command runs that is kept running."""
+"""The faults: each is made in the same way for every tool, while a command is kept running."""
 
 import dataclasses
 import os
@@ -83,7 +83,7 @@ class Faults:
         return True
 
     def _leader(self):
-        """None if the tool has no servers."""
+        """The leader, or None if the tool has no servers."""
         if self._tool.cluster is None:
             return None
         deadline = time.monotonic() + 60
@@ -195,7 +195,7 @@ class Faults:
         note = "" if leader is None or cluster.serves(leader) else "that server stopped serving"
         disk.empty()
         if leader is not None:
-            # As whoever makes room on the disk does.
+            # Restart the server, as an operator does after making room on the disk.
             cluster.kill(leader)
             cluster.start(leader)
         return note

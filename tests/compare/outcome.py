@@ -13,7 +13,7 @@ from injections import KINDS, Made
 
 @dataclasses.dataclass
 class Row:
-    """What came of one kind of fault under one tool; or of all of them."""
+    """The results of one kind of fault under one tool, or of all kinds."""
     made: int = 0
     overlapping: int = 0  # commands
     lost: int = 0  # updates
@@ -24,7 +24,7 @@ class Row:
 
 @dataclasses.dataclass
 class Outcome:
-    """One tool."""
+    """The results of one tool."""
     word: str
     title: str
     has_token: bool
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def evaluate(commands, made, final, final_in_store, **facts):
-    """An Outcome. `facts`: the fields that are known beforehand."""
+    """Returns an Outcome. `facts`: the fields that are known beforehand."""
     rows = {None: Row()}
 
     def row_at(moment):
@@ -103,7 +103,8 @@ def _span(values):
 
 
 def _lines(rows, text):
-    """`rows`: the first is the head. As a Markdown table, or aligned for a terminal."""
+    """A Markdown table or, with `text`, columns aligned for a terminal. The first row is the
+    heading."""
     if not text:
         head, *rest = ["| " + " | ".join(row) + " |" for row in rows]
         return "\n".join([head, "| --- |" + " ---: |" * (len(rows[0]) - 1), *rest])
@@ -209,7 +210,7 @@ def _heading(one):
 
 
 def _put_into_page(text, svg):
-    """Into README.md in this file's directory, with the picture next to it."""
+    """Writes the text into README.md in this file's directory, and the picture next to it."""
     here = os.path.dirname(os.path.abspath(__file__))
     with open(f"{here}/README.md") as file:
         before, rest = file.read().split("<!-- run: begin -->\n")

@@ -18,7 +18,7 @@ import updates
 
 
 def record(slot, begin, last, read, *, ended=True, token=0, store=0):
-    """A command that wrote just before its end, in seconds."""
+    """A command that wrote just before its end. Times are in seconds."""
     def ns(seconds):
         return int(seconds * 1e9)
     wrote = ns(last) - 1000 if ended else 0
@@ -33,7 +33,7 @@ class Outcomes(unittest.TestCase):
         self.directory = directory.name
 
     def keep(self, word, records, final, *faults, stalls=0):
-        """As compare.py does. `faults`: (name, begin, number of the victim)."""
+        """Keeps records as compare.py does. `faults`: (name, begin, number of the victim)."""
         path = f"{self.directory}/{word}"
         os.makedirs(path)
         with open(f"{path}/records", "wb") as file:

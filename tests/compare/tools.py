@@ -1,5 +1,5 @@
-"""The programs that are compared. Each tells how a job takes the lock with it, on which servers, and what
-its wrapper is: the process that must not fail while the command runs."""
+"""The programs that are compared. Each class says how a job takes the lock with the program, on
+which servers, and which process is the wrapper: it must not fail while the command runs."""
 
 import os
 import shutil
@@ -173,8 +173,8 @@ class Sanlock(Tool):
         return None if shutil.which("sanlock") else "sanlock is not installed"
 
     def span(self):
-        # A host is dead when it has not renewed its lease for 8 times the I/O timeout, and its watchdog has
-        # had 60 seconds to fire. The others see the last renewal late.
+        # A host counts as dead once it has not renewed its lease for 8 times the I/O timeout, and
+        # its watchdog has had 60 seconds to fire. The others see the last renewal late.
         return 8 * self._io_timeout + 60 + 14
 
     def start(self):
@@ -197,7 +197,7 @@ class Sanlock(Tool):
         time.sleep(1)
         deadline = time.monotonic() + 2 * self.span()
         while time.monotonic() < deadline:
-            # It joins again if it had lost its lease. All of them wait at the same time.
+            # A daemon that had lost its lease joins again. All joins wait in parallel.
             joins = [threading.Thread(target=self._join, args=(host,)) for host in self.site.hosts]
             for join in joins:
                 join.start()
@@ -227,7 +227,7 @@ class Sanlock(Tool):
         self._daemons[host] = process.pid
 
     def _places(self, host):
-        # Unprivileged means: not at real-time priority, which a container does not permit.
+        # Unprivileged: without real-time priority, which a container does not permit.
         return {"SANLOCK_RUN_DIR": f"{self.directory}/{host}", "SANLOCK_PRIVILEGED": "0"}
 
     def _variables(self, host):

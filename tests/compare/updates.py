@@ -15,13 +15,13 @@ _NONE, _ACCEPTED, REFUSED = 0, 1, 2
 
 @dataclasses.dataclass
 class Command:
-    """One command under the lock. A moment is None if it did not come."""
+    """One command under the lock. A time is None if the event did not occur."""
     number: int
     slot: int
     pid: int
     begin: float
     last: float  # last seen alive
-    ended: float | None  # by itself
+    ended: float | None  # when it ended by itself
     token: int = 0
     read: int = 0  # the number in the file that it read; 0 if no command had written
     writing: float | None = None
@@ -54,7 +54,7 @@ def parse(data, first=1):
 
 def overlaps(commands):
     """Yields (other, command) for each command that began while an earlier one was alive: `other` is
-    the one of these that was alive for longest. A stopped command that never ran again counts as
+    whichever of these was seen alive last. A stopped command that never ran again counts as
     alive until it was stopped."""
     latest = None
     for command in sorted(commands, key=lambda one: one.begin):
@@ -97,6 +97,6 @@ def refused(commands):
 
 
 def next_after(commands, moment, victim):
-    """The next command that began after `moment`, `victim` left aside; None if there was none."""
+    """The next command except `victim` that began after `moment`; None if there was none."""
     return min((one for one in commands if one.begin > moment and one.number != victim),
                key=lambda one: one.begin, default=None)

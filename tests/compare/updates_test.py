@@ -12,7 +12,7 @@ from updates import Command
 
 
 def command(number, begin, last, read, **more):
-    """One that ended by itself and wrote just before."""
+    """A command that ended by itself, and wrote just before."""
     fields = {"slot": 1, "pid": 100 + number, "ended": last, "writing": last - 0.002,
               "wrote": last - 0.001, **more}
     return Command(number=number, begin=begin, last=last, read=read, **fields)
@@ -50,7 +50,7 @@ class LostUpdates(unittest.TestCase):
         self.assertEqual(updates.lost_updates([command(n, n, n + 0.5, n - 1) for n in (1, 2, 3)], 3), [])
 
     def test_two_that_read_the_same(self):
-        # 2 wrote, and 3 wrote over it.
+        # 2 wrote, and 3 overwrote that.
         found = updates.lost_updates([command(1, 0, 1, 0), command(2, 2, 3, 1), command(3, 2, 4, 1)], 3)
         self.assertEqual(numbers(found), [2])
 

@@ -37,7 +37,7 @@ class Run:
     descendants: str = "leave"
     nested: bool = False  # the command is another zklock, under the same lock
     held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
-    # It has no cgroup, and a process that is hard to end: that one may outlive the lock.
+    # It has no cgroup, and a process that is hard to end, which may outlive the lock.
     may_remain: bool = False
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     reserves: bool = False  # a shell reserves for its own ID, and runs the command under that
@@ -47,10 +47,10 @@ class Run:
     min_interval: float | None = None  # seconds
     max_run: float | None = None  # seconds
     kill_after: float = 10.0  # seconds
-    other_locks: tuple = ()  # of a set of several LOCKs
+    other_locks: tuple = ()  # the other LOCKs of a set
     twice: bool = False  # two zklocks reserve for its ID at once
     any_of: tuple = ()  # the LOCKs of a pool; `lock` is the one taken, if it took one
-    label: str = ""  # of its contenders; a nested run may have none
+    label: str = ""  # its contenders' label; a nested run may have none
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None if the command did not begin
@@ -75,14 +75,14 @@ class Run:
         return self.record.lives[0].begin
 
     def last(self):
-        """When the last process that must end before the lock is released was seen alive."""
+        """When a process that must end before the release was last seen alive."""
         lives = self.record.lives
-        # Processes that a killed command leaves behind are left, and reported.
+        # zklock only reports the processes that a killed command leaves behind.
         left = self.descendants == "leave" and self.was_sent("command", signal.SIGKILL)
         return self.last_of(lives[:1] if left else lives)
 
     def last_of(self, lives):
-        """When the last of them that must end was seen alive."""
+        """When one of `lives` that must end was last seen alive."""
         return max(life.last for life in lives if not (self.may_remain and life.hard))
 
 
@@ -119,11 +119,10 @@ def overlaps(runs):
         if lock[0].permits > 1:
             found += _too_many(lock)
             continue
-        latest = latest_excluding = None  # of the earlier ones, the one seen last
+        latest = latest_excluding = None  # the earlier run last seen alive
         for run in lock:
             other = latest_excluding if run.reads() else latest
-            # A holder that was forced out may run at the same time as the next one until it
-            # notices.
+            # A holder that was forced out may overlap the next holder until it notices.
             if other is not None and other.last() >= run.begin() and other.forced is None:
                 found.append(Violation(
                     "overlap", f"{_name(other)} was alive until {other.last() - run.begin():.3f} s"
@@ -225,7 +224,7 @@ def _allowed_statuses(run, had_trouble):
         if run.was_sent("zklock", signal.SIGTERM):
             yield 128 + signal.SIGTERM
             if not run.held and not run.reserves and run.signals[0].moment < run.spawned + _STARTS:
-                yield -signal.SIGTERM  # it did not handle signals yet
+                yield -signal.SIGTERM  # it had not set up its handlers yet
         if run.nested or run.held:
             yield _LOST  # lost before the nested run began its command
         if run.reserves and had_trouble(run.spawned, run.ended):
@@ -240,7 +239,7 @@ def _allowed_statuses(run, had_trouble):
         yield _RAN_TOO_LONG
     main = run.record.lives[0]
     if main.ended is not None:
-        # Told to end for another reason, it ends with the status of a lost lock, or of the limit.
+        # If it was told to end for another reason, the status is that of a lost lock or the limit.
         if (main.status != TERMINATED or run.was_sent("zklock", signal.SIGTERM)
                 or run.was_sent("guard")):
             yield main.status
@@ -343,8 +342,8 @@ def _queues(history):
 
 
 def _until(znode):
-    """When it no longer keeps others waiting. A reservation ends by the servers' clock; if that was
-    set in the meantime, only the removal of the znode counts."""
+    """When `znode` stops keeping others waiting. A reservation expires by the servers' clock; if
+    that clock was set in the meantime, only the removal of the znode counts."""
     lasts = znode.reservation.get("for") if znode.reservation else None
     gone = math.inf if znode.removed is None else znode.removed
     if lasts is None or znode.clocks != {znode.reserved_clock}:
@@ -359,11 +358,11 @@ def idle(runs, history, struck):
     found = []
     queues = _queues(history)
     labels = {run.label: run for run in runs if run.label}
-    following = {}  # of each session the contender that was created last so far
+    following = {}  # for each session and label, the latest contender so far
     next_of = {}
     for znode in sorted(history.znodes.values(), key=lambda znode: znode.token):
         before = following.get((znode.session, znode.label))
-        if before and before.token < znode.token:  # a pool's are created together
+        if before and before.token < znode.token:  # a pool creates its contenders together
             next_of[before.token] = znode
         following[znode.session, znode.label] = znode
     for znode in history.znodes.values():
@@ -420,7 +419,7 @@ def left_behind(runs, history, had_trouble):
             is_of_other = is_of_other and znode is not last[znode.label]
         if is_of_other:
             until = min(until, begin + _HANDED_OVER)
-        # A run that reserves may leave its contender to the close, with which it ends.
+        # A run that reserves ends with the close, which may delete its contender.
         stayed = (znode.removed is None or znode.removed > until
                   or is_of_other and znode.closed and not znode.failed and not run.reserves)
         if stayed and not had_trouble(begin, until):
@@ -434,7 +433,7 @@ _ENDED = 2.0
 
 
 def refused(runs, history, had_trouble):
-    """Runs that reported a conflict although nobody was in their way."""
+    """Runs that reported a conflict although no other contender was in their way."""
     found = []
     queues = _queues(history)
     takes = {run.label: run.take for run in runs}
@@ -445,7 +444,7 @@ def refused(runs, history, had_trouble):
             continue
         since = max(run.spawned, run.ended - _ENDED)
         for lock in run.any_of or (run.lock,):
-            # In a semaphore, those in the turnstile are about to take their permits.
+            # In a semaphore, contenders in the turnstile are about to take their permits.
             others = {znode.label or znode.path
                       for queue in (lock, f"{lock}/locks", f"{lock}/leases")
                       for znode in queues.get(queue, [])
@@ -459,19 +458,19 @@ def refused(runs, history, had_trouble):
 
 
 def intervals(runs, history):
-    """No run with --min-interval began less than that after the one before, if that succeeded. Only
-    what zklock has been told to record counts. A run is excused if the servers' clock was further
-    ahead when it queued than it was for the one before."""
+    """Runs with --min-interval that began too soon after the previous success. Only runs with
+    --min-interval are recorded and count. A run is excused if the servers' clock was further ahead
+    when it queued than it was for the previous success."""
     def clock_of(run):
         znode = history.of(run.record)
         return znode.clock if znode is not None else 0
     def began(run):
-        # The command of one with a nested run is that zklock: the record is of the command under it.
+        # With a nested run, the command is that zklock; the record is of the command under it.
         znode = history.of(run.record) if run.nested else None
         return run.begin() if znode is None else znode.created
     found = []
     for lock in _by_lock(runs):
-        latest = None  # success
+        latest = None  # the latest success
         for run in lock:
             if run.reads() or run.min_interval is None:
                 continue

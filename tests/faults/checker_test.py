@@ -45,7 +45,7 @@ def history(runs, removed=None):
 
 
 def contender(servers, token):
-    """The only one with that token."""
+    """The only contender with that token."""
     (found,) = (znode for znode in servers.znodes.values() if znode.token == token)
     return found
 
@@ -227,7 +227,7 @@ class Variations(unittest.TestCase):
         self.assertEqual([], found("/m", "/m/x-lock-1", any_of=("/l", "/m")))
         self.assertEqual(["lock"], found("/l", "/m/x-lock-1", any_of=("/l", "/m")))
         self.assertEqual(["lock"], found("/m", "/m/x-lock-1", any_of=("/l", "/n")))
-        # Another holds the one that it did not take.
+        # Another run holds the LOCK that the pool did not take.
         runs = [run(1, 10, 12, 100, any_of=("/l", "/m"), lock="/m"), run(2, 11, 13, 200)]
         self.assertEqual([], checker.overlaps(runs))
         for one in (runs[0], runs[0].record):
@@ -413,7 +413,7 @@ class Statuses(unittest.TestCase):
         self.assertFalse(self.forbidden(ended(7)))
         self.assertTrue(self.forbidden(ended(0)))
         self.assertFalse(self.forbidden(ended(76)))
-        # It was told to end, and ended by itself: not with that of a killed command.
+        # It was told to end and ended by itself, so its status is not that of a killed command.
         told = [Sent(10.5, "zklock", signal.SIGTERM), Sent(10.5, "command", signal.SIGKILL)]
         for status, forbidden in (7, False), (40, True), (143, True), (137, True):
             self.assertEqual(forbidden, self.forbidden(ended(status, signals=told)))
@@ -602,7 +602,7 @@ class AgainstServers(unittest.TestCase):
         running = [entry(200, "running", None), first]
         self.assertEqual(["history"], found(running, trouble=lambda begin, end: True))
         kill = {"signals": [Sent(12, "zklock", signal.SIGKILL)]}
-        for removed, kinds_found in ((20, ["history"]), (29.5, []), (31, [])):  # at the look, 30
+        for removed, kinds_found in ((20, ["history"]), (29.5, []), (31, [])):  # shown at 30
             self.assertEqual(kinds_found, found(running, more=kill, removed={2: removed}))
         self.assertEqual(["history"], found([second, first], expired=[100]))
         self.assertEqual([], found([entry(200, status=None), first], more={"held": True}))
@@ -717,7 +717,7 @@ class TransactionLogs(unittest.TestCase):
         log = [transaction(7, 1, 10, int(time.time() * 1000), 14, multi(
             (15, create("/l/a/x-lock-1")), (-1, struct.pack(">i", -101))))]
         self.assertEqual({}, self.read(log, log, []).znodes)
-        # Those of its session that are there say so.
+        # Existing znodes of that session are marked as failed, but not those of another session.
         log = [transaction(session, 1, zxid, int(time.time() * 1000), 15, create(f"/l/a/x-lock-{zxid}"))
                for session, zxid in ((7, 8), (8, 9))] + log
         self.assertEqual({8: True, 9: False}, {token: znode.failed
@@ -933,7 +933,7 @@ class Reports(unittest.TestCase):
         self.assertEqual([0.5], [round(gap, 3) for gap in found.gaps])
         self.assertAlmostEqual(4.5, found.waited)
         self.assertEqual(0, found.blocked)
-        # A killed waiter no longer waits, and those after it do.
+        # A killed waiter no longer waits, but those after it do.
         killed = idle(-9, label="contender-0", signals=[Sent(14, "zklock", signal.SIGKILL)])
         add(servers, Znode("/l/x-lock-0", 0, 2, 9, 15.3, label=killed.label))
         found = report.free_while_waiting([killed, first, second], servers)

@@ -1,4 +1,4 @@
-"""The contenders. Each host has some slots, and each slot runs one zklock after the other."""
+"""The contenders. Each host has some slots, and each slot runs one zklock after another."""
 
 import dataclasses
 import heapq
@@ -52,8 +52,8 @@ class Reaper:
                 os.kill(process.pid, signal.SIGKILL)
 
     def run(self, command, **options):
-        """Runs a process until it has ended. Returns its status and standard output. Where a reaper runs,
-        subprocess.run() would lose the status to it."""
+        """Runs a process until it has ended. Returns its status and standard output. While a reaper
+        runs, subprocess.run() would lose the status to it."""
         statuses, ended = [], threading.Event()
 
         def callback(status):
@@ -118,25 +118,25 @@ class Plan:
     reserves: bool = False  # a shell reserves, runs the command under that, and releases
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
     permits: int = 1
-    take: int = 1  # of the permits
+    take: int = 1  # how many of the permits it takes
     twice: bool = False  # the shell reserves one LOCK of a pool with two zklocks at once
     min_interval: int | None = None  # milliseconds
     max_run: int | None = None  # milliseconds
-    others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
+    others: list = dataclasses.field(default_factory=list)  # a set's other LOCKs, with options
     any_of: list = dataclasses.field(default_factory=list)  # a pool: its LOCKs
     program: list = dataclasses.field(default_factory=list)  # another program, in place of zklock
 
     def locks(self):
-        """As arguments."""
+        """The arguments that name its LOCKs."""
         return ["--any", *self.any_of] if self.any_of else [self.lock]
 
     def semaphore(self):
-        """As options, those of permits."""
+        """The options for permits."""
         return (["--permits", str(self.permits)] if self.permits > 1 else []) + (
             ["--take", str(self.take)] if self.take > 1 else [])
 
     def keeps_history(self):
-        """Shells that use --hold also keep it."""
+        """Whether the run may keep a history. This includes shells that use --hold."""
         return not self.reserves and self.word != "read" and "--read" not in self.options
 
 
@@ -199,7 +199,8 @@ def draw_reserving_plan(numbers, locks, timeouts):
     elif share < 0.5:
         plan.any_of = numbers.sample([single, other], 2)
         plan.lock = plan.any_of[0]
-        # Zero is refused: nobody can see that another run with the ID is about to reserve.
+        # zklock refuses a --wait of zero: no run could see that another one with its ID is about to
+        # reserve.
         plan.options = [option for option in plan.options if option != "--supersede"]
         plan.options = ["1ms" if option == "0ms" else option for option in plan.options]
         plan.twice = numbers.choice([False, True])
@@ -229,7 +230,7 @@ def draw_pool_plan(numbers, locks, timeouts):
         plan.lock = plan.any_of[0]
         plan.min_interval, plan.others = None, []
         plan.options = [option for option in plan.options if option != "--supersede"]
-        plan.releases = False  # the shell does not know which
+        plan.releases = False  # the shell does not know which LOCK was taken
     return plan
 
 
@@ -253,8 +254,8 @@ class Contender:
             label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
-        self.of_crowd = of_crowd  # of a slot; others belong to the fault that started them
-        self.taker = None  # who has chosen it as a victim
+        self.of_crowd = of_crowd  # a slot started it; otherwise a fault did, which owns it
+        self.taker = None  # the object that has chosen it as a victim
 
     def note(self, record):
         """A pool's record names the LOCK that it has taken."""
@@ -295,12 +296,12 @@ class Contender:
         return None
 
     def _child_of_shell(self):
-        """The zklock that the shell is waiting for: with --hold that one, then the nested one."""
+        """The zklock that the shell is waiting for: the one with --hold, later the nested one."""
         return next((pid for pid in children_of(self.process.pid) if name_of(pid) == "zklock"),
                     None)
 
     def _keeper(self):
-        """The keeper's pid. Works also while the shell waits for it and after the shell has
+        """The keeper's pid, even while the shell waits for the keeper, or after the shell has
         ended."""
         for pid in filter(str.isdecimal, os.listdir("/proc")):
             try:
@@ -331,8 +332,8 @@ class Contender:
         return None
 
     def send(self, target, number):
-        """Sends and records a signal to its zklock, guard or command. Returns False, and records none,
-        if that process no longer exists."""
+        """Signals its zklock, guard or command, and records the signal. If that process no longer
+        exists, records nothing and returns False."""
         if target == "zklock":
             pid = self.zklock()
         elif target == "guard":
@@ -363,7 +364,7 @@ class Contender:
             os.close(self.full_pipe)
 
     def read_record(self):
-        """Processes that zklock left behind may have lived longer than it did."""
+        """Reads the record again: processes that zklock left behind may have outlived it."""
         self.run.record = self.file.read()
         self.note(self.run.record)
 
@@ -452,7 +453,7 @@ class Crowd:
                 contender.read_record()
 
     def runs(self, latest=0):
-        """All runs; with `latest`, those in progress and the latest of the others."""
+        """All runs; with `latest`, those in progress and that many of the most recent others."""
         with self._lock:
             return [contender.run for contender in self.over[-latest:] + list(self.alive.values())]
 
@@ -504,7 +505,7 @@ class Crowd:
         return 0 == self.operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
 
     def release_reservations(self, ids):
-        """Releases reservations of the LOCKs for them, as an operator would."""
+        """Releases the reservations with these IDs, as an operator would."""
         for one in ids:
             self.operate(self.hosts[0], "release", "--any", "--reserve", one, *self.reserved_locks)
 
@@ -523,8 +524,8 @@ class Crowd:
         return statuses[0] if statuses else None
 
     def run_history(self, host):
-        """The runs that zklock shows for the LOCK of which --history is kept, the newest first, or
-        None if it cannot."""
+        """The runs that zklock shows for the LOCK whose history is kept, newest first. None if it
+        cannot show them."""
         _, shown = self._reaper.run(
             self._links.inside(host, [self._zklock, "inspect", "--servers", self._servers_of(host),
                                       "--connect-timeout", "5s", "--history", "--json",
@@ -586,7 +587,8 @@ class Crowd:
             begin = (f"{shlex.join([*reserve, *other_way])} &\n{begin}"
                      f"wait $! || sleep {plan.timeout + 2}\n")
         if plan.lasts is not None:
-            # Waiters delete what has ended. One that takes all permits waits for it.
+            # Waiters delete expired reservations. Only a run that takes all permits has to wait for
+            # every reservation.
             permits = ["--permits", str(plan.permits), "--take", str(plan.permits)]
             end = "until " + " && ".join(
                 shlex.join([self._zklock, "exclusive", *servers, *(permits if plan.permits > 1 else []),
@@ -621,7 +623,8 @@ class Crowd:
         return found
 
     def take(self, numbers, candidates, taker):
-        """One of them that no fault has struck or taken, or None. It is the taker's from then on."""
+        """Takes a candidate that no fault has struck or taken: it belongs to `taker` from then on.
+        Returns None if there is no such candidate."""
         with self._lock:
             free = [one for one in candidates if one.taker is None and not one.run.signals]
             if not free:
@@ -635,7 +638,7 @@ class Crowd:
         Returns None if none is found in time."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
-            # Nobody knows how long a reservation keeps a victim's successor waiting.
+            # A reservation may keep a victim's successor waiting for an unknown time.
             candidates = [contender for contender, record in self.running()
                           if contender.of_crowd and contender.plan.max_run is None
                           and contender.plan.lock not in self.reserved_locks and is_right(contender)]

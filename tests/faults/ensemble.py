@@ -22,8 +22,8 @@ from disk import Disk
 # The last two, which Netty needs, are missing from the server's own class path.
 _JARS = ":".join(f"/usr/share/java/{name}.jar" for name in
                  ("slf4j-simple", "zookeeper", "netty-codec", "netty-resolver"))
-# What a server of another release is started with, from the same directories of its own root. Its manifest
-# names this host's jars, so these come first.
+# The jars of a server of another release, in the same directories of its own root. The manifest of
+# zookeeper.jar names this host's jars, so the other jars precede it.
 _ALL_JARS = ("zookeeper-jute", "zookeeper", "commons-cli", "commons-io", "jackson-*", "jetty9-*", "jline",
              "metrics-core", "netty-*", "slf4j-api", "slf4j-simple", "snappy-java")
 
@@ -34,7 +34,7 @@ def class_path(root):
     return ":".join(jar for jars in [*found[:1], *found[2:], found[1]] for jar in jars)
 
 
-# Who may change the membership.
+# The user that may change the membership.
 _SUPER = "super:secret"
 _SUPER_DIGEST = base64.b64encode(hashlib.sha1(_SUPER.encode()).digest()).decode()
 _JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -71,13 +71,13 @@ class Server:
         self.name = f"s{number}"
         self.address = address
         self.directory = directory
-        self.disk = None  # of its own, for its data
+        self.disk = None  # its own Disk for its data, if any
         self.jars = _JARS
         self.pid = None
         self.is_paused = False
         os.makedirs(f"{directory}/data")
         self.write_number()
-        self.clock = histories.Clock(f"{directory}/clock")  # also after a restart
+        self.clock = histories.Clock(f"{directory}/clock")  # kept across restarts
         self.configure()
 
     def write_number(self):
@@ -89,8 +89,8 @@ class Server:
         return next(line for line in self._quorum if line.startswith(f"server.{self.number}="))
 
     def configure(self, tick=None, max_session_timeout=40000, more=()):
-        """Writes the configuration for the next start, in milliseconds. `tick`: the usual one if
-        None. `max_session_timeout`: 20 ticks if None. `more`: additional configuration lines."""
+        """Writes the configuration for the next start. Times are in milliseconds. `tick`: the usual
+        tick if None. `max_session_timeout`: 20 ticks if None. `more`: additional lines."""
         largest = [f"maxSessionTimeout={max_session_timeout}"] if max_session_timeout else []
         with open(f"{self.directory}/zoo.cfg", "w") as file:
             file.write("\n".join([
@@ -107,7 +107,7 @@ class Server:
         self.configure()
 
     def logs(self, put_away=True):
-        """`put_away`: also those of data that were put away."""
+        """Its transaction logs; with `put_away`, also those that put_data_away() has moved."""
         return self._files("log", "version-2*" if put_away else "version-2")
 
     def _files(self, kind, version="version-2"):
@@ -140,7 +140,7 @@ class Server:
         return "empty"
 
     def put_data_away(self):
-        """It starts like a new server, which gets everything from the leader."""
+        """Makes it start like a new server, which gets everything from the leader."""
         data = f"{self.directory}/data/version-2"
         os.rename(data, f"{data}.{len(glob.glob(f'{data}.*')) + 1}")
 
@@ -150,12 +150,12 @@ class Server:
         return self.times_logged("Digests are not matching") > 0
 
     def times_logged(self, words):
-        """How often they are in its log."""
+        """How often `words` occur in its log."""
         with open(f"{self.directory}/log", "rb") as file:
             return file.read().count(words.encode())
 
     def ask(self, word, patience=1.0):
-        """The answer to a four-letter command; empty without one."""
+        """The answer to a four-letter command; empty if there is none."""
         answer = b""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
@@ -174,7 +174,7 @@ class Server:
         return found.group(1) if found else ""
 
     def gives_sessions(self, patience=1.0):
-        """Whether it has a quorum. A server that was cut off might not know that yet."""
+        """Whether it has a quorum. A server that was cut off might still believe that it has."""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
                 connection.settimeout(patience)
@@ -211,7 +211,7 @@ class Ensemble:
 
     def start(self, server):
         log = open(f"{server.directory}/log", "ab")
-        # It is killed when the driver ends, however that ends.
+        # The kernel kills the server when the driver ends, for whatever reason.
         command = ["setpriv", "--pdeathsig", "KILL", *_JAVA, "-cp", server.jars,
                    "org.apache.zookeeper.server.quorum.QuorumPeerMain", "./zoo.cfg"]
         environment = {**os.environ, **server.clock.variables(self._clock)}
@@ -275,7 +275,7 @@ class Ensemble:
         self._reconfigure(server, leaving=str(server.number))
 
     def add_member(self, server):
-        """It starts again as a new server does, but with its data."""
+        """Restarts the server as a new member, but with its data."""
         self.end(server)
         self.repair(server)
         for path in glob.glob(f"{server.directory}/zoo.cfg*"):
@@ -310,7 +310,7 @@ class Ensemble:
 
     @contextlib.contextmanager
     def client(self, without=None, **options):
-        """A client of another program, of all servers or of all but one."""
+        """A kazoo client for all servers, or for all but `without`."""
         hosts = ",".join(f"{address}:{port}" for address, port in
                          (server.address for server in self.servers if server is not without))
         client = KazooClient(hosts=hosts, timeout=10, **options)
@@ -334,8 +334,8 @@ class Ensemble:
         return self.days_ahead() == 0
 
     def reservations(self, locks, older_than):
-        """The IDs of reservations of `locks` that have an end, and that were made more than
-        `older_than` seconds ago or tomorrow."""
+        """The IDs of the reservations of `locks` that expire, and that were made more than
+        `older_than` seconds ago or are dated in the future."""
         found = set()
         with self.client() as client:
             for queue in [*locks, *(f"{lock}/leases" for lock in locks)]:
@@ -350,8 +350,8 @@ class Ensemble:
         return found
 
     def forget_runs_of_tomorrow(self, below):
-        """Deletes successes of tomorrow that --min-interval would read, except where a history is
-        kept as well: there, the holder expects that nobody else writes."""
+        """Deletes recorded successes that are dated in the future, which --min-interval would read,
+        except where a history is kept as well: there, the holder expects to be the only writer."""
         with self.client() as client:
             for lock in client.get_children(below):
                 path = f"{below}/{lock}/last-run"

@@ -56,21 +56,21 @@ class Faults:
                  releases=None, beside=None):
         self._numbers = random.Random(f"{seed} faults")
         self._beside = beside
-        self._needs_signal = False  # a fault that has sent none is not counted
+        self._needs_signal = False  # a fault that has sent no signal is not counted
         self._crowd = crowd
         self._ensemble = ensemble
         self._links = links
         self._tick = tick
         self._namespaces = namespaces
         self._cgroups = cgroups  # None: commands have no cgroups
-        self._releases = releases  # of the servers: class paths
+        self._releases = releases  # class paths of the servers' releases
         self._lasting = 0
         self._clocks_were_wrong = False
         self._deck = []
-        self._count = 0  # of the faults made, without those of others beside
+        self._count = 0  # how many faults this object has made
         self.not_made = collections.Counter()  # how often each was drawn and could not be made
         self.made = beside.made if beside else []
-        # Promises, as seen while a fault was made: checker.Violation.
+        # Promises broken while a fault was made, as checker.Violation.
         self.broken = beside.broken if beside else []
 
     def next(self):
@@ -156,8 +156,8 @@ class Faults:
         return self._crowd.take(self._numbers, candidates, self)
 
     def _all_running(self, host=None, seconds=15.0):
-        """All contenders whose command is running (on that host), kept running for `seconds`, except for
-        the victims of faults that last at the same time."""
+        """Keeps the commands that are running (on `host`) running for `seconds`, and returns their
+        contenders. Leaves out the victims of faults that last at the same time."""
         # A command under a reservation does not end with a lease.
         found = [contender for contender, _ in self._crowd.running(host)
                  if not contender.plan.reserves and contender.plan.max_run is None
@@ -223,8 +223,8 @@ class Faults:
 
     def _start_lasting(self, timeout=30.0, stalls=False, lock=None, host=None, options=(),
                        lives=1, **plan):
-        """A command with a long lease on its own lock, once that many processes have left
-        stamps."""
+        """Starts a command with a long lease on its own lock. Returns its contender once `lives`
+        processes have left stamps, or None if the command does not begin."""
         self._lasting += 1
         contender = self._launch_lasting(lock or f"/torture/lasting-{self._lasting}", timeout,
                                          stalls, host, options, **plan)
@@ -479,7 +479,7 @@ class Faults:
         self._strike_helper("helper of its connection stopped", signal.SIGSTOP)
 
     def _strike_helper(self, name, number):
-        # With --tls the helper is zklock-transport, and the proxy command is behind it.
+        # With --tls the helper is zklock-transport, which connects through the proxy command.
         victim = self._start_lasting(
             5.0, options=["--proxy-command", "exec socat - TCP:%h:%p"])
         helper = victim.helper() if victim is not None else None
@@ -511,7 +511,7 @@ class Faults:
     # --- what only a cgroup can end --------------------------------------------------------------
 
     def _start_hard(self, kind, contained, timeout=5.0):
-        """A command with a process that is hard to end, in a cgroup or not."""
+        """Starts a command with a process that is hard to end, with or without a cgroup."""
         manner, through = [kind], []
         if kind in ("foreign", "hidden"):
             manner = self._cgroups.foreign_manner(kind)
@@ -1007,7 +1007,7 @@ class Faults:
     # --- clocks ----------------------------------------------------------------------------------
 
     def _do_clock_of_host(self):
-        # What zklock measures and compares is not the time of day.
+        # zklock does not use the time of day to measure or compare anything.
         host = self._numbers.choice(self._crowd.hosts)
         for days in self._numbers.sample([1, -1], 2):
             with self._fault(f"host's clock set {_shift(days)}", self._all_running(host, seconds=8),
@@ -1018,7 +1018,7 @@ class Faults:
         self._crowd.clocks[host].set(0)
 
     def _do_clock_of_follower(self):
-        # Nothing depends on it: the leader stamps all transactions.
+        # Nothing depends on a follower's clock: the leader stamps all transactions.
         follower = self._random_follower()
         if follower is None:
             return
@@ -1087,7 +1087,7 @@ class Faults:
 
     def _prepare_for_clocks(self, seconds):
         """Reserves one lock for `seconds`, and lets a run with an equally long --min-interval
-        succeed under another. Returns both locks, or None twice if that failed."""
+        succeed under another. Returns both locks, or (None, None) if that failed."""
         self._lasting += 1
         lasts, interval = (f"/torture/{name}-{self._lasting}" for name in ("lasts", "interval"))
         reserved = self._crowd.reserve(self._numbers.choice(self._crowd.hosts), lasts, seconds)

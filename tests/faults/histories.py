@@ -13,14 +13,14 @@ _SLOT = struct.Struct("=5q")
 _TEXT = 16 + _SLOTS * _SLOT.size
 
 
-# Servers' clocks are wrong by whole days, and no run lasts half a day: each time that a server has
-# recorded shows by how many.
+# Servers' clocks are wrong by whole days, and no run lasts half a day, so each timestamp shows by
+# how many days the clock of its server was wrong.
 DAY = 86_400
 
 
 class Clock:
-    """A time of day of its own, for programs that run with variables(). `path`: of the file that
-    skewed_clock.c reads it from."""
+    """A separate time of day for programs that run with variables(). `path`: the file from which
+    skewed_clock.c reads it."""
 
     def __init__(self, path):
         self._path = os.path.abspath(path)
@@ -60,9 +60,9 @@ class Life:
     pid: int
     begin: float
     last: float  # last seen alive
-    ended: float | None  # by itself
-    hard: bool = False  # to find or to signal: recorder.c's last slot
-    status: int = 0  # with which it then exited
+    ended: float | None  # when it ended by itself
+    hard: bool = False  # hard to find or to signal: recorder.c's last slot
+    status: int = 0  # its exit status then
 
 
 @dataclasses.dataclass
@@ -73,7 +73,7 @@ class Record:
     mode: str
     token: int
     node: str
-    further: list = dataclasses.field(default_factory=list)  # of a set: one for each other LOCK
+    further: list = dataclasses.field(default_factory=list)  # for a set: one for each other LOCK
 
 
 class RecordFile:
@@ -126,10 +126,10 @@ _HEADER = struct.Struct(">qiqqi")  # session, request, zxid, time, type
 @dataclasses.dataclass
 class Znode:
     """The life of one contender's znode, from the transaction that created it to the one that
-    deleted it. That of a reservation begins with its contender."""
+    deleted it. The life of a reservation begins with its contender."""
     path: str
     token: int
-    session: int  # that created it
+    session: int  # the session that created it
     created: float
     removed: float | None = None
     expired: bool = False  # deleted because its session expired
@@ -138,8 +138,8 @@ class Znode:
     reserved: float | None = None  # when it was converted to a reservation
     reservation: dict | None = None  # what its data says about that
     clock: int = 0  # by how many days the servers' clock was ahead when it was created
-    # Likewise, of a reservation: when it was made, and all that the clock showed from then on. A
-    # waiter takes the time from its own contender, which may be older.
+    # Likewise for a reservation: the value when it was made, and all values from then on. A waiter
+    # takes the time from its own contender, which may be older.
     reserved_clock: int = 0
     clocks: set = dataclasses.field(default_factory=set)
     label: str = ""  # of the contender
@@ -205,7 +205,7 @@ def read_log(data):
 
 
 def log_entries(data):
-    """Where they begin and end, with their length, checksum and end mark."""
+    """Where the entries begin and end, including their length, checksum and end mark."""
     if data[:4] != b"ZKLG":
         return
     at = 16

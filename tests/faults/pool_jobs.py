@@ -36,7 +36,8 @@ def _plan(numbers):
 
 
 def _run_jobs(crowd, numbers, kinds):
-    """Returns when all jobs are done. Kills a zklock twice a second, of each of `kinds` in turn."""
+    """Returns when all jobs are done. Kills a zklock every half second, one of each of `kinds` in
+    turn."""
     def start(host):
         # The callback runs when the contender has just been added to `over`.
         crowd.launch(host, _plan(numbers), lambda: crowd.over[-1].run.status and start(host))

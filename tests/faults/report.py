@@ -28,7 +28,7 @@ def _is_alone(run, runs, moment):
 
 
 def _holds_early(run, lock, begin, end):
-    """Whether the run, of a set, may hold `lock` between `begin` and `end` while it waits for
+    """Whether a run that locks a set may hold `lock` between `begin` and `end` while it waits for
     another LOCK: its command begins later, and so does that of the run after it."""
     return (lock in (run.lock, *run.other_locks) and run.other_locks and run.spawned < end
             and (run.ended is None or run.ended > begin))
@@ -105,7 +105,7 @@ class Row:
 
 
 def total(parts):
-    """The runs of each source that --record has recorded: a line, and the table in Markdown."""
+    """For each source, a line about the runs that --record has recorded, and their table."""
     texts = []
     for source in dict.fromkeys(part["source"] for part in parts):
         own = [part for part in parts if part["source"] == source]
@@ -125,7 +125,7 @@ def total(parts):
 
 
 def count(rows):
-    """In words."""
+    """The number of faults, in words."""
     beside = sum(row.made for name, row in rows.items() if name.endswith(_BESIDE))
     return f"{sum(row.made for row in rows.values())} faults, {beside} of them{_BESIDE}"
 
@@ -225,9 +225,9 @@ def long_waits(runs, history):
 
 @dataclasses.dataclass
 class FreeTime:
-    """Of all LOCKs together, in seconds."""
-    waited: float = 0.0  # a pool waited for a LOCK
-    blocked: float = 0.0  # of that, no command ran: the first contender was that of a killed zklock
+    """Totals over all LOCKs, in seconds."""
+    waited: float = 0.0  # while a pool waited for a LOCK
+    blocked: float = 0.0  # part of `waited`: no command ran, a killed zklock's contender was first
     gaps: list = dataclasses.field(default_factory=list)  # each time that no command ran otherwise
 
 

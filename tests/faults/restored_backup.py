@@ -64,7 +64,7 @@ class _Run:
             [server.logs(put_away=False) for server in self._ensemble.servers], "/torture/")
 
     def _back_up(self):
-        """As a backup of a running server is made: its files are copied, one after another."""
+        """Copies the files one after another, as a backup of a running server does."""
         shutil.copytree(f"{self._ensemble.servers[0].directory}/data/version-2", self._backup)
 
     def _restore(self):
@@ -92,14 +92,14 @@ class _Run:
         self._release("released-later")
         self._reserve("reserved-later")
         time.sleep(_BEFORE)
-        # Two epochs that the backup does not know: the servers would begin with the first of them again.
+        # Two epochs that the backup lacks: the restored servers would use the first one again.
         for _ in range(2):
             self._ensemble.elect(self._ensemble.followers()[0])
             self._expect(self._ensemble.make_whole(), "the servers did not come back")
         time.sleep(_BEFORE)
 
         running = [self._holder(lock) for lock in _LOCKS]
-        # This one cannot learn from the new servers that it has lost its session.
+        # This host cannot learn from the restored servers that it has lost its session.
         cut_off = running[0].run.host
         for server in self._ensemble.servers:
             self._links.cut_both(cut_off, server.name)
@@ -117,7 +117,8 @@ class _Run:
         old = self._history()
         self._restore()
         restored = histories.now()
-        # Contenders of the backup are there again until their sessions have expired; then the host is back.
+        # The backup's contenders exist until their sessions have expired; then the host is
+        # connected again.
         self._trouble = (stopped, restored + _TIMEOUT + 2)
         self._expect(self._ensemble.make_whole(), "the servers do not start with the backup")
         time.sleep(_TIMEOUT)

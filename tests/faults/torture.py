@@ -61,7 +61,7 @@ def parse_arguments():
     parser.add_argument("--mutation", action="store_true",
                         help="exit with 0 as soon as an overlap is found, with 1 if there is none")
     parser.add_argument("--keep", metavar="DIRECTORY", help="keep all records there")
-    parser.add_argument("--record", metavar="FILE", help="add what the run was and found to FILE")
+    parser.add_argument("--record", metavar="FILE", help="append parameters and results to FILE")
     parser.add_argument("--total", metavar="FILE", help="add up the runs that FILE records, by source")
     parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--zklock")
@@ -91,7 +91,7 @@ def can_have_namespaces():
                                stderr=subprocess.DEVNULL).returncode == 0)
 
 
-# Everything started inside ends with the first process in there, however it ends.
+# Everything started inside ends when the first process inside ends, for whatever reason.
 _UNSHARE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
@@ -216,7 +216,7 @@ class Site:
 
 
 def source():
-    """Which source the programs were built from: git's name of src/."""
+    """The source from which the programs were built: git's hash of src/."""
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], check=False).returncode != 0:
         sys.exit("torture: --record: src/ has changes that are not committed")
     return subprocess.run(["git", "rev-parse", "--short=12", "HEAD:src"], check=True, text=True,
@@ -320,7 +320,7 @@ class Torture:
         return []
 
     def _look_at_history(self):
-        """Looks at most every 30 seconds: the history keeps the runs of a longer time."""
+        """Reads the history at most every 30 seconds: it covers a longer time."""
         if self._looks and histories.now() < self._looks[-1][0] + 30:
             return
         moment = histories.now()
@@ -329,7 +329,7 @@ class Torture:
             self._looks.append((moment, entries))
 
     def _overlaps(self):
-        """Among runs that are over and runs in progress."""
+        """The overlaps among finished runs and runs in progress."""
         runs = [contender.run for contender in self._crowd.over]
         for contender, record in self._crowd.running():
             runs.append(checker.Run(**{**vars(contender.run), "record": record}))

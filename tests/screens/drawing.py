@@ -24,8 +24,8 @@ stroke="#6e7681"/>
 
 
 def draw(frames, columns, about):
-    """frames: (title, [lines of each terminal]); a line is a list of runs (text, style). `about`
-    is said before the titles to readers who do not see the drawing."""
+    """frames: (title, [lines of each terminal]); a line is a list of runs (text, style). Screen
+    readers read `about` before the titles."""
     width = 2 * _MARGIN + columns * _CHARACTER
     rules, rows = [], []  # lines between terminals; (y, content of each frame)
     rows.append((26, [[_title(title, number, len(frames))]
@@ -70,7 +70,7 @@ def _title(title, number, count):
 
 
 def _words(runs):
-    """Text set where its column is, and as wide, in whatever font: cut where two blanks are."""
+    """Text elements with the right column and width in any font. Splits runs at two blanks."""
     words, column = [], 0
     for text, style in runs:
         for match in re.finditer(r"\S+(?: \S+)*", text):

@@ -109,7 +109,7 @@ def record(zklock, servers, desk):
             one.end()
 
 
-# The times in the picture: all join within three seconds, each job takes forty; the frames are of
+# The times in the picture: all join within three seconds, each job takes forty; the frames show
 # 03:15:20, 03:15:50 and 03:16:30.
 _CAME = {"build1": "03:15:02", "build2": "03:15:03", "build3": "03:15:05"}
 _HELD = {"build1": "03:15:02", "build2": "03:15:42", "build3": "03:16:22"}
@@ -150,7 +150,7 @@ class Settled:
                       lambda match: ("2026-" if match[1] else "") + "03-01 ", text)
         if "ended" in text:
             text = re.sub(r"after [0-9.hms]+, ended", "after 40s, ended", text)
-            # The next one has held since then.
+            # The next host has held the lock since then.
             host = _HOSTS[_HOSTS.index(host) + 1]
         return re.sub(r"\d\d:\d\d:\d\d", times.get(host, ""), text)
 

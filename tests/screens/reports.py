@@ -1,5 +1,5 @@
 """Draws two of the stored screens, the last runs of a job and the servers' report. With --check the
-status is 1 if the drawing that is there differs."""
+status is 1 if the stored drawing differs."""
 
 import pathlib
 import re

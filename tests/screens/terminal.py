@@ -123,7 +123,7 @@ class Screen:
 
 
 class Terminal:
-    """A terminal with a process, which ends with it."""
+    """A terminal and a process on it, which ends with the terminal."""
 
     def __init__(self, argv, rows, columns, environment, directory):
         self.screen = Screen(rows, columns)

@@ -72,7 +72,7 @@ class Checks {
   void MayRefuse(const std::string& path, Time moment) {
     refusing_[path] = std::max(refusing_[path], moment);
   }
-  /// This run is refused as too recent: checks that such a start was at most `interval` ago.
+  /// A run was refused as too recent: checks that such a start was at most `interval` ago.
   void RequireRecent(const std::string& name, const std::string& path, Time interval) const;
   struct Reservation {
     std::string lock;

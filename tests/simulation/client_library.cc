@@ -135,7 +135,7 @@ class Socket final : public Client {
     Put32(frame.data() + 16, error_code);
     Put32(frame.data() + 20, type);
     inbox.push_back(std::move(arrival));
-    if (descriptors == 0) return HangUp();  // nobody reads any more
+    if (descriptors == 0) return HangUp();  // nothing reads from it any longer
     received.append(frame.data(), frame.size());
     owner_->Wake();
   }

@@ -81,7 +81,7 @@ void IsolateLeader(Life& life) {
   if (leader != nullptr) CutOff(life, {leader->id}, Span(life.world.random));
 }
 
-/// A server and the host of one of its clients lose their connection to all others together.
+/// A server and the host of one of its clients stay connected to each other, but to no other host.
 void Rack(Life& life) {
   const Run* const run = AnyRun(life);
   if (run == nullptr) return;
@@ -181,7 +181,7 @@ void TellToEnd(Life& life) {
   }
 }
 
-/// A host loses power: its processes are gone, and no one is told.
+/// A host loses power: its processes are gone, and nothing reports that to the others.
 void Vanish(Life& life) {
   Random& random = life.world.random;
   const Place place = life.PlaceOf(static_cast<int>(random.Below(life.profile.hosts)));

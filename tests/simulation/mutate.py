@@ -2,12 +2,12 @@
 """Breaks src/ on purpose, in one small way after another, and determines what finds it.
 
     tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
-    tests/simulation/mutate.py --check      only whether each mutation can be made
+    tests/simulation/mutate.py --check      only check that each mutation can be made
 
 Each mutation of the table `mutations` is compiled outside of the source tree, and linked in place of
-the original into `simulate` and `unit_tests`, which have to be built. Prints a row for each: the
-seconds of CPU time until the simulation, from seed 1 on, or the unit tests have found it, and
-what was broken. Nothing in the build directory changes.
+the original into `simulate` and `unit_tests`, which must already be built. Prints a row for
+each: the seconds of CPU time until the simulation, from seed 1 on, or the unit tests have found it,
+and what was broken. Nothing in the build directory changes.
 """
 
 import argparse
@@ -150,9 +150,9 @@ def units(program, environment, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=ROOT / "build/release", type=Path)
-    parser.add_argument("--seconds", default=60, type=int, help="for the simulation (60)")
+    parser.add_argument("--seconds", default=60, type=int, help="time limit of the simulation (60)")
     parser.add_argument("--no-units", action="store_true")
-    parser.add_argument("--profile", help="instead of the table's")
+    parser.add_argument("--profile", help="simulate this profile instead of the table's")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()

@@ -120,7 +120,7 @@ bool Process::Ask(std::vector<Entry>& entries, TimePoint& wake) {
     one.interest = one.source->GetInterest();
     wake = std::min(wake, one.interest.wake);
   }
-  // Whatever makes a descriptor ready also wakes us.
+  // Everything that makes a descriptor ready also wakes this process.
   if (!may_be_ready_) return false;
   bool is_ready = false;
   for (Entry& one : entries) {

@@ -63,7 +63,7 @@ lock::Calls::Serve Serving(Process& process) {
   };
 }
 
-/// As commands/session/short_session.
+/// Like commands/session/short_session.
 struct ShortSession {
   ShortSession(Process& its_process, Life& life, Duration timeout = 10s,
                Duration connect_timeout = 15s)
@@ -182,7 +182,7 @@ class ZklockRun {
     return requests;
   }
 
-  /// As commands/run/queue_wait.
+  /// Like commands/run/queue_wait.
   std::unique_ptr<lock::Acquisition> BeginWait() {
     using Take = lock::AcquireSet::Take;
     const auto publish = [this](const lock::AcquireEvent& event) { observer_.OnAcquire(event); };
@@ -475,7 +475,7 @@ class ZklockRun {
     return (ticket.created_before - ticket.created_after).count();
   }
 
-  /// As commands/run/reserve, with --resume.
+  /// Like commands/run/reserve with --resume.
   std::string Resume() {
     lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
     const auto before = life_.checks.reservations();
@@ -499,7 +499,7 @@ class ZklockRun {
     return outcome;
   }
 
-  /// As commands/run/reserve. Returns false if one of the reservations no longer exists.
+  /// Like commands/run/reserve. Returns false if one of the reservations no longer exists.
   bool Renew() {
     if (!request_.reserve->lasts || reserved_.empty()) return true;
     lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
@@ -519,7 +519,7 @@ class ZklockRun {
     return false;
   }
 
-  /// As commands/run/reserve.
+  /// Like commands/run/reserve.
   std::string Reserve() {
     std::string outcome = "found a reservation";
     std::vector<lock::ReservationRun> runs;
@@ -574,7 +574,7 @@ class ZklockRun {
     return outcome;
   }
 
-  /// As commands/run/reserve, with --any.
+  /// Like commands/run/reserve with --any.
   bool IsAfterAnother(lock::Calls& calls) const {
     return std::any_of(options_.locks.begin(), options_.locks.end(), [&](const std::string& path) {
       return lock::CountWaitingAtEarlierPool(calls, {.path = path, .chroot = ""},

@@ -50,7 +50,7 @@ class TestCgroup {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& mount_point() const { return mount_point_.path(); }
 
-  /// Moves a forked child into the cgroup (call it in ChildOptions::prepare), and so its children.
+  /// In ChildOptions::prepare: moves the child, and so its future children, into the cgroup.
   void Enter() const { Write("cgroup.procs", "0"); }
   /// Makes it look like a cgroup that systemd has not delegated.
   void Undelegate() const { removexattr(path_.c_str(), "user.delegate"); }

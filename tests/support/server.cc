@@ -70,7 +70,7 @@ void OnAcl(int result, ACL_vector* acl, Stat* stat, const void* data) {
   for (int i = 0; i < acl->count; ++i) {
     const ACL& one = acl->data[i];
     const std::string id = one.id.id;
-    // Without the hash of the password.
+    // Leaves out the hash of the password.
     to.push_back(std::string(one.id.scheme) + ":" + id.substr(0, id.find(':')) + " " +
                  std::to_string(one.perms));
   }

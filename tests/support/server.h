@@ -49,9 +49,9 @@ class Tree {
   Tree& operator=(const Tree&) = delete;
 
   [[nodiscard]] bool Exists(const std::string& path) { return Get(path).has_value(); }
-  /// Nothing if the znode does not exist.
+  /// Returns nothing if the znode does not exist.
   std::optional<Znode> Get(const std::string& path);
-  /// Sorted; empty if the znode does not exist.
+  /// Returns the children's names, sorted; empty if the znode does not exist.
   std::vector<std::string> Children(const std::string& path);
 
   /// Returns the path of the new znode. Missing parents are created as persistent znodes.
@@ -64,7 +64,7 @@ class Tree {
   void SetAcl(const std::string& path, int permissions) { SetAcl(path, {{"", permissions}}); }
   /// Gives each user permissions. Users are credentials ("user:password"), "" is everyone.
   void SetAcl(const std::string& path, const std::vector<std::pair<std::string, int>>& entries);
-  /// Sorted: "digest:user 31", "world:anyone 1".
+  /// Returns the entries, sorted, as "digest:user 31", "world:anyone 1".
   std::vector<std::string> GetAcl(const std::string& path);
 
   /// Waits, using watches, until `are_right` accepts the children of `path`. Returns them, sorted.

@@ -71,7 +71,7 @@ class LockedRun {
  private:
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
-  /// As RunContext::End().
+  /// Like RunContext::End().
   int EndBeforeStart(const cli::RunEnd& end, std::optional<Duration> unconfirmed) {
     const int status = context_.End(display_path_, end, unconfirmed);
     if (recorded_runs_.start_may_count() && end.reason != EndReason::kLostStarting) {

@@ -105,8 +105,8 @@ void RunningCommand::OnLossOf(const std::string& locks, EndCause loss) {
   EndsCommand(loss) ? supervisor_.End(loss) : supervisor_.RecordLoss();
 }
 
-/// With --on-lost warn, only the loss of an outer lock does: its zklock holds that lock until this
-/// command has ended.
+/// With --on-lost warn, only the loss of an outer lock ends the command: the outer zklock holds
+/// that lock until this command has ended.
 bool RunningCommand::EndsCommand(EndCause loss) const {
   return context_.options.on_lost == cli::OnLost::kStop || loss == EndCause::kOuter;
 }

@@ -86,12 +86,13 @@ void DecisionPart::FindRival(const QueueList& list, Proof proof) {
                                }));
 }
 
-/// `rival`: the contender that FindRival() has found, or a reservation of our ID that has ended.
+/// `rival`: the contender that FindRival() has found, or a reservation for our ID that has ended.
 void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::string& rival) {
   proof_.Schedule();
   OwnContender& contender = attempt_.contender;
   const bool had_strays = contender.DeleteStrays(list.children);
-  // They must not count as contenders ahead of us. If they may not be deleted, they remain.
+  // Strays must not count as contenders ahead of us. They remain if we lack permission to delete
+  // them.
   if (had_strays && attempt_.request.max_queue && !std::exchange(listed_for_strays_, true)) {
     return attempt_.next.ListAgain();
   }

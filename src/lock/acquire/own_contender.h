@@ -78,7 +78,7 @@ class OwnContender {
   /// LOCKs.
   [[nodiscard]] std::vector<ContenderId> All() const;
   [[nodiscard]] bool IsOneOfAll(const std::string& path) const;
-  /// As CheckContenders, for All().
+  /// Like CheckContenders(), for All().
   void Check(zookeeper::Done<zookeeper::Reply> done);
 
  private:

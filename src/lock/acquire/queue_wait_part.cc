@@ -306,7 +306,7 @@ void QueueWaitPart::WatchChildren() {
 /// may have been; otherwise another list.
 void QueueWaitPart::OnPredecessorGone() {
   const AcquireRequest& request = attempt_.request;
-  if (request.reserve) return attempt_.next.ListAgain();  // for a reservation of our ID
+  if (request.reserve) return attempt_.next.ListAgain();  // to find a reservation for our ID
   const bool in_hand = proof_.HasLeaseInHand();
   if (request.supersede && in_hand) return attempt_.next.ListAgain();  // for a newer contender
   OwnContender& contender = attempt_.contender;
@@ -468,8 +468,8 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
         const AcquireRequest& asked = attempt_.request;
         if (*taken + still_ahead - 1 + asked.take <= asked.most_permits) return;
         if (asked.max_queue) {
-          // As many as there are free permits do not wait, nor does the first if it
-          // has its permit already.
+          // Contenders for which a permit is free do not wait; nor does the first one if it already
+          // has its permit.
           const std::size_t left = asked.most_permits - std::min(*taken, asked.most_permits);
           const std::size_t passing =
               std::min(still_ahead, *taken > asked.most_permits ? 0 : left + 1);

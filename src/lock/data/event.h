@@ -147,7 +147,7 @@ using AcquireEvent =
 using HoldEvent = std::variant<SessionAcceptedEvent, LeaseEvent, AnswerOverdueEvent,
                                ProvenAgainEvent, OwnDataEvent>;
 
-/// Receive the events. They are called from within the code that publishes them.
+/// These functions receive the events. They are called from within the code that publishes them.
 using AcquireEventSink = std::function<void(const AcquireEvent&)>;
 using HoldEventSink = std::function<void(const HoldEvent&)>;
 

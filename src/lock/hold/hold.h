@@ -55,8 +55,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
   /// The time since the last answered commit, usually a heartbeat, was sent.
   [[nodiscard]] Duration Unconfirmed() const;
-  /// How long this process did not run since that commit, because it was stopped or the host was
-  /// suspended. None: it did not, or not long enough to matter.
+  /// How long this process was paused after that commit, because it was stopped or the host was
+  /// suspended. None: not at all, or not long enough to matter.
   [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the

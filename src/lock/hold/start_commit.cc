@@ -40,7 +40,7 @@ EventSource::Interest StartCommit::GetInterest() {
 
 void StartCommit::OnReady(short /*revents*/) {
   if (IsIdle()) return;
-  // All are read before any is written: if one LOCK refuses the run, no other one gets a start.
+  // Read all LOCKs before writing to any: if one refuses the run, no start is recorded in another.
   const bool reads = std::any_of(places_.begin(), places_.end(),
                                  [](const Place& place) { return place.state == State::kUnread; });
   for (Place& place : places_) {

@@ -19,7 +19,7 @@ namespace zklock::lock {
 class OperationFailed : public std::exception {
  public:
   explicit OperationFailed(OperationFailure failure) : failure_(std::move(failure)) {}
-  /// As FailureOf() describes.
+  /// The failure is the one that FailureOf() describes.
   OperationFailed(zookeeper::Error error, const std::string& operation, const LockName& lock,
                   const char* right, const std::string& path = "")
       : failure_(FailureOf(error, operation, lock, right, path)) {}
@@ -63,7 +63,7 @@ class Calls final : public ServerOperation {
     }
   }
 
-  /// With a watch, AwaitChange() can follow.
+  /// After a call with a watch, AwaitChange() waits for it to fire.
   [[nodiscard]] zookeeper::GetReply Get(const std::string& path,
                                         zookeeper::Watch watch = zookeeper::Watch::kNo);
   [[nodiscard]] zookeeper::ListReply List(const std::string& path);
@@ -81,13 +81,13 @@ class Calls final : public ServerOperation {
   [[nodiscard]] zookeeper::Error MakePersistent(
       const std::vector<zookeeper::Conversion>& conversions,
       const std::vector<std::string>& checked, const std::vector<std::string>& deleted);
-  /// As CheckContenders.
+  /// Like CheckContenders().
   [[nodiscard]] zookeeper::Error Check(const std::vector<ContenderId>& contenders);
   [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);
   [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path, bool and_delete);
   [[nodiscard]] zookeeper::SetReply Stamp(const std::string& path);
-  /// Whatever is read afterwards is at least as new as this. Does not wait for the reply, because
-  /// replies arrive in order.
+  /// Makes later reads show a state at least as new as this call. Does not wait for the reply,
+  /// because replies arrive in order.
   void Sync(const std::string& path);
 
   /// For requests that the caller sends itself.

@@ -15,7 +15,7 @@ using zookeeper::Error;
 using zookeeper::ListReply;
 using zookeeper::Watch;
 
-/// Of the reasons for leaving queues, the one with the largest weight is reported.
+/// If queues were left for different reasons, the one with the largest weight is reported.
 int Weight(Busy::Why why) {
   if (why == Busy::Why::kWaitOver) return 2;
   return why == Busy::Why::kQueueFull ? 1 : 0;

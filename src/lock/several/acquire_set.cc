@@ -69,7 +69,7 @@ std::vector<std::string> AcquireSet::passed() const {
 void AcquireSet::Start(std::size_t index) {
   AcquireRequest request = requests_[index];
   for (const Won& won : won_) request.held.push_back(won.ticket.id());
-  // Not while we hold another LOCK, nor while another one may be free.
+  // Do not look again while we hold another LOCK, or while another one may be free.
   request.looks_again = request.try_only && requests_.size() == 1;
   request.may_leave = take_ == Take::kFirstFree;
   request.wait_end = wait_end_;

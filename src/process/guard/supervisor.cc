@@ -417,8 +417,8 @@ void Supervisor::AddNestedRun(int connection) {
 
 void Supervisor::LeaveGuard() { state_->leaves_guard = true; }
 
-// A signal that the command has sent may be read only after the command was reaped. What is read
-// after that comes from another process with its pid.
+// A signal that the command sent may still be unread when the command is reaped. Once it has been
+// read, later signals with that pid are from another process.
 void Supervisor::ReadsSignals() {
   state_->command_may_send = !state_->command_was_reaped;
   state_->command_was_reaped = state_->guard.page().command_is_reaped;

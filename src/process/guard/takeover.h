@@ -42,8 +42,8 @@ class TakeOver {
   bool Round(TimePoint lease_end);
 
   [[nodiscard]] TimePoint next_round() const { return next_round_; }
-  /// As from waitpid; as after KILL if the guard had reaped the command and died before it reported
-  /// the status.
+  /// The command's wait status; that of a KILL if the guard had reaped the command and died before
+  /// it reported the status.
   [[nodiscard]] int command_status() const { return command_status_; }
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 

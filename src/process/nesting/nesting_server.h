@@ -55,8 +55,8 @@ class NestingServer final : public EventSource {
   void End();
 
   [[nodiscard]] State state() const { return state_; }
-  /// The pids of the nested zklocks, each once. For a command that has outlived its zklock and
-  /// guard, its own pid.
+  /// The pids of the nested zklocks, without duplicates. A command that has outlived its zklock and
+  /// guard is listed with its own pid.
   [[nodiscard]] std::vector<pid_t> Runs() const;
   /// Whether a process is one of these, or a descendant of one.
   [[nodiscard]] bool IsBelowRun(pid_t process) const;
