@@ -61,11 +61,17 @@ Child EndAsNobody(
            }});
 }
 
-/// Reads what EndAsNobody() and a script that prints one pid write, in either order.
-pid_t ReadSurvivor(Child& child) {
-  const std::string first = child.ReadLine();
-  const std::string second = child.ReadLine();
-  return std::stoi(first == "started" ? second : first);
+/// Reads what EndAsNobody() and a script that prints one pid write, in any order, and `others`
+/// lines more.
+pid_t ReadSurvivor(Child& child, int others = 0) {
+  pid_t survivor = 0;
+  for (int line = 0; line < 2 + others; ++line) {
+    const std::string text = child.ReadLine();
+    if (text != "up" && text != "started") survivor = std::stoi(text);
+  }
+  // The shell has written its pid, but may not have executed sleep yet.
+  test::WaitUntil([survivor] { return ReadProcessStat(survivor).value().name == "sleep"; });
+  return survivor;
 }
 
 TEST_CASE("a process that cannot be signalled is named and not waited for if the lock is lost") {
@@ -75,12 +81,7 @@ TEST_CASE("a process that cannot be signalled is named and not waited for if the
       EndAsNobody("sh -c 'echo up >&$REPORT; exec sleep 1000' & " + sudo.command() +
                       "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & " + kWaitForEver,
                   EndCause::kRemoved);
-  pid_t survivor = 0;
-  for (int i = 0; i < 3; ++i) {
-    const std::string line = child.ReadLine();
-    if (line != "up" && line != "started") survivor = std::stoi(line);
-  }
-  REQUIRE(survivor != 0);
+  const pid_t survivor = ReadSurvivor(child, 1);
   child.Write("x");
   CHECK(child.ReadLine() == "survivor " + std::to_string(survivor) + " sleep");
   CHECK(child.ReadLine() == "ended 15 0");
