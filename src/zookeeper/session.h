@@ -129,7 +129,7 @@ class Session final : public SessionRequests, public EventSource {
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
   [[nodiscard]] Duration ReconnectDelay(TimePoint now);
-  /// Whether something is held, and its lease has not ended: after that there is no hurry.
+  /// Whether a lease is still running: once it has ended, reconnecting is not urgent.
   [[nodiscard]] bool Holds(TimePoint now) const { return now < lease_end_; }
 
   void SendClose();

@@ -102,9 +102,9 @@ class Fields {
         return;
     }
   }
-  /// Reads the results of a transaction, each after a header (type, end, error): one for each
-  /// operation or, if it failed, as many errors. If none of the errors named a reason, the library
-  /// would report success.
+  /// Reads the results of a transaction, each preceded by a header (type, end, error): one
+  /// for each operation. If the transaction failed, all of them are errors; if none of these named
+  /// a reason, the library would report success.
   void TakeResults(std::string_view operations) {
     std::size_t errors = 0;
     bool has_reason = false;

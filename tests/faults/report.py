@@ -271,7 +271,7 @@ def free_while_waiting(runs, history):
 
 def _needless(made, runs):
     """Yields (run, fault) for each command that zklock ended although it could have continued."""
-    # Faults injected while another lasts strike only what they send a signal to.
+    # A fault injected during another one affects only the processes that it signals.
     made = [fault for fault in made if not fault.beside]
     for run in runs:
         # No signal or forced release can have ended it.

@@ -10,7 +10,7 @@
 
 namespace zklock::test {
 
-/// Keeps a process from running as long as this object lives, even if it gets CONT (which the
+/// Keeps a process stopped while this object exists, even if it gets CONT (which the
 /// guard's timer sends to the guard). The process must be a descendant.
 class Hang {
  public:

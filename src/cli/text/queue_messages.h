@@ -9,7 +9,7 @@ inline constexpr char kUnlistable[] =
 inline constexpr char kNoChroot[] =
     "the chroot {} does not exist, so no lock in it is held; check --servers";
 inline constexpr char kNothingBelow[] = "{} does not exist, so no lock below it is held";
-inline constexpr char kOutage[] = "no server answers: this is the state of {}";
+inline constexpr char kOutage[] = "no server answers: this is the state as of {}";
 inline constexpr char kMorePaths[] = " and {} more";
 inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
 inline constexpr char kCannotReplace[] = "cannot write to {}: {}";
@@ -89,7 +89,7 @@ inline constexpr char kAskedWaiter[] = "asked {} to leave the queue of {}";
 inline constexpr char kAskedCurator[] =
     "asked {} to release {} (it will, if its program made the lock revocable)";
 inline constexpr char kForcedReservation[] =
-    "deleted {} from {}, which reserved it for {}: nothing ends a command that runs under the "
+    "deleted {}, the reservation of {} for {}: nothing ends a command that runs under the "
     "reservation";
 inline constexpr char kHasReleased[] = "{} has released {}";
 inline constexpr char kHasLeft[] = "{} has left the queue of {}";

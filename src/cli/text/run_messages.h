@@ -140,7 +140,7 @@ inline constexpr char kOrphansAlive[] =
     "them yourself";
 inline constexpr char kNoHierarchy[] = "no cgroup hierarchy of version 2 is mounted";
 inline constexpr char kNotDelegated[] = "{} is not delegated by systemd";
-inline constexpr char kNoCgroupKill[] = "the kernel cannot kill a cgroup, which needs Linux 5.14";
+inline constexpr char kNoCgroupKill[] = "the kernel cannot kill a cgroup; that needs Linux 5.14";
 inline constexpr char kThreadedCgroup[] = "{} is a threaded cgroup";
 inline constexpr char kCgroupNotCreated[] = "cannot create a cgroup in {}: {}";
 inline constexpr char kCgroupNotEntered[] = "cannot start a process in a cgroup in {}: {}";

@@ -15,8 +15,8 @@ inline constexpr char kProxyFailed[] =
     "no ZooKeeper server granted a session within {}: {}; the --proxy-command ended with status "
     "{}; try it by itself: {}";
 inline constexpr char kNoServerNamed[] =
-    "no ZooKeeper server granted a session within {}: {}; this is the default: name yours with "
-    "--servers, in $ZKLOCK_SERVERS or in a configuration file";
+    "no ZooKeeper server granted a session within {}: {}; this is the default server: name yours "
+    "with --servers, in $ZKLOCK_SERVERS or in a configuration file";
 /// A session was granted, but is of no use.
 inline constexpr char kNoUsableServer[] = "no usable ZooKeeper server: {}";
 inline constexpr char kTooSlow[] =

@@ -34,8 +34,8 @@ struct KeeperIdentity {
                                         const KeeperIdentity& keeper);
 
 /// The command's environment: our own, plus variables for the contenders that the command runs
-/// under. These are `own`, which `self` lets nested runs use at `socket`, and `inherited`, those of
-/// its ancestors.
+/// under. These are `own`, which nested runs can use by connecting to `self` at `socket`, and
+/// `inherited`, the contenders of the zklock processes above `self`.
 [[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                                       const std::vector<lock::Ticket>& inherited,
                                                       const process::Identity& self,

@@ -85,7 +85,7 @@ class Progress final : public cli::EventListener, public EventSource {
   struct QueuedTicket {
     lock::Ticket ticket;
     TimePoint queued_at;
-    std::optional<lock::Ahead> ahead{};  ///< when this was last published
+    std::optional<lock::Ahead> ahead{};  ///< as last published
   };
   std::map<std::string, QueuedTicket> tickets_;    // by LOCK
   std::string lock_;                               // the one that we wait for

@@ -37,7 +37,7 @@ class OperationFailed : public std::exception {
 /// must not block.
 ///
 /// Requests may only be sent from within Repeat(), by one function at a time. The connection can be
-/// lost at any of them; Repeat() then runs the work again.
+/// lost during any of them; Repeat() then runs the work again.
 class Calls final : public ServerOperation {
  public:
   /// Serves the event loop, with `source` in it, until `is_done` returns true. May throw to end the

@@ -25,8 +25,9 @@ namespace zklock::lock {
 /// The znode is read first, and deleted only if it still is that contender and has not been written
 /// to in between: a reservation takes the name of the contender that it was converted from, and in
 /// Dialect::kSimple all contenders have one name. ZooKeeper cannot check both in one request. The
-/// conversion leaves another version, but a later contender of Dialect::kSimple that has been
-/// written to as often as the right one is deleted instead.
+/// deletion names the version that was read, which the conversion changes. But a later contender of
+/// Dialect::kSimple that has been written to equally often has the same version: it is then deleted
+/// by mistake.
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
 
 /// Records in the history of `lock`, if it contains the run with this token, that the run's

@@ -37,7 +37,7 @@ class GuardedTree {
   /// The living processes, except guards of nested runs.
   [[nodiscard]] std::vector<Survivor> Living() const;
 
-  /// Sends the stop signal to the processes that have not been sent it yet, and continues stopped
+  /// Sends the stop signal to the processes that have not received it yet, and continues stopped
   /// ones. Returns whether there was any that could be signalled.
   bool StopSignalRound();
   /// Sends KILL to all processes, but to guards of nested runs only once NestedGuardsUntil() has

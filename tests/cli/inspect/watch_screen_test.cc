@@ -286,7 +286,7 @@ TEST_CASE("a watcher that loses its servers says so above the last picture, and 
   watcher.ReadUntil(kFrameEnd);
   proxy.Freeze();
   proxy.Cut();
-  watcher.ReadUntil("no server answers: this is the state of 20");
+  watcher.ReadUntil("no server answers: this is the state as of 20");
   CHECK_THAT(watcher.ReadUntil(kFrameEnd), Catch::Contains(lock));
   // This is longer than --connect-timeout.
   std::this_thread::sleep_for(std::chrono::seconds(3));
@@ -306,7 +306,7 @@ TEST_CASE("a watcher states a time at which a server still answered") {
   watcher.ReadUntil(kFrameEnd);
   proxy.Freeze();
   const std::time_t frozen_at = std::time(nullptr);
-  watcher.ReadUntil("this is the state of ");
+  watcher.ReadUntil("this is the state as of ");
   const std::string shown = watcher.ReadUntil("\n");
   std::tm local{};
   REQUIRE(strptime(shown.c_str(), "%Y-%m-%d %H:%M:%S", &local) != nullptr);

@@ -60,7 +60,7 @@ std::string Outage() {
   watcher.ReadUntil("\x1b[J");
   proxy.Freeze();
   proxy.Cut();
-  watcher.ReadUntil("this is the state of 20");
+  watcher.ReadUntil("this is the state as of 20");
   return watcher.out();
 }
 
@@ -68,7 +68,7 @@ std::string Outage() {
 
 Provocations InspectProvocations() {
   return {
-      {{Part("kOutage", "no server answers: this is the state of 20")}, Outage},
+      {{Part("kOutage", "no server answers: this is the state as of 20")}, Outage},
       {{"kUnlistable", Part("kMorePaths", " and 2 more")}, Unlistable},
       {{"kNothingBelow"},
        [] {

@@ -61,8 +61,8 @@ struct CallerOf : private World, ContenderOf<Acquisition> {
 struct Caller : CallerOf<AcquireAny> {
   explicit Caller(const AcquireRequest& common = {}) : CallerOf(common) {}
 
-  /// Checks that it holds `lock` through its only contender there, and has passed exactly its
-  /// contenders elsewhere.
+  /// Checks that it holds `lock` through its only contender there, and that
+  /// passed() lists all its contenders elsewhere, and no others that still exist.
   void CheckHolds(const std::string& lock) {
     REQUIRE(Held() == lock);
     const Ticket ticket = set.tickets()[0];
