@@ -114,7 +114,8 @@ bool Attempt::FinishIfSuperseded(const protocol::Contenders& contenders) {
   if (!request.supersede) return false;
   FirstPlace& first = *request.first_place;
   const std::int64_t token = contender.ticket()->token;
-  if (first.token == 0 && contenders.Find(contender.name()) != nullptr) {
+  if (first.token == 0) {
+    if (contenders.Find(contender.name()) == nullptr) return false;
     first = {token, protocol::SupersedingUpTo(contenders, contender.name())};
   }
   const bool newer_has_run = first.token < newest_released && newest_released < token;

@@ -214,6 +214,17 @@ TEST_CASE("A run that has lost its place waits for older ones, and leaves when a
   }
 }
 
+TEST_CASE("A contender that is deleted before the first list is not superseded by an older one") {
+  World world;
+  Joined holder(world, Newest());
+  REQUIRE(holder.RunToHold());
+  Contender self(world, Newest());
+  self.store.Before("list /l", [&] { world.servers.Remove(self.notes.queued); });
+  self.store.Connect();
+  self.store.Run();
+  CHECK(self.why() == Busy::Why::kRemoved);
+}
+
 TEST_CASE("A run that queues again supersedes no waiter, which therefore counts for max_queue") {
   World world;
   Joined holder(world);
