@@ -60,41 +60,42 @@ TEST_CASE("a name that is never resolved does not keep zklock from the other ser
   }
 }
 
-TEST_CASE("a server whose address changes is found again, and the command keeps running") {
+/// A holder, connected through `proxy`. The server's name has just got another address.
+struct Moved {
+  Moved() {
+    names.Set("moving", kFirst);
+    const std::string port = PortOf(TestServers());
+    proxy.emplace(TestServers(), kFirst + port);
+    holder.emplace(Child::Start(names.Use(HolderOptions(
+        {"exclusive", "-v", "-k", "1s", "--session-timeout", "30s", "-z", "moving" + port},
+        lock))));
+    REQUIRE(holder->ReadLine() == "held");
+    names.Set("moving", "127.0.0.1");
+  }
   const Names names;
-  names.Set("moving", kFirst);
   const std::string lock = NewLock("moving");
-  const std::string port = PortOf(TestServers());
-  std::optional<Proxy> proxy(std::in_place, TestServers(), kFirst + port);
-  Child holder = Child::Start(names.Use(HolderOptions(
-      {"exclusive", "-v", "-k", "1s", "--session-timeout", "30s", "-z", "moving" + port}, lock)));
-  REQUIRE(holder.ReadLine() == "held");
-  names.Set("moving", "127.0.0.1");
+  std::optional<Proxy> proxy;
+  std::optional<Child> holder;
+};
 
-  SECTION("the old address refuses connections") { proxy.reset(); }
-  SECTION("the old address stops answering") { proxy->Freeze(); }
-  holder.ReadErrUntil("the server does not answer");
-  holder.ReadErrUntil(lock + ": confirmed, still held");
-  holder.Write("5\n");
-  CHECK(holder.Wait() == Exited(5));
-  CHECK(Tree().Children(lock).empty());
+TEST_CASE("a server whose address changes is found again, and the command keeps running") {
+  Moved moved;
+  SECTION("the old address refuses connections") { moved.proxy.reset(); }
+  SECTION("the old address stops answering") { moved.proxy->Freeze(); }
+  moved.holder->ReadErrUntil("the server does not answer");
+  moved.holder->ReadErrUntil(moved.lock + ": confirmed, still held");
+  moved.holder->Write("5\n");
+  CHECK(moved.holder->Wait() == Exited(5));
+  CHECK(Tree().Children(moved.lock).empty());
 }
 
 TEST_CASE("the guard of a killed zklock closes the session at the address found last") {
-  const Names names;
-  names.Set("moving", kFirst);
-  const std::string lock = NewLock("moving");
-  const std::string port = PortOf(TestServers());
-  std::optional<Proxy> proxy(std::in_place, TestServers(), kFirst + port);
-  Child holder = Child::Start(names.Use(HolderOptions(
-      {"exclusive", "-v", "-k", "1s", "--session-timeout", "40s", "-z", "moving" + port}, lock)));
-  REQUIRE(holder.ReadLine() == "held");
-  names.Set("moving", "127.0.0.1");
-  proxy.reset();
-  holder.ReadErrUntil(lock + ": confirmed, still held");
-  holder.Signal(SIGKILL);
+  Moved moved;
+  moved.proxy.reset();
+  moved.holder->ReadErrUntil(moved.lock + ": confirmed, still held");
+  moved.holder->Signal(SIGKILL);
   // Well before the session ends by itself.
-  Tree().WaitForChildren(lock, 0, 20s);
+  Tree().WaitForChildren(moved.lock, 0, 20s);
 }
 
 TEST_CASE("a resolver that stops answering does not lose a held lock") {
