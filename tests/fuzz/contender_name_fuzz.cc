@@ -263,10 +263,20 @@ void TryRanks(const Names& children, const std::vector<ContenderName>& queue) {
     Require(rank.ahead == i && rank.waiting == waiting, "a rank is the position in the queue");
     if (predecessors.Next(queue[i])) ++waiting;
 
-    const bool newer = std::any_of(queue.begin(), queue.end(), [&](const ContenderName& other) {
-      return other.supersedes && Lower(queue[i], other);
-    });
-    Require(protocol::IsSuperseded(children, own) == newer, "a later -newest contender supersedes");
+    // The server's number aside, a name does not occur twice unless a create was repeated.
+    Names older;
+    bool newer = false;
+    for (const ContenderName& other : queue) {
+      if (!other.supersedes) continue;
+      const std::string made(protocol::ViewContenderName(other.full)->before_mark);
+      if (!Lower(queue[i], other)) {
+        older.push_back(made);
+      } else if (std::find(older.begin(), older.end(), made) == older.end()) {
+        newer = true;
+      }
+    }
+    Require(protocol::IsSuperseded(children, protocol::SupersedingUpTo(children, own)) == newer,
+            "a later -newest contender supersedes");
 
     if (queue[i].number < 0 || queue[i].number > protocol::kLastUsableNumber) continue;
     for (const std::size_t permits : {std::size_t{1}, queue.size(), queue.size() + 1}) {
