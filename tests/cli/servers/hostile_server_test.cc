@@ -186,21 +186,27 @@ struct Victim {
   }
 };
 
-/// Starts one victim for each change of the replies of this kind.
-std::deque<Victim> Attack(const Scene& scene, const Setting& setting, const std::string& kind,
-                          const std::string& patience) {
+/// A scene with one victim for each change of the replies of one kind.
+struct Attack {
+  Scene scene;
+  std::string kind;
+  Setting setting;
   std::deque<Victim> victims;
-  std::vector<Change> changes = Changes();
-  if (kind == "get" || kind == "list" || kind == "sync" || kind == "create") {
-    for (Change& one : ChangesOfSizes()) changes.push_back(std::move(one));
-    // A znode's data may be null instead of empty.
-    if (kind == "get") std::erase_if(changes, [](auto& one) { return one.name.ends_with(" -1"); });
+
+  Attack(const Scene& its_scene, const std::string& its_kind, const std::string& patience)
+      : scene(its_scene), kind(its_kind), setting(its_scene) {
+    std::vector<Change> changes = Changes();
+    if (kind == "get" || kind == "list" || kind == "sync" || kind == "create") {
+      for (Change& one : ChangesOfSizes()) changes.push_back(std::move(one));
+      // A znode's data may be null instead of empty.
+      if (kind == "get")
+        std::erase_if(changes, [](auto& one) { return one.name.ends_with(" -1"); });
+    }
+    for (const Change& change : changes) {
+      victims.emplace_back().Start(scene, setting, kind, change, patience);
+    }
   }
-  for (const Change& change : changes) {
-    victims.emplace_back().Start(scene, setting, kind, change, patience);
-  }
-  return victims;
-}
+};
 
 std::vector<Words> Subcommands() {
   return {{"exclusive", "/l", "--", "true"},   {"read", "/l", "--", "true"},
@@ -245,14 +251,22 @@ TEST_CASE("a session is granted wherever the answer is cut in two, and byte by b
 
 TEST_CASE("no malformed reply ends zklock, makes it run a command, or keeps it for long",
           "[slow]") {
-  const Scene scene = GENERATE(from_range(Scenes()));
-  CAPTURE(scene.words);
-  const std::set<std::string> kinds = KindsOf(scene);
-  REQUIRE(kinds.contains("connect"));
-  for (const std::string& kind : kinds) {
-    const Setting setting(scene);
-    std::deque<Victim> victims = Attack(scene, setting, kind, "1s");
-    for (Victim& victim : victims) {
+  std::vector<std::pair<Scene, std::string>> all;
+  for (const Scene& scene : Scenes()) {
+    const std::set<std::string> kinds = KindsOf(scene);
+    CHECK(kinds.contains("connect"));
+    for (const std::string& kind : kinds) all.emplace_back(scene, kind);
+  }
+  // The victims wait most of the time, so several attacks can run at once; all would need too many
+  // descriptors.
+  std::deque<Attack> attacks;
+  for (std::size_t next = 0; next < all.size() || !attacks.empty(); attacks.pop_front()) {
+    for (; next < all.size() && attacks.size() < 4; ++next) {
+      attacks.emplace_back(all[next].first, all[next].second, "1s");
+    }
+    Attack& attack = attacks.front();
+    CAPTURE(attack.scene.words);
+    for (Victim& victim : attack.victims) {
       CAPTURE(victim.name);
       const Exit exit = victim.child->Wait();
       const std::string& out = victim.child->out();
@@ -262,6 +276,7 @@ TEST_CASE("no malformed reply ends zklock, makes it run a command, or keeps it f
       CHECK(ends);
       // If replies of another kind are malformed, the command may run: a list shows the contender
       // that was created, and the release comes later.
+      const std::string& kind = attack.kind;
       if (kind == "connect" || kind == "list" || kind == "check" || kind == "get") {
         CHECK(out.find("ran") == std::string::npos);
       }
@@ -273,9 +288,8 @@ TEST_CASE("TERM ends zklock at once while it gets malformed replies") {
   const Scene scene = GENERATE(from_range(Scenes()));
   CAPTURE(scene.words);
   for (const std::string& kind : KindsOf(scene)) {
-    const Setting setting(scene);
-    std::deque<Victim> victims = Attack(scene, setting, kind, "1h");
-    for (Victim& victim : victims) {
+    Attack attack(scene, kind, "1h");
+    for (Victim& victim : attack.victims) {
       CAPTURE(victim.name);
       WaitUntil([&] { return victim.changed > 0 || victim.child->HasEnded(); });
       if (!victim.child->HasEnded()) victim.child->Signal(SIGTERM);
