@@ -76,7 +76,8 @@ void Attempt::OnUnexpected(const std::string& operation, Error error, const char
                            const std::string& path) {
   if (IsLost(error)) return;
   if (error == Error::kQuotaExceeded) return FinishQuota();
-  Finish(UnexpectedEnd(error, operation, request.lock, right, path));
+  Finish(UnexpectedEnd(error, operation, request.lock, right,
+                       path.empty() ? request.QueuePath() : path));
 }
 
 bool Attempt::ExistsOrFinish(const zookeeper::Reply& reply) {

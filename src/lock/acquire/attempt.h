@@ -153,7 +153,7 @@ class Attempt {
   void FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
   void FinishQuota();
   /// Finishes with the outcome of UnexpectedEnd() or FinishQuota(). Ignores a lost reply, which
-  /// OnDisconnected() follows.
+  /// OnDisconnected() follows. `path`: where the right may be missing; empty: on the queue.
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
   /// Whether the answer to a check of our contenders shows that they exist; if not, finishes,

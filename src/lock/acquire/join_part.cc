@@ -41,7 +41,10 @@ void JoinPart::FindOwnReservation() {
   attempt_.store.Sync(path, [](const Reply&) {});
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return LookOrJoin();
-    if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
+    if (reply.error != Error::kNone) {
+      return attempt_.OnUnexpected("list", reply.error, "READ",
+                                   attempt_.request.ReservationsPath());
+    }
     attempt_.reservations.Search(reply.children, "",
                                  attempt_.InState([this](const ReservationSearch::Found& found) {
                                    // Once our contender exists, it shows whether the reservation

@@ -401,7 +401,8 @@ void QueueWaitPart::ListPermits() {
                       attempt_.InState([this, taken](const ListReply& reply) {
                         // kNoNode: no permit was ever taken.
                         if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
-                          return attempt_.OnUnexpected("list", reply.error);
+                          return attempt_.OnUnexpected("list", reply.error, "READ",
+                                                       attempt_.request.ReservationsPath());
                         }
                         const Contenders permits(reply.children);
                         *taken = RunsOf(permits).size();
@@ -443,7 +444,10 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
   attempt_.store.List(request.ReservationsPath(), Watch::kYes,
                       attempt_.InState([this, taken, runs](const ListReply& reply) {
                         if (reply.error == Error::kNoNode) return AwaitPermits();
-                        if (reply.error != Error::kNone) return;
+                        if (reply.error != Error::kNone) {
+                          return attempt_.OnUnexpected("list", reply.error, "READ",
+                                                       attempt_.request.ReservationsPath());
+                        }
                         const Contenders permits(reply.children);
                         *taken = permits.size();
                         *runs = RunsOf(permits).size();

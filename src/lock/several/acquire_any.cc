@@ -197,8 +197,9 @@ void AcquireAny::FindLostCreate() {
                 scope_.Wrap([this, index, open, are_there](const ListReply& reply) {
                   if (IsLost(reply.error) || outcome_) return;
                   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
-                    return Finish(
-                        index, UnexpectedEnd(reply.error, "list", requests_[index].lock, "READ"));
+                    const AcquireRequest& listed = requests_[index];
+                    return Finish(index, UnexpectedEnd(reply.error, "list", listed.lock, "READ",
+                                                       listed.QueuePath()));
                   }
                   for (const std::string_view child : reply.children) {
                     if (child.find(uuid_) != std::string_view::npos) *are_there = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -181,6 +182,29 @@ TEST_CASE("a permit is not taken without permission to write the number") {
   const Finished refused = TryPermit("2", lock);
   CHECK(refused.exit == Exited(77));
   CHECK_THAT(refused.err, Catch::Contains("WRITE on " + lock + "/leases"));
+}
+
+TEST_CASE("a message names the queue of a semaphore on which READ is missing") {
+  const std::string queue = GENERATE(as<std::string>{}, "/locks", "/leases");
+  const bool has_waiter = GENERATE(false, true);  // if so, --max-queue also counts the permits
+  CAPTURE(queue, has_waiter);
+  const std::string lock = NewLock("permits-acl");
+  const Child holder = StartPermit("1", lock);
+  const Words permit = {"--permits", "1", lock, "--", "true"};
+  Tree tree;
+  std::optional<Child> waiter;
+  if (has_waiter) {
+    waiter.emplace(Child::Start(Zklock(Words{"exclusive"} + permit)));
+    tree.WaitForChildren(lock + "/leases", 2);
+  }
+  tree.SetAcl(lock + queue, kWrite | kCreate | kDelete | kAdmin);
+  for (const Words& words :
+       {Words{"exclusive"}, Words{"try"}, Words{"exclusive", "--max-queue=0"}}) {
+    if (words.front() == "try" && queue == "/locks") continue;  // sees first that no permit is free
+    CAPTURE(words);
+    CHECK_THAT(RunZklock(words + permit, Exited(77)).err,
+               Catch::Contains("not authorised: READ on " + lock + queue + " is missing"));
+  }
 }
 
 TEST_CASE("a run that could not let the next one have a permit does not queue for one") {
