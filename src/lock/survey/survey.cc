@@ -323,6 +323,7 @@ void Survey::Finish(Frontier::iterator node) {
     to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
     std::sort(to_walk.begin(), to_walk.end());
     walks_ = true;
+    if (!queue.is_announced()) queue.SetInTree();
   }
   if (walks_) Walk(node, to_walk);
   // A free LOCK of a tree is not reported, unless it was asked for or nobody can acquire it.

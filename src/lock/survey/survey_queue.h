@@ -52,6 +52,8 @@ class SurveyQueue {
   [[nodiscard]] bool IsEmpty() const { return entries_.empty(); }
   /// Whether OnLock() was called.
   [[nodiscard]] bool is_announced() const { return announced_; }
+  /// Before that: the LOCK will be reported as one of a tree.
+  void SetInTree() { lock_.in_tree = true; }
 
   /// The connection was lost: unanswered requests must be sent again.
   void Forget();

@@ -678,6 +678,17 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
       CHECK(result.locks.at(0).entries.front().blocking == "x-lock-0000000003");
     }
   }
+  SECTION("a free lock that a stray child blocks, above others") {
+    bench.servers.Put("/j/free", 0);
+    bench.servers.Put("/j/free/x-lock-0000000003", 0);
+    bench.servers.Put("/j/free/below", 0);
+    bench.Join("/j/free/below");
+    for (const Scope scope : {Scope::kGuess, Scope::kTree}) {
+      const SurveyResult result = bench.Find("/j/free", scope);
+      REQUIRE(Paths(result) == Strings{"/j/free", "/j/free/below"});
+      for (const LockSurvey& lock : result.locks) CHECK(lock.in_tree);
+    }
+  }
   SECTION("a free lock with a child that has a number, and might be a LOCK") {
     const auto record = [](const std::string& contender) {
       return protocol::FormatLockData({{{.contender = contender, .token = 1, .host = "h"}}});
