@@ -44,9 +44,9 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   char word = 0;
   if (recv(link, &word, sizeof word, 0) != sizeof word) KillSelf();
   signals.RestoreMask();
-  // After being allowed to run, this process may have been stopped or the host suspended. Past the
-  // stop time it must not execute the command, which may ignore the stop signal, but waits for the
-  // guard, which may have been stopped as well and then notices the time a little later.
+  // Since this process was allowed to run, it may have been stopped, or the host suspended. Past
+  // the stop time it must not execute the command, which may ignore the stop signal. It waits for
+  // the guard, which may have been stopped as well and then notices the time a little later.
   while (!page.is_ending && BootClock::now() >= page.lease.StopTime()) poll(nullptr, 0, 1);
   page.executes = true;  // before the check: the guard may set is_ending at any time
   if (page.is_ending) {

@@ -35,9 +35,9 @@ class ExecImage {
 /// mask and dispositions that zklock was started with. It is not executed while the page's lease is
 /// past its stop time, nor once the guard is ending the tree.
 ///
-/// Returns a link to it, which carries errno, as one int, if execve fails. When the link ends, the
-/// command is running or has already ended. Its pid is written to the page by whichever process
-/// runs first. Throws std::system_error.
+/// Returns a link to the command. If execve fails, errno arrives on the link as one int. Once the
+/// link is closed at the other end, the command is running or has already ended. Its pid is written
+/// to the page by whichever process runs first. Throws std::system_error.
 ///
 /// With a `cgroup`, the command starts in it. If the kernel refuses, the errno is written to the
 /// page, and the command starts in this process's cgroup.

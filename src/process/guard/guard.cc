@@ -33,10 +33,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How many processes are reaped before anything else is done: a fork bomb never stops leaving
-// zombies.
+// How many processes to reap before doing anything else: a fork bomb never stops leaving zombies.
 constexpr int kMostReaped = 1000;
-// How long zombies are reaped before a walk, which spends far more time on each of them.
+// How long to reap zombies before a walk, which spends far more time on each of them.
 constexpr Duration kReapTime = milliseconds(200);
 // How often the tree is walked to send it the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
@@ -55,7 +54,7 @@ class Guard {
   void ReportFailure(const std::system_error& error) const { SendFailure(socket_.get(), error); }
 
  private:
-  // Phases only change downwards in this list, and may be skipped.
+  // The phase only moves down this list; phases may be skipped.
   enum class Phase {
     kReady,     // the command is forked, but may not run yet
     kRunning,   // the command runs or, with Descendants::kWait, its descendants do
@@ -107,7 +106,7 @@ class Guard {
   UniqueFd link_;                                // to the command; closed once it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
-  std::vector<pollfd> polled_;  // by Wait(), which needs no more memory once it has been called
+  std::vector<pollfd> polled_;  // by Wait(), which then needs no more memory
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
@@ -129,7 +128,7 @@ void Guard::Run() {
     try {
       TakeTurn();
     } catch (const std::bad_alloc&) {
-      poll(nullptr, 0, kRetryPause);  // the next turn does what this one has not done
+      poll(nullptr, 0, kRetryPause);  // the next turn does the rest
     }
   }
   AwaitRelease();
@@ -229,7 +228,7 @@ void Guard::Wait() {
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
   if (poll(polled_.data(), polled_.size(), patience) < 0 && errno != EINTR) ThrowErrno("poll");
-  // Never promises an earlier moment than before, since a guard that gets no CPU time is not dead.
+  // This promise is never earlier than the one above: a guard that gets no CPU time is not dead.
   if (is_watched) PromiseLook(look);
 
   signalfd_siginfo taken;
@@ -244,7 +243,7 @@ void Guard::PromiseLook(TimePoint look) const {
 }
 
 // Also checks the parent: zklock may have been killed since the guard last looked, and then can no
-// longer close its session. (When it ends by itself, it has dismissed the guard before, unless its
+// longer close its session. (A zklock that ends by itself dismisses the guard first, unless its
 // close was not answered.)
 bool Guard::ZklockIsGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
 
@@ -335,7 +334,7 @@ void Guard::Reap() {
 
 void Guard::CommandChanged(int wait_status) {
   suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
-  // Sends no other message until zklock has taken the signal, so that the socket cannot fill up.
+  // No other message is sent until zklock has taken the signal, so that the socket cannot fill up.
   if (suspended_by_ != 0 && phase_ <= Phase::kRunning &&
       duty_.page.suspended_by.exchange(suspended_by_) == 0) {
     Send(socket_.get(), {.kind = Message::Kind::kWake});
@@ -343,9 +342,9 @@ void Guard::CommandChanged(int wait_status) {
   if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) return;
   command_status_ = wait_status;
   duty_.page.command_is_reaped = true;
-  // An outer guard may have ended the command before this process's zklock learned that it has to
-  // end. Later, the end of a link says nothing: the outer zklock may just have seen the end of this
-  // run.
+  // An outer guard may have ended the command before this guard's zklock learned that the run has
+  // to end. In a later phase, a closed link proves nothing: the outer zklock may just have seen the
+  // end of this run.
   if (phase_ == Phase::kRunning && MustEndForOuter()) duty_.page.cause.Set(EndCause::kOuter);
 }
 
@@ -440,13 +439,13 @@ void Guard::Advance(TimePoint now) {
 }
 
 // Without children there are no survivors, whatever the walk found: a process that /proc hides
-// looks alive to it until it is reaped.
+// looks alive to the walk until it is reaped.
 std::vector<Survivor> Guard::Survivors() const {
   return has_children_ ? tree_.survivors() : std::vector<Survivor>();
 }
 
-// Orphans become children of this process. Without children, and with an empty cgroup, there is
-// nothing left to find.
+// Orphans become children of this process. So if it has no children and the cgroup is empty, no
+// process is left.
 bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained(); }
 
 void Guard::CommandEnded(TimePoint now) {
@@ -467,7 +466,7 @@ void Guard::CommandEnded(TimePoint now) {
   phase_ = Phase::kReported;
 }
 
-/// Whether to report now, once, what keeps the lock held.
+/// Returns true once: when it is time to report what keeps the lock held.
 bool Guard::MustReportAwaited(TimePoint now) {
   if (!report_awaited_at_) {
     report_awaited_at_ = now + kQuietWait;
@@ -491,19 +490,19 @@ void Guard::BeginEnding(TimePoint now) {
   phase_ = Phase::kEnding;
   ending_since_ = now;
   report_awaited_at_.reset();
-  // A shell continues a job that it knows is stopped, and then shows that it has ended. If only the
-  // command was sent STOP, nobody would continue zklock.
+  // A shell continues a job that it knows to be stopped, and then shows that it has ended. If only
+  // the command was sent STOP, nothing would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
-  // Before the signals, so that the runs know why they end. Without a cause, the command has ended
-  // by itself, and zklock waits for its nested runs.
+  // Tell nested runs before the signals, so that they know why they end. Without a cause, the
+  // command has ended by itself, and zklock waits for its nested runs.
   if (duty_.page.cause.Get()) nested_runs_.End();
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
   Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may rely on an older promise
 }
 
-/// Whether a process that could not be signalled still needs the lock: zklock keeps it for as long
-/// as the lease lasts.
+/// Whether a process that could not be signalled still needs the lock, which zklock then keeps for
+/// as long as the lease lasts.
 bool Guard::AwaitsSurvivors(TimePoint now) const {
   return !Survivors().empty() && !MustKill() && !duty_.page.IsLost() && now < LeaseEnd();
 }

@@ -14,7 +14,7 @@ namespace zklock::process {
 
 namespace {
 
-// The socket's buffer is finite, and naming more processes would be of no help.
+// The socket's buffer is finite, and naming more processes would not help.
 constexpr size_t kMostNamed = 32;
 
 /// A message in the form that sendmsg(2) and recvmsg(2) take, with room for one descriptor.

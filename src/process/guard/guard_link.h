@@ -32,7 +32,7 @@ struct GuardPage {
   /// process.
   SharedCause cause;
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: send KILL at once
-  std::atomic<bool> is_lost{false};  ///< written by zklock: the lock was lost, whatever came first
+  std::atomic<bool> is_lost{false};  ///< written by zklock: the lock was lost, whatever `cause` is
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
   std::atomic<bool> had_ended{false};  ///< written before is_ending: the command had ended
   /// Written by the guard: it has sent the stop signal, or KILL, to the processes left in the tree.
@@ -93,7 +93,7 @@ struct Message {
   };
   Kind kind{};
   int number = 0;
-  int more = 0;  ///< how many other processes there are, unless it says something else above
+  int more = 0;  ///< how many other processes there are, unless stated otherwise above
   /// Null-terminated. The longest names are those of operations; those of processes have at most 15
   /// characters.
   std::array<char, 24> name{};

@@ -55,8 +55,8 @@ class GuardProcess {
   void Forget() { pid_ = 0; }
 
  private:
-  /// Both in one mapping, since each mapping costs the kernel an inode, and a page fault in every
-  /// process.
+  /// Both share one mapping, since each mapping costs the kernel an inode, and every process a page
+  /// fault.
   struct Shared {
     GuardPage page;
     SharedEnvironment environment;

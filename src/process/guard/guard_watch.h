@@ -30,11 +30,11 @@ struct GuardTerms {
   bool is_ending = false;  ///< it is carrying out the order
 };
 
-/// Finds out whether the guard hangs, that is, has not looked by the time that it promised.
+/// Finds out whether the guard hangs, that is, did not look again by the time that it promised.
 ///
-/// A late guard is first suspected. If it is still late after some time, it hangs, unless it is
-/// only slow: it is ready to run, but is not scheduled. A slow guard gets time until the lease's
-/// stop time. After that, zklock takes over from it as well.
+/// A late guard is first suspected. If it is still late after some time, it counts as hanging,
+/// unless it is only slow, that is, ready to run but not scheduled. A slow guard gets time until
+/// the lease's stop time. After that, zklock takes over from it as well.
 class GuardWatch {
  public:
   enum class Verdict {

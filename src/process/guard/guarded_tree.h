@@ -38,12 +38,12 @@ class GuardedTree {
   [[nodiscard]] std::vector<Survivor> Living() const;
 
   /// Sends the stop signal to the processes that have not received it yet, and continues stopped
-  /// ones. Returns whether there was any that could be signalled.
+  /// ones. Returns whether any of them could be signalled.
   bool StopSignalRound();
-  /// Sends KILL to all processes, but to guards of nested runs only once NestedGuardsUntil() has
-  /// passed. Returns true once the walk finds nothing alive but survivors(). Until then, and while
-  /// HasContained(), call it again after kill_pause(). `reap`, which reaps children that have
-  /// ended, is called between killing the cgroup and the walk.
+  /// Sends KILL to all processes, except that guards of nested runs are spared until
+  /// NestedGuardsUntil(). Returns true once the walk finds nothing alive but survivors(). Until
+  /// then, and while HasContained(), call it again after kill_pause(). `reap` must reap children
+  /// that have ended; it is called between killing the cgroup and the walk.
   bool KillRound(TimePoint lease_end, const std::function<void()>& reap);
   [[nodiscard]] Duration kill_pause() const { return killer_.pause(); }
   /// Whether KILL was sent to any process that could be signalled.

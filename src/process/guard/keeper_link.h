@@ -27,7 +27,7 @@ void ReportHeld(int link);
 void AcknowledgeHeld(int link);
 
 enum class LinkState {
-  kNothing,  ///< none yet
+  kNothing,  ///< no message yet
   kMessage,  ///< "held", or its acknowledgement
   kClosed,   ///< the other process has ended, or closed its end
 };

@@ -17,8 +17,8 @@ namespace zklock::process {
 [[nodiscard]] TreeKiller::Treatment TreatmentInTree(const Descendant& process,
                                                     TimePoint guards_until);
 
-/// In a guard: copies of the connections from nested runs to the process that is guarded
-/// (NestingServer), which passes each one on before it admits the run.
+/// In a guard: copies of the connections from nested runs to the guarded process (NestingServer).
+/// That process passes each one on before it admits the run.
 class NestedRuns {
  public:
   void Add(UniqueFd connection) { connections_.emplace_back(std::move(connection)); }

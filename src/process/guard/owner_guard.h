@@ -25,12 +25,12 @@ struct OwnerDuty {
   /// lock was held, the owner and all nested runs have ended. Like CommandSpec::when_orphaned. Not
   /// called if a nested run that the guard does not know of may be left.
   std::function<void()> when_orphaned;
-  /// Called in the keeper: whether the session may still be open when the keeper ends. If so, the
-  /// guard is not dismissed, so that it closes the session. May be empty.
+  /// Called in the keeper; returns whether the session may still be open when the keeper ends. If
+  /// so, the guard is not dismissed, so that it can close the session. May be empty.
   std::function<bool()> is_needed{};
 };
 
-/// A small process alongside the keeper, so that the owner learns of the loss even if the keeper is
+/// A small process alongside the keeper that tells the owner about a loss even if the keeper is
 /// killed or hangs. The guard signals the owner before the lease ends, or at once when the keeper
 /// is gone. Then it waits until the owner and all nested runs have ended, and closes the session;
 /// it gives up when the lease ends.
@@ -76,11 +76,11 @@ class OwnerGuard final : public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// Only moves forwards.
+  /// The stage only ever advances.
   enum class Stage { kQueueing, kHolding, kClosing };
   struct Page {
     SharedLease lease;  // written by the keeper
-    SharedCause cause;  // written, before the signal, by whoever signals the owner
+    SharedCause cause;  // set before the signal, by the process that sends it
     /// Written by the keeper: a nested run that the guard does not know of may be left.
     std::atomic<bool> keeps_session{false};
     std::atomic<Stage> stage{Stage::kQueueing};  // written by the keeper

@@ -52,7 +52,7 @@ class SharedMoment {
   static_assert(std::atomic<int64_t>::is_always_lock_free);
 };
 
-/// The end of the lease and the grace before it, in shared memory. zklock writes them, the guard
+/// The end of the lease and the grace before it, in shared memory. zklock writes them; the guard
 /// reads them.
 class SharedLease {
  public:

@@ -85,8 +85,8 @@ struct Supervisor::State {
   Progress progress = Progress::kForking;
   bool has_lease = false;                 // set by Await()
   bool leaves_guard = false;              // set by LeaveGuard()
-  bool command_was_reaped = false;        // when signals were read last
-  bool command_may_send = true;           // the signals that are being read
+  bool command_was_reaped = false;        // when signals were last read
+  bool command_may_send = true;           // the signals now being read
   std::optional<Awaited> awaited;         // until TakeAwaited()
   std::optional<TimePoint> ordered_at;    // when End() was called
   std::optional<TimePoint> shortened_at;  // reset once the guard has seen the shorter lease
@@ -441,8 +441,8 @@ std::optional<int> Supervisor::TakeSuspension() {
   if (number == 0 || !state.IsGuarded() || state.ordered_at || state.guard.page().is_ending) {
     return std::nullopt;
   }
-  // The command may have been continued since then, together with its process group, which is also
-  // this process's.
+  // The command may have been continued since then, together with its process group, to which this
+  // process also belongs.
   const auto stat = ReadProcessStat(state.guard.page().command);
   if (stat && stat->state != 'T' && stat->state != 't') return std::nullopt;  // t: traced
   return number;

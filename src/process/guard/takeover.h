@@ -17,7 +17,7 @@ struct Outsiders {
   std::set<ProcessId> children;
   unsigned long long tree_begins = 0;  ///< start time of the guard
 
-  /// If the start time is unknown, another process of the same pid counts as the same.
+  /// If the start time is unknown, any process with the same pid counts as the same one.
   [[nodiscard]] bool Include(const ProcessId& id) const;
 };
 
@@ -26,7 +26,7 @@ struct Outsiders {
 
 /// Ends the tree in place of the guard, which has died or hangs.
 ///
-/// This process is a subreaper: the guard's descendants are among its own, or will be. Only the
+/// This process is a subreaper, so the guard's descendants are, or will become, its own. Only the
 /// guard and the command are reaped, since other code may be waiting for other children.
 class TakeOver {
  public:
