@@ -44,8 +44,8 @@ constexpr mode_t kMode = 0700;
 // Marks a cgroup whose processes may stay alive; see MarkAsLeft().
 constexpr char kLeftMark[] = "user.zklock.left";
 
-// How often to try: in the instant before a new cgroup is locked, another zklock may take it for an
-// orphan and remove it.
+// How many times to try: in the instant before a new cgroup is locked, another zklock may take it
+// for an orphan and remove it.
 constexpr int kAttempts = 3;
 // How long EndOrphans() waits for killed processes to end.
 constexpr Duration kOrphanTime = std::chrono::milliseconds(1000);
@@ -109,7 +109,7 @@ bool IsUnitName(std::string_view path) {
   return path.ends_with(".service") || path.ends_with(kScope) || path.ends_with(".slice");
 }
 
-/// Like sd_booted(3).
+/// Whether systemd runs this host, as in sd_booted(3).
 bool HasSystemd() {
   struct stat found {};
   return lstat("/run/systemd/system", &found) == 0 && S_ISDIR(found.st_mode);
@@ -169,7 +169,7 @@ bool WriteTo(int file, std::string_view text) {
   return write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// Returns the name of a file in /proc/locks.
+/// Returns the name that /proc/locks gives to a file.
 std::string NameInLocks(const struct stat& file) {
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "%02x:%02x:%ju", major(file.st_dev), minor(file.st_dev),
@@ -397,7 +397,7 @@ void Cgroup::Kill(TimePoint guards_until) {
   bool has_guards = false;
   try {
     has_guards = BootClock::now() < guards_until && HasGuards();
-  } catch (const std::exception&) {  // no memory, say: nothing must keep the processes alive
+  } catch (const std::exception&) {  // for example, for lack of memory: kill all the same
   }
   if (!can_kill_ || has_guards) return;
   can_kill_ = WriteTo(kill_.get(), "1");

@@ -101,8 +101,8 @@ class Cgroup {
   /// Records that the command has ended by itself: the remaining processes may stay alive, and
   /// EndOrphans() spares them.
   void MarkAsLeft() const;
-  /// Removes the cgroup and those below it, except populated ones. Like MoveOutAndRemove(), does
-  /// nothing more when no memory is left.
+  /// Removes the cgroup and those below it, except populated ones. Like MoveOutAndRemove(), gives
+  /// up if memory runs out.
   void Remove();
   /// Moves the cgroup's processes to its parent, then removes it. Nested runs keep their own
   /// cgroups.

@@ -8,7 +8,7 @@
 
 namespace zklock::process {
 
-/// Refers to one process, and to no other one even if its pid is reused (pidfd_open(2)).
+/// Refers to one process, never to a later one with the same pid (pidfd_open(2)).
 ///
 /// If the kernel is too old, or a container's filter forbids the call, it holds only the pid.
 class PidFd {

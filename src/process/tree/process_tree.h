@@ -21,7 +21,7 @@
 
 namespace zklock::process {
 
-/// Identifies a process, which a pid alone does not, since it may be reused.
+/// Identifies a process. A pid alone does not, since it may be reused.
 struct ProcessId {
   pid_t pid = 0;
   unsigned long long start_time = 0;  ///< clock ticks since boot; 0 if /proc does not show it
@@ -38,7 +38,7 @@ struct ProcessStat {
 };
 
 /// None if there is no such process, or /proc does not show it (hidepid). Allocates no memory: a
-/// guard must be able to end the tree without.
+/// guard must be able to end the tree even if none is left.
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
 /// The effective user of a process. None if there is no such process, or /proc does not show it.
@@ -107,11 +107,10 @@ enum class SignalResult {
   kRefused,  ///< it runs as another user
 };
 
-/// Signals a process found by a walk, but never another one that has since been given its pid.
+/// Signals a process found by a walk, but never another process that has since been given its pid.
 SignalResult SignalDescendant(const Descendant& process, int signal_number);
 
-/// Kills the descendants of `root`, which is this process, in repeated rounds, each of which walks
-/// the tree.
+/// Kills the descendants of `root`, which is this process, in rounds. Each round walks the tree.
 ///
 /// If a walk is not possible, because /proc is gone or the system lacks descriptors or memory, a
 /// round kills the children of this process. When they die, their children become children of this
