@@ -12,7 +12,8 @@
 namespace zklock::process {
 namespace {
 
-/// The effective user of a process; none if it is not alive.
+/// The owner of a process's directory in /proc: the effective user, or root if the process is not
+/// dumpable. None if it is not alive.
 std::optional<uid_t> UserOf(const ProcessId& process) {
   struct stat directory {};
   if (stat(("/proc/" + std::to_string(process.pid)).c_str(), &directory) != 0) return std::nullopt;

@@ -56,7 +56,8 @@ void NestingServer::SetLease(const protocol::NestingLease& lease) {
   if (lease == lease_ || state_ == State::kEnded) return;
   lease_ = lease;
   for (const auto& connection : connections_) {
-    // A stopped run does not read it. Its guard then ends the tree by the lease that it last knew.
+    // A stopped run does not read this. Its guard then ends the tree according to the last lease
+    // that the run has read.
     if (connection->runs) SendText(connection->link.socket(), FormatNesting(lease_));
   }
 }
@@ -144,7 +145,7 @@ bool NestingServer::Admit(UniqueFd socket) {
         std::make_unique<Connection>(Connection{RunConnection(std::move(socket)), stat->id}));
     return true;
   }
-  // Root and our own user could do more harm than that anyway.
+  // Root and this process's own user could do more harm in other ways.
   if (peer->uid != 0 && peer->uid != geteuid()) {
     if (strangers_.empty()) strangers_end_ = now + kStrangerTime;
     strangers_.insert(peer->uid);

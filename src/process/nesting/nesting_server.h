@@ -19,10 +19,10 @@
 
 namespace zklock::process {
 
-/// Lets zklocks that descend from this process, or from the owner of --hold, run under the locks
-/// that are held here. Each such nested run keeps its connection open until none of its processes
-/// is left, so that the server knows when the locks may be released. Nested runs are sent the
-/// lease, and end their commands when the server tells them to or is gone.
+/// Admits nested runs: zklocks that descend from this process, or from the owner of --hold, and run
+/// under the locks that are held here. Each nested run keeps its connection open until none of its
+/// processes is left, so that the server knows when the locks may be released. Nested runs are sent
+/// the lease, and end their commands when the server tells them to or is gone.
 ///
 /// Every process on the host can connect. Therefore, connections are accepted at a limited rate
 /// once one has been refused, and a client whose connection is closed without an answer may ask
@@ -34,7 +34,7 @@ class NestingServer final : public EventSource {
   enum class State {
     kClosed,    ///< clients wait for an answer
     kOpen,      ///< every descendant of `root` may run
-    kDraining,  ///< only descendants of a nested run may, since it cannot end before they do
+    kDraining,  ///< only descendants of nested runs may, since those runs end after them
     kEnded,     ///< no new runs; running ones have been told to end
   };
 

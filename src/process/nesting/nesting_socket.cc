@@ -69,7 +69,7 @@ UniqueFd ConnectTo(const std::string& name) {
     errno = ENOENT;
     return {};
   }
-  // Clients that block are served in turn; one that only retried would need luck.
+  // Clients that block are served in turn; one that only retried might never get a turn.
   UniqueFd socket(Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), "socket"));
   Check(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime),
         "setsockopt");

@@ -16,8 +16,8 @@ namespace zklock::process {
 /// The connection of a nested run, in the process that holds its lock or in that process's guard.
 /// The run's zklock and guard keep their end open until none of the run's processes is left. If
 /// both are killed at the same time, the kernel closes that end a little before it kills the
-/// command. Therefore the run has named its command (protocol::NestingCommand), and this class
-/// waits for the command as well.
+/// command. Therefore the run names its command in advance (protocol::NestingCommand), and this
+/// class waits for the command as well.
 ///
 /// That message is never removed from the socket, so that every process with a copy of this end can
 /// read it.
@@ -28,7 +28,8 @@ class RunConnection {
   /// Tells the run to end. A command that has outlived its zklock and guard cannot be told; this
   /// object stops waiting for it after the time that the kernel needs to kill it.
   void End();
-  /// Whether the run is over. Before Linux 5.3, does not wait for such a command.
+  /// Whether the run is over. Before Linux 5.3, does not wait for a command that has outlived its
+  /// zklock and guard.
   [[nodiscard]] bool HasEnded();
   /// What to poll now to notice the run's end, and until when.
   [[nodiscard]] pollfd ToPoll() const;
