@@ -4,7 +4,7 @@
 
 namespace zklock::process {
 
-/// Forks with all signals blocked; they stay blocked in the child. Returns as fork(2), or throws
+/// Forks with all signals blocked; they stay blocked in the child. Returns like fork(2), or throws
 /// std::system_error naming `operation`.
 [[nodiscard]] pid_t ForkBlocked(const char* operation);
 

@@ -34,7 +34,7 @@ class MessageSink final : public EventSource {
   void ClearLive();
   /// Drops all messages from now on: the stream is left to other processes.
   void Close();
-  /// For use at the end, when no lock is held any longer: waits for the reader, but not forever.
+  /// For use at the end, when no lock is held any longer: waits for the reader, up to a limit.
   void Drain();
 
   Interest GetInterest() override { return writer_.GetInterest(); }

@@ -18,7 +18,7 @@ namespace zklock::process {
 
 namespace {
 
-// Cannot be handled, or have no effect by default. (WINCH is added on request.)
+// Signals that cannot be handled, or have no effect by default. (WINCH is added on request.)
 constexpr int kNotHandled[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGURG, SIGWINCH};
 constexpr int kStops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};

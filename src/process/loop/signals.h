@@ -21,7 +21,7 @@ struct SignalEvent {
   pid_t sender = 0;  ///< 0: the kernel
 };
 
-/// Whether it is TSTP, TTIN or TTOU, which stop a process by default.
+/// Whether the signal is TSTP, TTIN or TTOU, which stop a process by default.
 [[nodiscard]] bool StopsByDefault(int signal_number);
 /// For a signal that zklock handles: whether it ends a process by default.
 [[nodiscard]] bool EndsByDefault(int signal_number);
@@ -31,10 +31,10 @@ struct SignalEvent {
 /// and ABRT from abort(3)) still crashes it: the kernel then ignores the mask, and abort(3)
 /// unblocks ABRT.
 ///
-/// Constructed first in main, so that it saves the mask and dispositions that zklock was started
-/// with, which are restored in the command. A signal inherited as ignored stays ignored and is
-/// never reported (a blocked one would still reach signalfd). PIPE and XFSZ caused by zklock's own
-/// writes are not reported: they must not end it. An ignored CHLD is reset to the default:
+/// Must be constructed first in main, so that it saves the mask and dispositions that zklock was
+/// started with. They are restored in the command. A signal inherited as ignored stays ignored and
+/// is never reported (a blocked one would still reach signalfd). PIPE and XFSZ caused by zklock's
+/// own writes are not reported: they must not end zklock. An ignored CHLD is reset to the default:
 /// otherwise zklock could not wait for its children.
 class Signals final : public EventSource {
  public:
@@ -64,11 +64,11 @@ class Signals final : public EventSource {
 
   /// Sets the command's wait status, for DieOfTerminalSignal().
   void SetCommandEnd(int wait_status);
-  /// For the very end. If `status` is 128+N, the terminal sent N (INT or QUIT), and N killed the
-  /// command, if one ran, then this process dies of N, for which a shell shows the same status.
-  /// Otherwise does nothing. A shell that runs a loop or a script looks at how its child ended to
-  /// decide whether Ctrl-C was also meant for the script. A command that handles N and exits with
-  /// 128+N does not end the script.
+  /// Must be called last of all. If `status` is 128+N, the terminal sent N (INT or QUIT), and N
+  /// killed the command (if one ran), this process dies of N; a shell shows the same status for
+  /// that. Otherwise does nothing. A shell that runs a loop or a script looks at how its child
+  /// ended to decide whether Ctrl-C was also meant for the script. A command that handles N and
+  /// exits with 128+N does not end the script.
   void DieOfTerminalSignal(int status);
 
   [[nodiscard]] bool IsIgnored(int signal_number) const;
@@ -83,12 +83,12 @@ class Signals final : public EventSource {
   std::array<bool, NSIG> ignored_{};
   bool leads_session_ = false;
   int terminal_signal_ = 0;      // the last INT or QUIT, if the terminal sent it
-  bool command_exited_ = false;  // rather than was killed
+  bool command_exited_ = false;  // it was not killed
   UniqueFd fd_;
 };
 
 /// While it exists, signals have the effect that they had when zklock was started: for work that
-/// may block while there is nothing yet that a signal would have to clean up.
+/// may block before there is anything to clean up.
 class Interruptible {
  public:
   explicit Interruptible(const Signals& signals) : signals_(signals) { signals_.RestoreMask(); }

@@ -24,9 +24,9 @@ StreamWriter::StreamWriter(int fd, Writers writers) : fd_(fd), writers_(writers)
     return;
   }
   is_socket_ = S_ISSOCK(status.st_mode);
-  // The inherited description is not made non-blocking, which would affect every process that
-  // shares it; a new one is opened. This is not done for a regular file: a new description would
-  // write from its beginning.
+  // Making the inherited description non-blocking would affect every process that shares it, so a
+  // new one is opened. This is not done for a regular file: a new description would write from its
+  // beginning.
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     own_.Reset(open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
                     O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

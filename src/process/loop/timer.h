@@ -15,7 +15,7 @@ void SetTimer(int timer, TimePoint moment);
 /// both again before the latter fires.
 inline constexpr Duration kContinueDelay = std::chrono::milliseconds(20);
 
-/// A timer on CLOCK_BOOTTIME that sends CONT to this process, which should have it blocked. If the
+/// A timer on CLOCK_BOOTTIME that sends CONT to this process, where CONT should be blocked. If the
 /// process is stopped at that moment, the kernel continues it (timer_create(2)). If the system
 /// denies the timer, for example beyond RLIMIT_SIGPENDING, this class does nothing. Not inherited
 /// by fork().
