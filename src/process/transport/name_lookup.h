@@ -25,9 +25,9 @@ struct LookupResult {
   std::vector<LookupFailure> failures;
 };
 
-/// Resolves the servers' names to numeric addresses, in a helper process since a resolver may block
-/// for a long time, and all in parallel so that none delays the others. Without names, no helper is
-/// started.
+/// Resolves the servers' names to numeric addresses in a helper process, since a resolver may block
+/// for a long time. Names are resolved in parallel, so that none delays the others. Without names,
+/// no helper is started.
 class NameLookup final : public EventSource {
  public:
   /// Throws std::system_error if the helper cannot be started.

@@ -37,9 +37,9 @@ constexpr char kProgramName[] = "zklock-transpor";
 // The time from HUP to KILL, for a proxy command whose connection is over.
 constexpr Duration kHangUpTime = 200ms;
 // How long the monitor of a proxy command may take to end the command when zklock ends. It needs
-// more than kHangUpTime only if it is not scheduled, or if the command runs processes that it lacks
-// permission to kill. If the monitor were killed, background processes of the command would live
-// on.
+// more than kHangUpTime only if it is not scheduled, or if the command runs processes that the
+// monitor lacks permission to kill. If the monitor were killed, background processes of the command
+// would live on.
 constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.

@@ -45,7 +45,7 @@ class HelperProcesses {
 /// connection of a lock before the command under the lock has ended. The monitor, a process between
 /// the proxy command and zklock, ends the proxy command's process group when the connection is over
 /// or zklock is gone: first with HUP, as ssh does, then with KILL. The working directory is "/"
-/// from the start, since zklock leaves its own as well.
+/// from the start, since zklock also leaves its own.
 class ProxyTransport final : public zookeeper::Transport {
  public:
   /// `command`: see TransportSpec.
