@@ -37,8 +37,8 @@ constexpr int kMostReplies = 64;
 // passes through __wrap_recv.
 thread_local ReplyCheck* check_of_library = nullptr;
 
-// Drops the library's log, which, without a callback, would go to standard error. The states below
-// are more precise.
+// Drops the library's log, which would otherwise go to standard error. The states of Connection are
+// more precise.
 void DropLog(const char*) {}
 
 void IgnoreSessionEvent(zhandle_t*, int, int, const char*, void*) {}
@@ -213,7 +213,8 @@ void Connection::Advance(int result, int error) {
     return;
   }
   if (result != ZOK && result != ZNOTHING) {
-    // The library reports end of file as EHOSTDOWN. A request in flight may meet a reset instead.
+    // The library reports end of file as EHOSTDOWN. With a request in flight, the error may be a
+    // reset instead.
     if (error == EHOSTDOWN || error == EPIPE || error == ECONNRESET) {
       Fail({state_ == State::kConnected ? AttemptEnd::How::kClosed
                                         : AttemptEnd::How::kClosedAtOnce});

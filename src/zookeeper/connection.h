@@ -55,7 +55,7 @@ struct AttemptEnd {
 };
 
 /// One attempt to connect to one server and, if it succeeds, the connection: one zhandle_t of the
-/// single-threaded client library with one numeric address, never reconnected.
+/// single-threaded client library. It has one numeric address, and never reconnects.
 ///
 /// With a transport, the address is that of a loopback socket of this process, whose other end
 /// becomes the standard input and output of a helper. To the library, its socket looks like any

@@ -9,11 +9,11 @@
 
 namespace zklock::zookeeper {
 
-/// Returns a Session that closes another process's session, and so releases everything it holds. It
-/// is done once IsClosed() or IsCloseRefused(). It requests the shortest session timeout, so that
-/// the session soon expires if the close is lost. `access`: the same as for the session, since
-/// servers can be configured to require credentials even for the close. `transport`: likewise; must
-/// outlive the Session.
+/// Returns a Session that closes another process's session, and so releases everything it holds.
+/// The Session is done once IsClosed() or IsCloseRefused(). It requests the shortest session
+/// timeout, so that the session soon expires if the close is lost. `access`: the same as for the
+/// session, since servers can be configured to require credentials even for the close. `transport`:
+/// likewise; must outlive the Session.
 [[nodiscard]] std::unique_ptr<Session> BeginCloseOf(const Credentials& credentials,
                                                     const std::vector<Endpoint>& endpoints,
                                                     const Clock& clock, const Access& access = {},

@@ -23,7 +23,7 @@ constexpr Duration kLeastAttemptTime = 250ms;
 // The time that ssh needs to connect to a distant host.
 constexpr Duration kLeastHelperTime = 1s;
 
-// Any number that the library does not use: its xids start near the time of day.
+// Any number that the library does not use: its xids start near the current time.
 constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 
 // The exit of zklock (for up to a second in all) or the next holder waits for the close. A silent
@@ -310,7 +310,7 @@ void Session::OnAccepted() {
   const TimePoint now = clock_.Now();
   handshake_took_ = now - connection_->connect_sent();
   connect_took_ = now - attempt_began_;
-  // A server that closes the connection on the close has been of no use either.
+  // A server that answers the close by dropping the connection has been of no use either.
   failed_rounds_ = closing_ ? useless_in_a_row_ : 0;
   tried_in_round_ = 0;
   // Keep the result of a server that throttled requests or sent a malformed reply, until it answers

@@ -26,8 +26,8 @@ struct AttemptFailure {
 
 /// The real Store: one ZooKeeper session over as many connections as it takes.
 ///
-/// Entirely passive: an event loop calls it. It tries the endpoints in shuffled order, with one
-/// Connection for each attempt and its own timeouts, and continues the same session after each
+/// It is entirely passive: an event loop calls it. It tries the endpoints in shuffled order, with
+/// one Connection for each attempt and its own timeouts, and continues the same session after each
 /// loss until the servers report that it has expired. Nothing here blocks; names are resolved
 /// elsewhere.
 class Session final : public SessionRequests, public EventSource {
@@ -37,7 +37,7 @@ class Session final : public SessionRequests, public EventSource {
   /// `transport`: the way to the servers, which must outlive the session; null for TCP.
   Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock, Access access = {},
           Transport* transport = nullptr);
-  /// Lets the session expire unless it was closed.
+  /// Leaves the session to expire unless it was closed.
   ~Session() override;
 
   /// Replaces the addresses, from the next attempt on (a name's addresses have changed).
@@ -59,7 +59,7 @@ class Session final : public SessionRequests, public EventSource {
   [[nodiscard]] Duration connect_took() const { return connect_took_; }
   /// lease().timeout() before that connection; none for a new session.
   [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
-  /// How often servers have granted a session or taken it over.
+  /// How many times servers have granted a session or taken it over.
   [[nodiscard]] int connects() const { return connects_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
   [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
@@ -70,8 +70,8 @@ class Session final : public SessionRequests, public EventSource {
   /// Ends the session, which releases everything it holds: sends the close and waits for its reply,
   /// if necessary over a new connection, or from another server if one does not answer. The
   /// listener is no longer called, and no requests may be made. `releases`: how many unanswered
-  /// WriteAndDelete() together release everything. If they succeed, the reply to the close is not
-  /// awaited. (The servers commit the close separately, with a log write of its own.)
+  /// WriteAndDelete() calls together release everything. If they succeed, the reply to the close is
+  /// not awaited. (The servers commit the close separately, with a log write of its own.)
   void BeginClose(std::size_t releases = 0);
   /// Whether the servers have confirmed that nothing is held any longer, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }

@@ -19,8 +19,8 @@ namespace {
 constexpr int kLongList = 32;
 
 // The most versions of a converted contender that are skipped. Anyone who may write to a contender
-// can raise its version above this; a request then hits the new znode if its sender read the
-// contender at the version that is one more than this.
+// can raise its version above this. A request from a process that read the contender at exactly the
+// next version then hits the new znode.
 constexpr std::int32_t kMostSkipped = 500;
 
 // The pause between a throttled request and the next attempt. Heartbeats are at least half a second

@@ -15,9 +15,9 @@
 
 namespace zklock::zookeeper {
 
-/// The requests of a Session: from a call to the client library, and from the library's C callbacks
-/// to an answer. No answer is delivered inside a callback: exceptions must not pass through the
-/// library's frames, and the receiver may close the connection.
+/// Carries the requests of a Session from a call to the client library, and from the library's C
+/// callbacks to an answer. No answer is delivered inside a callback: exceptions must not pass
+/// through the library's frames, and the receiver may close the connection.
 ///
 /// The pipeline keeps the contract of Store: answers are delivered in the order of the requests. A
 /// server that throttles a request has not done it, but may have done those after it. All of these
@@ -65,7 +65,7 @@ class SessionRequests : public Store {
   /// Must be called when the connection is gone: answers all unanswered requests with
   /// kConnectionLoss.
   void AnswerAllLost();
-  /// Forgets all requests: nothing is called for them any longer.
+  /// Drops all requests: their receivers are not called.
   void Clear();
   /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;

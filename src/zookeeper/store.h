@@ -152,8 +152,8 @@ class StoreListener {
   /// A server accepted the session. `fresh`: it is a new session; the znodes of the previous one
   /// are gone.
   virtual void OnConnected(bool fresh) = 0;
-  /// The connection is lost, and with it all watches; every outstanding request has been answered
-  /// with kConnectionLoss before. The store connects to another server by itself.
+  /// The connection is lost, and with it all watches; every outstanding request has already been
+  /// answered with kConnectionLoss. The store connects to another server by itself.
   virtual void OnDisconnected() {}
   /// The servers have ended the session. Nothing happens until Renew().
   virtual void OnExpired() = 0;
@@ -175,7 +175,7 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// At most one listener; null is none. The listener must outlive its registration.
+  /// There is at most one listener; null removes it. The listener must outlive its registration.
   virtual void SetListener(StoreListener* listener) = 0;
 
   [[nodiscard]] virtual bool IsConnected() const = 0;
@@ -189,8 +189,8 @@ class Store {
                       Done<CreateReply> done) = 0;
   /// One transaction, done as a whole or not at all: creates all `contenders`. With `scratch`,
   /// their parents must differ, and it fails with kNoAuth unless all of them could also be deleted:
-  /// to test this, it creates and deletes a znode of this name in each parent, which nobody sees.
-  /// If `scratch` is empty, the answer has no metadata.
+  /// to test this, it creates a znode of this name in each parent and deletes it again; no other
+  /// client sees it. If `scratch` is empty, the answer has no metadata.
   virtual void CreateAll(const std::vector<NewContender>& contenders, const std::string& scratch,
                          Done<CreateAllReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
@@ -205,10 +205,10 @@ class Store {
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;
   /// One transaction, done as a whole or not at all: does all `writes` and deletes the znodes
-  /// `gone`, if the data of each written znode and of the first deleted one still has its version,
-  /// which for the latter is `gone_version`. Fails with kNoNode if one of them is gone. A
-  /// transaction that both writes and deletes is a release: it is sent together with the next
-  /// request, the close of the session. One that only writes, or only deletes, is sent at once.
+  /// `gone`, if the data of each written znode and of the first deleted one still has its version
+  /// (`gone_version` for the latter). Fails with kNoNode if one of them is gone. A transaction that
+  /// both writes and deletes is a release: it is sent together with the next request, the close of
+  /// the session. One that only writes, or only deletes, is sent at once.
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
                               const std::vector<std::string>& gone, std::int32_t gone_version,
                               Done<Reply> done) = 0;
@@ -224,12 +224,12 @@ class Store {
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
   /// Whether this session may create the ephemeral znode `path`, and with `and_delete` also delete
-  /// it: one transaction that also creates it twice, which the servers refuse. kNodeExists: it
-  /// may. Any other error: why not.
+  /// it. The transaction creates it twice in a row, so the servers always refuse it: with
+  /// kNodeExists if the session may, otherwise with the reason why not.
   virtual void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) = 0;
   /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it
-  /// again. Nobody sees the znode, and nothing is left behind, whatever happens. The answer has its
-  /// metadata.
+  /// again. No other client sees the znode, and nothing is left behind, whatever happens. The
+  /// answer has its metadata.
   virtual void Stamp(const std::string& path, Done<SetReply> done) = 0;
 
   /// While a lock is held: `stop` is when the command gets its stop signal unless the lease is

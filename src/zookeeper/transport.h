@@ -16,10 +16,10 @@ class Helper {
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
   virtual ~Helper() = default;
-  /// What it last reported on standard error, as one line; empty if nothing. Must be called now and
-  /// then, so that a helper that reports much does not block.
+  /// What it last reported on standard error, as one line; empty if nothing. Must be called from
+  /// time to time, so that a verbose helper does not block.
   [[nodiscard]] virtual const std::string& ErrorTail() = 0;
-  /// Whether that report says that the server has rejected the credentials.
+  /// Whether ErrorTail() means that the server has rejected the credentials.
   [[nodiscard]] virtual bool IsRefusal() { return false; }
   /// Forgets what was reported so far, because the session exists.
   virtual void ForgetWords() = 0;

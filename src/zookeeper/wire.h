@@ -14,7 +14,7 @@ namespace zklock::zookeeper {
 /// The parts of ZooKeeper's wire protocol that zklock handles itself: it checks that what a server
 /// sends is well-formed, and closes the session, because the reply to the close must be awaited
 /// without blocking (zookeeper_close blocks for up to 4.5 s and reports nothing). A frame is a
-/// four-byte big-endian length and that many bytes (jute; ZooKeeper's RequestHeader and
+/// four-byte big-endian length, followed by that many bytes (jute; ZooKeeper's RequestHeader and
 /// ReplyHeader).
 
 /// The whole closeSession request: length, xid, type -11.
@@ -48,8 +48,8 @@ class ReplyCheck {
   /// result has no fields. Servers answer requests in order. The library itself checks that the xid
   /// is the request's, and closes the connection if it is not.
   void Expect(std::string fields) { expected_.push_back(std::move(fields)); }
-  /// Takes what the library has read with one call, which never spans two frames; the pieces of a
-  /// frame are adjacent in memory. Returns false if the connection must be closed.
+  /// Takes what one call of the library has read. A read never spans two frames, and the pieces of
+  /// a frame are adjacent in memory. Returns false if the connection must be closed.
   [[nodiscard]] bool Feed(const std::byte* data, std::size_t size);
 
  private:
@@ -65,8 +65,8 @@ class ReplyCheck {
 };
 
 /// Searches a stream that arrives in pieces for the confirmation that a session no longer holds
-/// anything: the reply to its close, or the replies to all releasing multis before it, each done as
-/// a whole. Other frames (watch events, pings, late replies) are skipped without being stored.
+/// anything: the reply to its close, or successful replies to all releasing multis before it. Other
+/// frames (watch events, pings, late replies) are skipped without being stored.
 class ReplyScanner {
  public:
   /// `close`: the close's xid. `asked`: the unanswered requests before it, in order; true for a
@@ -87,7 +87,7 @@ class ReplyScanner {
   std::vector<bool> asked_;
   std::size_t answered_ = 0;  // how many of the requests in `asked_` are answered
   std::size_t unreleased_;    // how many releasing multis are unanswered
-  bool refused_ = false;      // one of them was not done: only the reply to the close counts
+  bool refused_ = false;      // one of them failed: only the reply to the close counts
   bool close_refused_ = false;
   bool foreign_ = false;
   // The current frame's length and xid; in the close's reply also zxid and error; in a multi's also

@@ -13,8 +13,8 @@
 
 namespace zklock::zookeeper {
 
-/// Sends one four-letter word to one server, over a connection of its own, which the server closes
-/// after its answer. The answer may be any bytes: see zookeeper/server_answers.h.
+/// Sends one four-letter word to one server. Each query has its own connection, which the server
+/// closes after its answer. The answer may be any bytes: see zookeeper/server_answers.h.
 class WordQuery final : public EventSource {
  public:
   enum class State {
