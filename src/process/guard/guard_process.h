@@ -30,7 +30,7 @@ class GuardProcess {
   /// Whether the guard has ended, for example because it was killed. It might not have been reaped
   /// yet.
   [[nodiscard]] bool HasEnded() const;
-  /// Clock ticks since boot; 0 if /proc did not show it.
+  /// When the guard started, in clock ticks since boot; 0 if /proc did not show it.
   [[nodiscard]] unsigned long long start_time() const { return start_time_; }
 
   /// Like SharedEnvironment::Set(). Must be called before kBegin is sent.

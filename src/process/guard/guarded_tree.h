@@ -67,7 +67,7 @@ class GuardedTree {
   const int stop_signal_;
   Cgroup* const cgroup_;
   UniqueFd children_;
-  std::set<ProcessId> signalled_;  // have been sent the stop signal
+  std::set<ProcessId> signalled_;  // these were sent the stop signal
   bool has_sent_kill_ = false;     // other than by killer_
   TimePoint killed_since_ = kNever;
   bool was_refused_ = false;

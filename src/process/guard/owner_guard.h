@@ -18,7 +18,7 @@ namespace zklock::process {
 
 /// What the guard of an owner needs to know.
 struct OwnerDuty {
-  /// Outlives the guard. Null for a process that only queues: it must not call BeginHold().
+  /// Must outlive the guard. Null for a process that only queues: it must not call BeginHold().
   const Owner* owner = nullptr;
   int signal = 15;  ///< tells the owner that the lock is lost
   /// Called in the guard to close the session, once the keeper has died unexpectedly and, if the
