@@ -177,8 +177,8 @@ std::string NameInLocks(const struct stat& file) {
   return name.data();
 }
 
-/// Returns the files that processes of this PID namespace have locked with flock(2), named as by
-/// NameInLocks(). Empty if /proc does not show them.
+/// Returns the files that processes of this PID namespace have locked with flock(2), named as
+/// NameInLocks() names them. Empty if /proc does not show them.
 std::set<std::string> LockedFiles() {
   const std::string text = ReadFile("/proc/locks").value_or("");
   std::set<std::string> files;

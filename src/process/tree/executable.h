@@ -19,8 +19,8 @@ struct ExecFailed {
 /// joins the queue. A name with a slash is used as it is; any other is looked up in `path` (the
 /// value of PATH; none if unset, which means the system's default path). A file that exists but is
 /// not executable is skipped; if no other file is found, the error is EACCES rather than ENOENT.
-/// Unlike execvp, skips directories that we are not permitted to search, so that a mistyped name
-/// under another user's PATH is reported as "not found", as in a shell.
+/// Unlike execvp, skips directories that this process may not search, so that a mistyped name under
+/// another user's PATH is reported as "not found", as in a shell.
 ///
 /// Does not check what only execve can detect, such as a missing interpreter or a bad binary.
 [[nodiscard]] std::variant<std::string, ExecFailed> FindExecutable(

@@ -125,7 +125,7 @@ class TreeKiller {
     kAwaitTree,  ///< it will end by itself, with its descendants
     kLeave,      ///< left alone, with its descendants
   };
-  /// `children`: from OpenChildren(), at the latest before the first round.
+  /// `children`: from OpenChildren(); must be open before the first round.
   TreeKiller(pid_t root, const UniqueFd& children,
              std::function<Treatment(const Descendant&)> treatment);
 
