@@ -85,7 +85,8 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
   // A single numeric address never has to be resolved again.
   zoo_set_servers_resolution_delay(handle_, -1);
   for (const AuthInfo& auth : credentials) {
-    // The library keeps it until it has a session. Only a lack of memory can make this fail.
+    // The library keeps the credentials until it has a session. Only a lack of memory can make this
+    // fail.
     if (zoo_add_auth(handle_, auth.scheme.c_str(), auth.credential.data(),
                      static_cast<int>(auth.credential.size()), nullptr, nullptr) != ZOK) {
       zookeeper_close(handle_);

@@ -18,7 +18,7 @@ class LoopbackListener {
   /// Readable when a connection has arrived.
   [[nodiscard]] int fd() const { return socket_.get(); }
   /// Returns the other end of `socket`; none if it has not arrived yet. Closes connections that
-  /// other processes have made. Throws std::system_error, for lack of descriptors for example.
+  /// other processes have made. Throws std::system_error, for example for lack of descriptors.
   [[nodiscard]] UniqueFd Accept(int socket) const;
 
  private:

@@ -107,8 +107,8 @@ class Session final : public SessionRequests, public EventSource {
   ///   kApart -> kConnected -> kApart ...        connected and lost again
   ///   kApart -> kExpired -> kApart              by Renew()
   ///   kApart, kConnected -> kRefused            refused credentials: only the close is possible
-  ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket;
-  ///   kClosing -> kRefused                      the close was refused, with any credentials;
+  ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket
+  ///   kClosing -> kRefused                      the close was refused, whatever the credentials
   ///   kClosing -> kApart(closing_) -> kClosing  the reply was lost, or did not arrive in time
   ///   kExpired -> kClosed
   enum class Phase { kApart, kConnected, kExpired, kRefused, kClosing, kClosed };

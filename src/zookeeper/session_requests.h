@@ -67,7 +67,8 @@ class SessionRequests : public Store {
   void AnswerAllLost();
   /// Drops all requests: their receivers are not called.
   void Clear();
-  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
+  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete()
+  /// that is a release.
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;
   /// Whether the server throttled the last request that it answered.
   [[nodiscard]] bool WasThrottled() const { return throttle_pause_ > Duration::zero(); }

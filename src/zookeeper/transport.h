@@ -33,7 +33,7 @@ class Transport {
   /// object. Throws std::system_error.
   [[nodiscard]] virtual std::unique_ptr<Helper> Start(const Endpoint& endpoint,
                                                       UniqueFd socket) = 0;
-  /// The exit status of the last proxy command that ended by itself and failed; 0: none has since
+  /// The exit status of the last proxy command that ended by itself and failed; 0 if none has since
   /// a session last existed.
   [[nodiscard]] virtual int LastFailure() { return 0; }
 };
