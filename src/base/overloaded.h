@@ -2,7 +2,7 @@
 
 namespace zklock {
 
-/// One function object of several, for std::visit.
+/// Combines several function objects into one, for std::visit.
 template <typename... F>
 struct Overloaded : F... {
   using F::operator()...;

@@ -8,8 +8,8 @@
 
 namespace zklock {
 
-/// Removes the part up to the next `separator`, or else all of it, from `text`, and the separator
-/// with it. Returns that part without the separator.
+/// Removes everything up to and including the next `separator` from `text`, or all of `text` if
+/// there is none. Returns the removed part without the separator.
 inline std::string_view TakeUntil(std::string_view& text, char separator) {
   const std::string_view taken = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(taken.size() + 1, text.size()));
