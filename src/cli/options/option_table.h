@@ -121,7 +121,7 @@ struct OptionValue {
 
 /// The table, in the order of the help.
 [[nodiscard]] std::span<const OptionSpec> OptionTable();
-/// In the order in which they are checked.
+/// The rules, in the order in which they are checked.
 [[nodiscard]] std::span<const OptionRule> OptionRules();
 /// Splits a list of names in an OptionRule.
 [[nodiscard]] std::vector<std::string_view> NamesIn(std::string_view list);
@@ -133,7 +133,7 @@ struct OptionValue {
 [[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
 
 [[nodiscard]] std::span<const SubcommandSpec> SubcommandTable();
-/// Null if there is none of that name.
+/// Returns null if there is no subcommand of that name.
 [[nodiscard]] const SubcommandSpec* FindSubcommand(std::string_view name);
 /// `zklock --print-config`, which takes the options of `exclusive`.
 [[nodiscard]] const SubcommandSpec& PrintConfigSpec();

@@ -72,12 +72,12 @@ enum class ProgressStyle {
   kNone,
 };
 
-/// exclusive, read, write, try.
+/// Options of exclusive, read, write and try.
 struct RunOptions {
   ServerOptions server;
   Verbosity verbosity = Verbosity::kNormal;
-  /// Each LOCK once, sorted by path, which is the order in which all callers queue; with `any`, in
-  /// the order given, which is the order of preference.
+  /// Each LOCK once: sorted by path, so that all runs queue in the same order; with `any`, in the
+  /// given order of preference.
   std::vector<WantedLock> locks;
   bool any = false;  ///< one of `locks` is enough; there are at least two
   protocol::Dialect dialect = protocol::Dialect::kCurator;
@@ -152,7 +152,8 @@ struct InspectOptions {
   bool with_names = false;  ///< --verbose
   CheckLimits limits;       ///< for kCheck
   std::string output;       ///< the file for kMetrics; empty: standard output
-  /// A LOCK or a tree of LOCKs, absolute; "/" for everything. With `mine`: a LOCK; empty for all.
+  /// The absolute path of a LOCK or a tree of LOCKs; "/" for everything. With `mine`, the path of a
+  /// LOCK; empty for all.
   std::string path;
   bool is_root = false;            ///< `path` is --root, because no path was named
   std::vector<std::string> paths;  ///< for kCheck, which takes several; replaces `path`
@@ -186,7 +187,7 @@ struct ReleaseOptions {
   bool dry_run = false;                 ///< only show what would be released
 };
 
-/// A usage error. `what()` is the message. `subcommand`: the one whose help the user should see;
+/// A usage error. `what()` is the message. `subcommand` is the one whose help the user should see;
 /// empty for zklock's own help.
 class UsageError : public std::runtime_error {
  public:
@@ -195,7 +196,7 @@ class UsageError : public std::runtime_error {
   std::string subcommand;
 };
 
-/// --help, --version, --print-config: text for standard output, and nothing else to do.
+/// The output of --help, --version or --print-config, which do nothing but print it.
 struct Text {
   std::string text;
 };
