@@ -85,7 +85,7 @@ struct RunEnd {
   std::string message{};  ///< why the command was not run, without "zklock: "; may be empty
 };
 
-/// The name in --events; several reasons may share one.
+/// The reason's name in --events. Several reasons may share a name.
 [[nodiscard]] const char* EventName(EndReason reason);
 /// Whether the locks were held to run the command. False if the run gave up before trying to
 /// execute it, even if the locks were already held.

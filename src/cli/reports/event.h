@@ -55,7 +55,7 @@ struct ReservedEvent {
 /// This run has credentials, but anyone can take the lock away or hold it at the same time.
 struct OpenLockEvent {
   std::string lock;
-  std::string rights;  ///< those that everyone has on it: "WRITE, DELETE"
+  std::string rights;  ///< what everyone may do with the LOCK: "WRITE, DELETE"
 };
 
 /// The chroot of --servers did not exist, and was created with the LOCK.
