@@ -21,8 +21,8 @@ namespace zklock::cli {
 /// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
 /// A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
-/// The same for coarser units. In these, a span from a server or a znode may exceed the maximum of
-/// Duration (292 years); the text is then that of the maximum.
+/// Likewise, in coarser units. A span from a server or a znode may then exceed the maximum of
+/// Duration (292 years); if so, returns the text of the maximum.
 template <typename Rep, typename Period>
 [[nodiscard]] std::string FormatDuration(std::chrono::duration<Rep, Period> span) {
   using Unit = std::chrono::duration<Rep, Period>;

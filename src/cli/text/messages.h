@@ -5,8 +5,8 @@
 /// zklock's messages are format strings for fmt, in a `namespace message` of cli/: here, in the
 /// other *messages.h, and with the events (event.cc) and the reasons for the end of a run
 /// (end_reason.cc). Each says what happened, on which path, and what to do: one line, lower case,
-/// no full stop. Some are parts of others. A test provokes each and reads its text from the source,
-/// so keep to the form of these definitions.
+/// no full stop. Some are parts of other messages. For each message, a test provokes it and reads
+/// its text from the source, so keep to the form of these definitions.
 namespace zklock::cli::message {
 
 // The subcommand, the LOCKs and the command.

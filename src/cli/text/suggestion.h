@@ -18,9 +18,9 @@ namespace zklock::cli {
                                      const std::vector<std::string>& candidates,
                                      std::string_view otherwise);
 
-/// The text to append to "unknown ...": what users of flock(1), git, systemctl and the like may
-/// mean by a word or option that `subcommand` (empty: zklock itself) does not know.
-/// Empty if there is nothing to suggest.
+/// The text to append to "unknown ...": what a user of flock(1), git, systemctl and the like may
+/// mean by a word or option that `subcommand` (empty: zklock itself) does not know. Empty if there
+/// is nothing to suggest.
 [[nodiscard]] std::string KnownElsewhere(std::string_view word, std::string_view subcommand);
 
 }  // namespace zklock::cli

@@ -76,9 +76,9 @@ struct Cell {
   std::size_t least = 0;
 };
 
-/// Formats text in columns, one page at a time. The first page's content determines the widths; two
+/// Formats text in columns, one page at a time. The first page's content determines the widths. Two
 /// spaces separate the columns, and lines have no trailing spaces. Cells are cut and columns
-/// dropped to fit the terminal, so that only columns that must not be cut can make a line wider.
+/// dropped to fit the terminal; only columns that must not be cut can make a line wider.
 class Table {
  public:
   /// `width`: the terminal's; 0: no limit.
