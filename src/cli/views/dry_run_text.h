@@ -50,7 +50,7 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow HeldByShellRow();
 /// A LOCK that an outer zklock already holds for this run.
 [[nodiscard]] std::string HeldAboveText(const std::string& lock);
-/// What the run asks for.
+/// What the run requests.
 [[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
                                 std::size_t take);
 /// A line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it that
@@ -61,7 +61,7 @@ struct DryRunRow {
                                                 bool may_queue, bool needs_delete,
                                                 const zookeeper::Access& access);
 
-/// A run after which another one would be too soon.
+/// The last run, if another run would be too soon after it.
 struct RecentRun {
   std::string_view option;  ///< the option that forbids it
   std::string host{};
@@ -85,8 +85,8 @@ struct DryRunFinding {
   RecentRun recent{};    ///< with kTooRecent
 };
 /// What would happen, according to all findings: a line for each LOCK that keeps the run from
-/// starting, or one line that says that it would start. `error`: the exit status if an error keeps
-/// the run from starting, otherwise 0; `why`: the error's message.
+/// starting, or one line that says that the run would start. `error`: the exit status if an error
+/// keeps the run from starting, otherwise 0; `why`: the error's message.
 [[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,
                                                 const std::vector<DryRunFinding>& findings,
                                                 int error, const std::string& why);

@@ -58,7 +58,7 @@ class QueueCheck final : public lock::SurveySink {
   };
 
   void Add(CheckState state, std::string text) { problems_.push_back({state, std::move(text)}); }
-  /// Says what `oldest` has been doing for `span`.
+  /// Describes what `oldest` has been doing for `span`.
   using TimeText = std::string (*)(const QueueTimes::Oldest& oldest, const std::string& span);
   void JudgeTime(TimeText text, const std::optional<CheckLimit>& limit,
                  const QueueTimes::Oldest& oldest, Largest& largest);
@@ -74,8 +74,8 @@ class QueueCheck final : public lock::SurveySink {
   DeadlockSearch deadlocks_;
   std::string path_;      ///< of the current LOCK, printable
   std::string blocking_;  ///< the child that blocks the current LOCK; may contain arbitrary bytes
-  /// Whether the current LOCK has a contender that we lack permission to read, and no problem says
-  /// so yet.
+  /// Whether the current LOCK has a contender that we lack permission to read and that no problem
+  /// reports yet.
   bool has_unread_ = false;
   std::vector<Problem> problems_;
   std::vector<std::string> missing_;  ///< LOCKs that do not exist (not a problem); printable

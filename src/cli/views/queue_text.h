@@ -31,7 +31,7 @@ struct ViewStyle {
   std::optional<std::int64_t> now_ms{};
 };
 
-/// Says who holds what in each deadlock, after an empty line; empty if there is no deadlock.
+/// Lists who holds what in each deadlock, after an empty line. Empty if there is no deadlock.
 [[nodiscard]] std::string DeadlocksText(const std::vector<Deadlock>& deadlocks,
                                         const ViewStyle& style);
 
@@ -50,7 +50,8 @@ class QueueText final : public lock::SurveySink {
   /// Takes effect with the next LOCK or tree.
   void SetStyle(const ViewStyle& style) { next_style_ = style; }
 
-  /// Whether the last output becomes outdated: it says how long contenders have held or waited.
+  /// Whether the last output becomes outdated because it shows how long contenders have held or
+  /// waited.
   [[nodiscard]] bool ShowsSpans() const { return !lock_.in_tree && shown_ > 0; }
 
   void OnLock(const lock::LockSurvey& lock) override;

@@ -34,8 +34,8 @@ struct KnownRuns {
 [[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
                                const std::optional<protocol::LastRelease>& last);
 
-/// Finds out how long a LOCK has been held, reserved and waited for. Takes the entries of one LOCK,
-/// in the survey's order.
+/// Finds out how long a LOCK has been held, reserved and waited for. Receives the entries of one
+/// LOCK, in the survey's order.
 class QueueTimes {
  public:
   explicit QueueTimes(const lock::LockSurvey& lock) : describer_(lock) {}

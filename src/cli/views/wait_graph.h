@@ -32,8 +32,8 @@ struct WaitGraph {
   std::size_t not_found = 0;  ///< stands for LOCKs in which no contender of such a run was found
   std::vector<WaitEdge> edges{};
   /// For nodes that wait for permits: how many permits the others may still hold when the node
-  /// continues. Missing if the number of permits is unknown: then the end of any holder may be
-  /// enough.
+  /// continues. Missing if the number of permits is unknown; in that case, the end of any holder
+  /// may be enough.
   std::map<std::size_t, std::size_t> most_held{};
 };
 
