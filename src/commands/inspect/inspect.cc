@@ -467,8 +467,8 @@ class Inspection {
 
   int CannotPrint() { return commands::CannotPrint(output_.error(), report_); }
 
-  /// Waits until the reader has taken the rest. Returns none when everything has been written,
-  /// otherwise the exit status.
+  /// Waits until the reader has read the remaining output. Returns none when everything has been
+  /// written, otherwise the exit status.
   std::optional<int> Drain() {
     const auto signal = RunUntil(session_.loop(), signals_, [this] { return output_.IsDone(); });
     if (signal) return InterruptedBy(*signal);

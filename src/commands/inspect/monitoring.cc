@@ -122,10 +122,10 @@ void NewFile::Write(std::string_view text) {
     if (written < 0 && errno != EINTR) ThrowErrno();
     if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
   }
-  // Before fchown(2): the owner alone may do this, if there is no CAP_FOWNER.
+  // This precedes fchown(2): without CAP_FOWNER, only the owner may change the mode.
   if (fchmod(fd_.get(), old_ ? old_->st_mode & 0777U : NewFileMode()) != 0) ThrowErrno();
   if (old_ && fchown(fd_.get(), old_->st_uid, old_->st_gid) != 0) {
-    (void)!fchown(fd_.get(), static_cast<uid_t>(-1), old_->st_gid);  // a group of ours, perhaps
+    (void)!fchown(fd_.get(), static_cast<uid_t>(-1), old_->st_gid);  // we may be in that group
   }
   // Otherwise, the new name might survive a crash of the host without the data.
   if (fsync(fd_.get()) != 0) ThrowErrno();
@@ -136,7 +136,7 @@ void NewFile::Replace() {
   temporary_.clear();
 }
 
-/// Replaces `file`. Returns none, or the exit status of a failure.
+/// Replaces `file`. Returns the exit status on failure, otherwise none.
 std::optional<int> Replace(const std::string& file, const std::string& text,
                            process::Signals& signals, cli::Report& report) {
   try {

@@ -40,8 +40,8 @@ std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   return {};
 }
 
-/// Whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit, also if that
-/// is not known.
+/// Whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit if that cannot
+/// be determined.
 bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
   // The search starts at this process, not its parent: the shell that holds the LOCK may have

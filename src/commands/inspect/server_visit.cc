@@ -51,8 +51,8 @@ ServerVisit::~ServerVisit() {
 }
 
 void ServerVisit::Ask() {
-  // A word that is not answered must not use up the time for the others. But a slow server, as in
-  // its first TLS handshake, gets at least kLeastWordTime.
+  // A word that is not answered must not use up the time for the others. But a slow server, such as
+  // one in its first TLS handshake, gets at least kLeastWordTime.
   const TimePoint now = clock_.Now();
   const Duration share =
       (plan_.deadline - now) / static_cast<Duration::rep>(kWords.size() - next_word_);

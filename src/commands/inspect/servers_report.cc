@@ -135,7 +135,7 @@ class ServersInspection {
     loop_.Remove(lookup);
     if (signal) return signal;
     const auto& found = lookup.result() ? lookup.result()->endpoints : lookup.found();
-    // In the order of the list, which a look-up does not keep.
+    // Use the order of the user's list: the look-up does not keep it.
     for (const zookeeper::Server& server : servers) {
       const std::string name = zookeeper::ToString(server);
       const std::size_t before = targets_.size();
