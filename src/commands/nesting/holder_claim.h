@@ -28,7 +28,7 @@ struct HolderClaim {
   bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
 };
 [[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
-/// None if the data names no owner, or is from another host or boot than `self`.
+/// Returns none if the data names no owner, or is from another host or boot than `self`.
 [[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                                  const process::Identity& self);
 

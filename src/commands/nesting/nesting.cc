@@ -87,7 +87,7 @@ bool AreHeld(RunContext& context, const lock::LockName& lock,
   return are_held;
 }
 
-/// An ancestor's lock that we may run under. Without a link we queue.
+/// An ancestor's lock that we may run under. Without a link, we have to queue.
 struct InheritedLock {
   lock::Ticket ticket{};
   std::unique_ptr<process::NestingLink> link{};
@@ -333,8 +333,8 @@ std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const
     RequireCovered(found.holder.mode, context.options, found.holder.lock, mode);
     return std::move(*link);
   }
-  // Either our keeper is stopped, or the claim is forged. Waiting without a limit would be wrong in
-  // the first case, running alongside the holder in the second.
+  // Either our keeper is stopped, or the claim is forged. In the first case, it would be wrong to
+  // wait without a limit; in the second, to run alongside the holder.
   const auto silence = NoAnswer(answer, *claim, found.holder.lock, mode,
                                 MayQueueBehind(found.holder.mode, context.options, mode));
   if (silence) throw *silence;

@@ -40,8 +40,8 @@ using DisprovenKeepers = std::set<std::string>;
 [[nodiscard]] lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, protocol::Mode mode,
                                         const DisprovenKeepers& disproven);
 
-/// For --preempt; none without it. Never asks the contenders of `beneficiary` or its ancestors to
-/// leave.
+/// The preemption that --preempt requests; none without it. Never asks the contenders of
+/// `beneficiary` or its ancestors to leave.
 [[nodiscard]] std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary);
 
 /// A keeper that claims to hold a LOCK for us.
