@@ -206,7 +206,7 @@ class LockAcquisition {
   }
 
   /// Closes the session, and ends the guard that would have closed it. If no server has answered,
-  /// the close goes on while the run waits in the next session, so that it does not wait for its
+  /// the close continues during the wait in the next session, so that the run does not wait for its
   /// own contender.
   void LeaveSession() {
     if (CloseSession()) closing_ = std::move(session_driver_);
@@ -221,8 +221,8 @@ class LockAcquisition {
     return unconfirmed;
   }
 
-  /// Publishes the end of a run that no longer has a session. Its message has been reported, or is
-  /// thrown.
+  /// Publishes the end of a run that no longer has a session. The message has already been
+  /// reported, or is thrown.
   void Publish(cli::EndReason reason, int status) {
     context_.events.Publish(cli::ReleasedEvent{DisplayPath(), reason, status});
   }

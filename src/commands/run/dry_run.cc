@@ -380,8 +380,8 @@ class LockExamination {
   lock::LockSurvey found_;
 };
 
-/// Examines all LOCKs. Returns the exit status of the first error; without errors, 0 or that of a
-/// conflict.
+/// Examines all LOCKs. Returns the exit status of the first error; without errors, 0 or the status
+/// for a conflict.
 int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
   std::string why = status != kExitOk ? context.report.last_line() : "";
   std::vector<cli::WantedLock> wanted = context.options.locks;

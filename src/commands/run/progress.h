@@ -50,7 +50,7 @@ class Progress final : public cli::EventListener, public EventSource {
   void SetAlternatives(std::size_t count) { alternatives_ = count; }
 
   void OnEvent(const cli::Event& event) override;
-  /// The wait is over. Says so only if a plain line has reported the wait.
+  /// The wait is over. Reports this only if a plain line has reported the wait.
   void OnAcquired(const std::string& locks);
   /// Call before zklock is suspended. The line is drawn again when zklock continues.
   void Pause();

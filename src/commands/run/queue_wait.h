@@ -45,7 +45,7 @@ using WaitFailure =
 /// How the wait ended.
 using WaitOutcome = std::variant<TakenLocks, KeeperFound, WaitFailure>;
 
-/// Any of them may be empty.
+/// Callbacks during the wait. Any of them may be empty.
 struct WaitHooks {
   /// Asked after each event. (A lost ancestor lock cancels the wait in any case.)
   std::function<bool()> is_cancelled{};

@@ -45,9 +45,10 @@ class RecordedRuns {
   void Begin(TimePoint began) { recorder_.Begin(began); }
 
   /// Records that the run, which began at `began`, has ended. With --min-interval, writes a success
-  /// while the lock is still held, and keeps trying until the lease ends or a signal arrives; if it
-  /// cannot be written, reports that, since the command may run again too soon. With --history
-  /// alone, writes the end with the release; the caller releases whatever this has not released.
+  /// while the lock is still held, and keeps trying until the lease ends or a signal arrives. If
+  /// the success cannot be written, reports that, because the command may run again too soon. With
+  /// --history alone, writes the end with the release; the caller releases whatever this function
+  /// has not released.
   void End(lock::Hold& hold, TimePoint began, const lock::FinishedRun& run);
   /// Call after the close: ignores later answers to what End() has written.
   void GiveUpRest() { recorder_.GiveUpRest(); }

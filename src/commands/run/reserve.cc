@@ -221,7 +221,7 @@ class Reserver {
   enum class Signals { kEnd, kWait };
 
   /// Runs `work(calls)`, and returns its result. On failure, closes the session and throws Exit,
-  /// except that it lets lock::ReservingFailed pass.
+  /// but passes on lock::ReservingFailed.
   template <typename F>
   std::invoke_result_t<F&, lock::Calls&> Ask(const std::string& locks, Signals signals, F work) {
     const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {

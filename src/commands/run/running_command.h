@@ -65,8 +65,8 @@ class RunningCommand {
   /// Valid after PublishEnd().
   [[nodiscard]] process::Ended& ended() { return ended_; }
   /// Why the run ends: what ended the command or, with --on-lost warn, the loss that it outlived;
-  /// kItself if it ended by itself. Until the release, a reason to end nested runs may still change
-  /// this.
+  /// kItself if it ended by itself. May still change before the release, if nested runs have to
+  /// end.
   [[nodiscard]] EndCause cause() const;
   /// The exit status of zklock.
   [[nodiscard]] int Status() const;
