@@ -20,8 +20,8 @@ namespace zklock::commands {
 /// Passes each event on to all listeners.
 class EventBroadcaster {
  public:
-  /// The listener must outlive its registration. Listeners get each event in the order in which
-  /// they were added.
+  /// The listener must outlive its registration. For each event, listeners are called in the order
+  /// in which they were added.
   void Add(cli::EventListener& listener) { listeners_.push_back(&listener); }
   void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
 
@@ -34,7 +34,7 @@ class EventBroadcaster {
 
  private:
   std::vector<cli::EventListener*> listeners_;
-  std::pair<std::int64_t, int> connection_;  // the last published: session, its connects()
+  std::pair<std::int64_t, int> connection_;  // the last one published: session and its connects()
 };
 
 /// Publishes the events between joining a queue and acquiring the lock.

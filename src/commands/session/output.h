@@ -59,8 +59,8 @@ struct TerminalSize {
 };
 [[nodiscard]] TerminalSize OutputSize();
 
-/// Whether standard output is such a terminal, and $NO_COLOR does not forbid colours. See
-/// OutputIsTerminal().
+/// Whether standard output is a terminal that can be drawn on, and $NO_COLOR does not forbid
+/// colours.
 [[nodiscard]] bool OutputHasColours();
 
 }  // namespace zklock::commands

@@ -61,7 +61,7 @@ class SessionDriver final : public EventSource {
   void BeginLookup();
   /// Adds the addresses that the look-up has found so far to those in use.
   void AddFound();
-  /// Also for the guard.
+  /// Sets the addresses, for the guard too.
   void SetEndpoints(std::vector<zookeeper::Endpoint> endpoints);
   /// Replaces the addresses with the result of the complete look-up.
   void TakeLookup();
