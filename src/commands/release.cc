@@ -117,7 +117,7 @@ void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli:
   });
 }
 
-/// The queue as it is now. Throws Exit.
+/// Returns the current queue. Throws Exit.
 lock::LockSurvey ReadQueue(const cli::ReleaseOptions& options, ShortSession& session) {
   lock::Survey survey(session.store(), session.clock(),
                       {.place = LockOf(options),
@@ -182,14 +182,14 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
   throw Exit(kExitConflict);
 }
 
-/// Whether the user was asked about the contender while it waited, and so has not agreed to end its
-/// command if that begins later.
+/// Whether the contender was waiting when the user confirmed. Such a contender may only be asked to
+/// leave the queue: the user has not agreed to end a command that starts later.
 bool IsToLeaveQueue(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   return !options.yes && contender.state == cli::ContenderState::kWaiting;
 }
 
-/// Removes the contenders that may only be asked to leave the queue, but have acquired the lock
-/// since, and reports them. Returns whether there are any. Throws Exit.
+/// Removes and reports the contenders that may only be asked to leave the queue but have since
+/// acquired the lock. Returns whether there are any. Throws Exit.
 bool KeepNewHolders(const cli::ReleaseOptions& options, std::vector<cli::ContenderView>& contenders,
                     ShortSession& session, cli::Report& report) {
   const auto waited = [&](const auto& one) { return IsToLeaveQueue(options, one); };
@@ -226,9 +226,9 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   return {.by = self.user + " on " + self.host, .reason = options.reason, .forced = options.force};
 }
 
-/// Call this before contenders are deleted: writes who deletes them and why to the data of those
-/// that are zklock's, and gives them a moment to read it. Skips those that we lack permission to
-/// write to.
+/// Call this before contenders are deleted. Writes who deletes them and why to the data of zklock's
+/// contenders, and gives them a moment to read it. Skips contenders whose data we lack permission
+/// to write.
 void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
               ShortSession& session, process::Signals& signals, cli::Report& report) {
   const lock::ReleaseRequest request = RequestOf(options);
@@ -297,17 +297,17 @@ std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
   return was_there;
 }
 
-/// Waits until a contender that was asked to release the lock has done so. Returns false if it has
-/// acquired the lock before it could read that it should leave the queue.
+/// Waits until a contender that was asked to release the lock has done so. Returns false if it
+/// acquired the lock before it could read the request to leave the queue.
 bool AwaitRelease(const cli::ReleaseOptions& options, const cli::ContenderView& contender,
                   ShortSession& session, cli::Report& report) {
   for (;;) {
     const bool is_gone = session.Ask([&](lock::Calls& calls) {
       return lock::IsGoneSoon(calls, QueueOf(options, contender), IdOf(contender));
     });
-    // Other programs do not tell such requests from others.
+    // Other programs do not distinguish requests to leave the queue from requests to release.
     const bool may_stay = contender.program == protocol::Program::kZklock;
-    // If it is gone from a turnstile, it may have a permit.
+    // If it has left a turnstile, it may have a permit.
     std::vector<cli::ContenderView> one{contender};
     if (may_stay && KeepNewHolders(options, one, session, report)) return false;
     if (is_gone) break;
@@ -316,8 +316,8 @@ bool AwaitRelease(const cli::ReleaseOptions& options, const cli::ContenderView& 
   return true;
 }
 
-/// Releases the targets, in a new session: an older one might have expired while the user was
-/// asked. A refusal for one contender does not stop the others. Returns the exit status.
+/// Releases the targets in a new session: an older one might have expired while the user was being
+/// asked. If one contender is refused, the others are still released. Returns the exit status.
 int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Signals& signals,
                cli::Report& report) {
   ShortSession session(options.server, signals, report);
