@@ -67,7 +67,7 @@ RecordedRuns::Refusal RecordedRuns::CommitStart(lock::Hold& hold) {
   const auto signal = Serve(hold, start, [&] {
     return start.refusal() || (start.IsCommitted() && hold.SufficesToStart());
   });
-  start_may_count_ = start.MayBeCommitted() && !start.refusal();
+  start_may_count_ = start.MayBeCommitted();
   if (signal || hold.loss()) {
     return Stopped(signal, start_may_count_ ? EndReason::kLostStarting : EndReason::kLostBeforeRun);
   }

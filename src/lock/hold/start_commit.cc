@@ -28,6 +28,11 @@ bool StartCommit::IsCommitted() const {
                      [](const Place& place) { return place.state == State::kCommitted; });
 }
 
+bool StartCommit::MayBeCommitted() const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [](const Place& place) { return place.may_be_written; });
+}
+
 bool StartCommit::IsIdle() const {
   return refusal_ || IsCommitted() || pending_ > 0 || !store_.IsConnected();
 }
@@ -70,7 +75,7 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
                   LastStartOf(place.ticket));
   }
   place.state = State::kAllowed;
-  place.version.reset();
+  const auto written_at = std::exchange(place.version, std::nullopt);
   if (reply.error == Error::kNoNode) return;
   place.version = reply.stat.version;
   // An administrator may have created it empty, to set its ACL.
@@ -87,6 +92,8 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
     place.state = State::kCommitted;
     return;
   }
+  // Another run has written since: the servers have refused our write, or will.
+  if (place.version != written_at) place.may_be_written = false;
   // Our estimate of the time may be early, and the write happens even later, so a run never starts
   // too soon.
   const Duration ago = place.ticket.EarliestServerTimeAt(clock_.Now()) -
@@ -96,7 +103,7 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
 
 void StartCommit::Write(Place& place) {
   ++pending_;
-  has_written_ = true;
+  has_written_ = place.may_be_written = true;
   place.state = State::kUnread;  // after any answer but success
   const std::string path = LastStartOf(place.ticket);
   const auto done =
@@ -110,6 +117,7 @@ void StartCommit::Write(Place& place) {
 
 void StartCommit::OnWritten(Place& place, Error error) {
   const bool creates = !place.version;
+  if (error != Error::kNone && !IsLost(error)) place.may_be_written = false;
   // LOCK is gone, and our contender with it: the Hold will notice, and nothing is left to do here.
   if (creates && error == Error::kNoNode) return;
   --pending_;

@@ -44,8 +44,8 @@ class StartCommit final : public EventSource {
   /// Whether the start is committed under all LOCKs. The lease may be too short by then to start a
   /// command.
   [[nodiscard]] bool IsCommitted() const;
-  /// Whether the start may be committed, under at least one LOCK.
-  [[nodiscard]] bool MayBeCommitted() const { return has_written_; }
+  /// Whether the start may be committed under at least one LOCK, even after a refusal by another.
+  [[nodiscard]] bool MayBeCommitted() const;
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -57,6 +57,7 @@ class StartCommit final : public EventSource {
     Ticket ticket;
     State state = State::kUnread;
     std::optional<std::int32_t> version{};  ///< the version that was read; none: there is no znode
+    bool may_be_written = false;            ///< as far as the answers show
   };
 
   [[nodiscard]] bool IsIdle() const;

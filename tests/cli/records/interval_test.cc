@@ -290,6 +290,17 @@ TEST_CASE("the start is committed under all LOCKs of a set, or under none") {
   CHECK(Run(Once("1h", one)).out == "ran\n");
 }
 
+TEST_CASE("a start that only some LOCKs could record is said to count") {
+  const std::string one = NewLock("once");
+  const std::string other = NewLock("once");
+  CHECK(Run(Once("1ms", other)).exit == Exited(0));
+  Tree().SetAcl(other + "/last-start", kRead | kAdmin);
+  const Finished refused =
+      RunZklock({"exclusive", "--once-per", "1ms", one, other, "--", "true"}, Exited(77));
+  CHECK_THAT(refused.err, Catch::Contains("WRITE on " + other + "/last-start is missing") &&
+                              Catch::Contains("--once-per may count this run of " + one));
+}
+
 TEST_CASE(
     "without permission, or with another program's data, a job with --once-per does not run") {
   const std::string lock = NewLock("once");

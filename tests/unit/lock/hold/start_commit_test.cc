@@ -240,6 +240,31 @@ TEST_CASE("If one LOCK refuses the run, no start is written to the others") {
   }
 }
 
+TEST_CASE("If one LOCK cannot be written to, the start may count under the others") {
+  Holder holder({"/a", "/b"});
+  holder.PutStart("zklock/1 5 db0", 0, "/b");
+  holder.servers.nodes.at("/b/last-start").writable = false;
+  SECTION("as far as is known") {
+    CHECK(holder.RefusalOf<Refused>().right_path == "/b/last-start");
+    CHECK(holder.start->MayBeCommitted());
+    CHECK(holder.servers.Has("/a/last-start"));
+  }
+  SECTION("unless none of them was written to") {
+    holder.PutStart("zklock/1 5 db0", 0, "/a");
+    holder.servers.nodes.at("/a/last-start").writable = false;
+    holder.RefusalOf<Refused>();
+    CHECK_FALSE(holder.start->MayBeCommitted());
+  }
+}
+
+TEST_CASE("A start that another run has overwritten since does not count") {
+  Holder holder;
+  holder.PutStart("zklock/1 5 db0", 0);
+  holder.store.Before(1, [&] { holder.servers.Write("/l/last-start", "zklock/1 6 db0"); });
+  holder.RefusalOf<StartCommit::TooRecent>();
+  CHECK_FALSE(holder.start->MayBeCommitted());
+}
+
 TEST_CASE("When the LOCK is gone nothing is committed, and nothing more is sent") {
   Holder holder;
   holder.servers.Remove("/l");
