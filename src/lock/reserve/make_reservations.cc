@@ -130,7 +130,7 @@ class Maker {
     for (const ReservedLock& one : made) {
       const Error error = calls_.Delete(one.path, one.reserved.version);
       if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) continue;
-      throw OperationFailed(error, "release", one.lock, "DELETE");
+      throw OperationFailed(error, "release", one.lock, "DELETE", protocol::ParentOf(one.path));
     }
   }
 
@@ -155,7 +155,8 @@ class Maker {
     if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) return;
     may_be_made_ = false;
     const LockName& lock = held_.front().ticket.lock;
-    throw OperationFailed(error, "reserve", lock, "DELETE");
+    throw OperationFailed(error, "reserve", lock, "DELETE",
+                          protocol::ParentOf(znodes_.front().path));
   }
 
   Calls& calls_;
