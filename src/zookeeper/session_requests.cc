@@ -48,7 +48,12 @@ NodeStat ToNodeStat(const Stat* stat) {
           .created_ms = ToMilliseconds(stat->ctime),
           .modified_ms = ToMilliseconds(stat->mtime),
           .ephemeral_owner = stat->ephemeralOwner,
-          .version = stat->version};
+          .version = stat->version,
+          // DataNode.copyStat: cversion is twice the number of children made, less those that are
+          // there now, and overflows.
+          .children_made = (static_cast<std::uint32_t>(stat->cversion) +
+                            static_cast<std::uint32_t>(stat->numChildren)) /
+                           2};
 }
 
 /// Returns the library's form of an ACL, which the library only reads.

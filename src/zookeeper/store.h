@@ -45,6 +45,7 @@ struct NodeStat {
   std::int64_t modified_ms = 0;      ///< likewise
   std::int64_t ephemeral_owner = 0;  ///< the session it is deleted with; 0: not ephemeral
   std::int32_t version = 0;          ///< of the data, incremented by each write
+  std::int64_t children_made = 0;    ///< in all: also the number of the next sequential child
 };
 
 struct Reply {

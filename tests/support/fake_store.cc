@@ -32,7 +32,8 @@ NodeStat StatOf(const FakeServers::Node& node) {
           .created_ms = node.created_ms,
           .modified_ms = node.modified_ms,
           .ephemeral_owner = node.owner,
-          .version = node.version};
+          .version = node.version,
+          .children_made = node.next_number};
 }
 
 }  // namespace

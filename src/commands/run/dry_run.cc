@@ -261,6 +261,8 @@ class LockExamination {
     using enum lock::Unusable::Why;
     for (const lock::QueueEntry& entry : found_.entries) {
       if (entry.position || !Conflicts(entry)) continue;
+      // Among permits, a stray is in the way whatever its number.
+      if (!found_.IsSemaphore() && entry.blocking.empty()) continue;
       Fail({.why = kNobodysContender, .child = entry.name.full});
     }
     const auto& ignored = found_.ignored_children;

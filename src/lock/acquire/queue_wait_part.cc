@@ -230,6 +230,9 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
     case Error::kNone:
       if (reply.stat.ephemeral_owner == 0) {
         reserved = FindReservation(predecessor_.name, reply.data, reply.stat);
+        // New contenders may still get lower numbers: only a contender of our own shows whether it
+        // is in the way.
+        if (!reserved && !attempt_.contender.ticket()) return attempt_.next.Join();
         if (!reserved) {
           return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
         }

@@ -418,24 +418,23 @@ std::string SurveyQueue::BelowLock(const QueueEntry& entry) const {
   return entry.path.substr(protocol::ChildPath(path_, "").size());
 }
 
-/// The largest number of a contender, as far as is known; -1 if none is.
-std::int64_t SurveyQueue::NewestNumber() const {
-  std::int64_t newest = -1;
+/// The lowest number that a new contender may have, as far as is known.
+std::int64_t SurveyQueue::NextNumber() const {
+  if (!lock_.IsSemaphore()) return lock_.stat.children_made;
+  // The metadata of the turnstile is not read.
+  std::int64_t next = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (!IsOut(i)) newest = std::max(newest, entries_[i].name.number);
+    if (!IsOut(i)) next = std::max(next, entries_[i].name.number + 1);
   }
-  const auto data = protocol::ParseLockData(lock_.data);
-  if (!data || !data->last_release) return newest;
-  const auto released = protocol::ViewContenderName(data->last_release->contender);
-  return released ? std::max(newest, released->number) : newest;
+  return next;
 }
 
-/// Whether a znode that no session owns is ahead of every new contender. One without the mark of a
-/// contender, such as `build-2024010203`, may be a LOCK with any number.
+/// Whether a znode that no session owns is ahead of every new contender. One such as
+/// `build-2024010203` may be a LOCK, with a number that no contender will ever reach.
 bool SurveyQueue::Blocks(const QueueEntry& entry) const {
   const bool is_permit = lock_.IsSemaphore() && !entry.in_turnstile;
   if (entry.name.full == protocol::kSimpleName || is_permit) return false;
-  return entry.name.mark != protocol::Mark::kNone || entry.name.number <= NewestNumber();
+  return entry.name.number < NextNumber();
 }
 
 bool SurveyQueue::IsBlocked() const {

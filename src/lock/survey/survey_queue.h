@@ -114,7 +114,7 @@ class SurveyQueue {
   void ReportLock(SurveySink& sink);
   [[nodiscard]] LockKind KindOfQueue() const;
   [[nodiscard]] std::string BelowLock(const QueueEntry& entry) const;
-  [[nodiscard]] std::int64_t NewestNumber() const;
+  [[nodiscard]] std::int64_t NextNumber() const;
   [[nodiscard]] bool Blocks(const QueueEntry& entry) const;
   void FindRunning();
   void Count();

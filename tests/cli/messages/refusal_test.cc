@@ -208,6 +208,22 @@ TEST_CASE("without /proc zklock exits with 71 before anything is created") {
 }
 #endif
 
+TEST_CASE("a child that no session owns is in the way once contenders have reached its number") {
+  const bool is_reached = GENERATE(false, true);
+  auto [tree, lock] = MadeLock("numbered");
+  for (int i = 0; i < 3; ++i) RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
+  const std::string child = is_reached ? "build-0000000001" : "build-2024010203";
+  tree.Create(lock + "/" + child);
+  for (const Words& words : {Words{"exclusive"}, Words{"exclusive", "-n"}, Words{"try"},
+                             Words{"read"}, Words{"exclusive", "--dry-run"}}) {
+    CAPTURE(words);
+    const Finished finished = RunZklock(words + Words{lock, "--", "true"});
+    CHECK(finished.exit == Exited(is_reached ? 78 : 0));
+    const std::string says = is_reached ? "'" + child + "' is not a contender" : "";
+    CHECK_THAT(finished.out + finished.err, Catch::Contains(says));
+  }
+}
+
 TEST_CASE("a LOCK whose ACL denies queueing exits with 77 and names LOCK") {
   auto [tree, lock] = MadeLock("acl");
   tree.SetAcl(lock, kRead | kAdmin);

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "lock/data/run_history.h"
-#include "protocol/release_record.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -670,6 +669,7 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
   SECTION("a free lock that a stray child blocks") {
     bench.servers.Put("/j/free", 0);
     bench.servers.Put("/j/free/x-lock-0000000003", 0);
+    bench.servers.nodes.at("/j/free").next_number = 4;
     for (const Scope scope : {Scope::kGuess, Scope::kTree}) {
       const SurveyResult result = bench.Find("/j/free", scope);
       REQUIRE(Paths(result) == Strings{"/j/free"});
@@ -681,6 +681,7 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
   SECTION("a free lock that a stray child blocks, above others") {
     bench.servers.Put("/j/free", 0);
     bench.servers.Put("/j/free/x-lock-0000000003", 0);
+    bench.servers.nodes.at("/j/free").next_number = 4;
     bench.servers.Put("/j/free/below", 0);
     bench.Join("/j/free/below");
     for (const Scope scope : {Scope::kGuess, Scope::kTree}) {
@@ -690,12 +691,9 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
     }
   }
   SECTION("a free lock with a child that has a number, and might be a LOCK") {
-    const auto record = [](const std::string& contender) {
-      return protocol::FormatLockData({{{.contender = contender, .token = 1, .host = "h"}}});
-    };
     const bool was_reached = GENERATE(false, true);
-    bench.servers.Put("/j/free", 0, false,
-                      record(was_reached ? "x-lock-2024010203" : "x-lock-0000000007"));
+    bench.servers.Put("/j/free", 0);
+    bench.servers.nodes.at("/j/free").next_number = was_reached ? 2024010204 : 7;
     bench.servers.Put("/j/free/build-2024010203", 0);
     CHECK(Paths(bench.Find("/j/free", Scope::kGuess)) ==
           (was_reached ? Strings{"/j/free"} : Strings{}));
