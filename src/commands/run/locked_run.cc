@@ -21,6 +21,7 @@
 #include "process/loop/alarm.h"
 #include "process/loop/descriptors.h"
 #include "process/nesting/nesting_server.h"
+#include "protocol/lease.h"
 
 namespace zklock::commands {
 namespace {
@@ -189,9 +190,20 @@ class LockedRun {
     process::Alarm alarm;
     const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
     TimePoint run_end = command_->supervisor().run_end();
+    bool is_stop_time = false;
+    const auto stop_time = [&] {
+      return is_stop_time ? hold_.lease_end()
+                          : protocol::StopTime(hold_.lease_end(), hold_.grace());
+    };
     while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
-      alarm.Set(std::min(hold_.lease_end(), run_end));
+      alarm.Set(std::min(stop_time(), run_end));
       context_.loop.RunOnce();
+      // At about this time, the nested runs end by themselves; the guard has finished its duty.
+      if (!is_stop_time && context_.clock.Now() >= stop_time()) {
+        is_stop_time = true;
+        running_->OnLoss(EndCause::kLeaseRanOut);
+        nested_->End();
+      }
       if (context_.clock.Now() >= run_end) {
         run_end = kNever;
         command_->supervisor().End(EndCause::kRunTooLong);

@@ -15,6 +15,7 @@
 #include "cli/zklock.h"
 #include "protocol/held.h"
 #include "support/child.h"
+#include "support/peer.h"
 #include "support/process.h"
 #include "support/temporary.h"
 
@@ -53,14 +54,20 @@ std::string NodeIn(const std::string& line) {
 /// A zklock whose command has exited with 3 and left a nested run behind, whose exit status will be
 /// printed.
 struct Outlived {
-  explicit Outlived(const std::string& lock, const std::string& options = "")
-      : outer(Child::Start(
-            Script(lock, "exec $Z exclusive " + options +
-                             " $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
-                             "exec sleep 1000\"; echo $?) & read go; exit 3'"))),
-        node(NodeIn(outer.ReadLine())) {
+  explicit Outlived(const std::string& lock, const std::string& options = "",
+                    const std::string& servers = TestServers())
+      : outer(Child::Start(Options(lock, options, servers))), node(NodeIn(outer.ReadLine())) {
     outer.Write("\n");
     outer.ReadErrUntil("is held until");
+  }
+  static ChildOptions Options(const std::string& lock, const std::string& options,
+                              const std::string& servers) {
+    ChildOptions script =
+        Script(lock, "exec $Z exclusive " + options +
+                         " $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+                         "exec sleep 1000\"; echo $?) & read go; exit 3'");
+    script.also_environment.push_back("ZKLOCK_SERVERS=" + servers);
+    return script;
   }
   Child outer;
   const std::string node;  ///< of the outer contender
@@ -123,6 +130,19 @@ TEST_CASE("A nested run that outlives the command ends when the lock is deleted"
   Tree().Delete(outlived.node);
   CHECK(outer.ReadLine() == "76");
   CHECK(outer.Wait() == Exited(76));
+}
+
+TEST_CASE("A run whose lease ends its nested runs has lost the lock, even without a command") {
+  const auto on_lost = GENERATE(as<std::string>{}, "stop", "warn");
+  CAPTURE(on_lost);
+  const std::string lock = NewLock("nested");
+  Proxy proxy(TestServers());
+  Outlived outlived(lock, "--session-timeout 4s --on-lost " + on_lost, proxy.address());
+  Child& outer = outlived.outer;
+  proxy.Freeze();
+  CHECK(outer.ReadLine() == "76");
+  CHECK(outer.Wait() == Exited(76));
+  CHECK_THAT(outer.err(), Catch::Contains("zklock: lost " + lock));
 }
 
 TEST_CASE("A nested run that outlives the command ends when the outer zklock is killed") {
