@@ -181,6 +181,17 @@ TEST_CASE("zsh completes subcommands, options, values, LOCKs, files and the comm
         "[zklock][try][/l][--][chmod][--recursive]");
 }
 
+TEST_CASE("zsh completes a LOCK with a character that separates or quotes") {
+  const auto name = GENERATE(as<std::string>{}, "a:b", "a\\b", "a b");
+  CAPTURE(name);
+  Tree tree;
+  const std::string above = Made(tree);
+  const Child holder = StartHolder(above + "/" + name);
+  const std::string completed = "[zklock][inspect][" + above + "/" + name + "]";
+  CHECK(Offered(completed, [&] { return Zsh().AfterTab("zklock inspect " + above + "/a"); }) ==
+        completed);
+}
+
 TEST_CASE("fish completes subcommands, options, values, LOCKs, files and the command") {
   const SomeLock some;
   CHECK(FishOffers("zklock exc") == Words{"exclusive"});
