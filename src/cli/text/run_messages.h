@@ -73,7 +73,7 @@ inline constexpr char kAwaitedSurvivor[] =
     "{} stays held: process {} ({}){} had to end, but could not be signalled; end it yourself";
 inline constexpr char kMoreAwaited[] = " and {} more";
 inline constexpr char kNotRecorded[] =
-    "cannot record that {} ran: --min-interval may not count this run; see its ACL";
+    "cannot record that {} ran: --min-interval may not count this run; see its ACL and quotas";
 inline constexpr char kStartMayCount[] =
     "--once-per may count this run of {}: run the command by hand, or delete the child last-start";
 
