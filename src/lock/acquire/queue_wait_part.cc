@@ -230,10 +230,11 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
     case Error::kNone:
       if (reply.stat.ephemeral_owner == 0) {
         reserved = FindReservation(predecessor_.name, reply.data, reply.stat);
-        // New contenders may still get lower numbers: only a contender of our own shows whether it
-        // is in the way.
-        if (!reserved && !attempt_.contender.ticket()) return attempt_.next.Join();
         if (!reserved) {
+          // A new contender may still get a lower number: only our own shows whether this znode is
+          // in the way. A permit takes its place whatever its number.
+          const bool is_in_the_way = attempt_.contender.ticket() || attempt_.request.permits;
+          if (!is_in_the_way) return attempt_.next.Join();
           return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
         }
         predecessor_.reserved = reserved;
