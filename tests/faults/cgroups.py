@@ -23,7 +23,7 @@ def own_directory():
 
 
 def remove_tree(root):
-    """Kills all processes in a cgroup and those below it, and removes them."""
+    """Kills all processes in a cgroup and in the cgroups below it, and removes these cgroups."""
     with open(f"{root}/cgroup.kill", "w") as file:
         file.write("1")
     for path, _, _ in sorted(os.walk(root), reverse=True):

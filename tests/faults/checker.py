@@ -352,9 +352,9 @@ def _until(znode):
 
 
 def idle(runs, history, struck):
-    """Contenders that waited long for a lock that was free, although nothing disturbed them: until
-    their command began, until they queued for the next LOCK of a set (or, in a semaphore's
-    turnstile, for a permit), until they left, or until a fault sent them a signal."""
+    """Contenders that waited too long for a free lock although nothing disturbed them. A wait ends
+    when the command begins, when the contender queues for the next LOCK of a set (or, in a
+    semaphore's turnstile, for a permit), when it leaves, or when a fault signals it."""
     found = []
     queues = _queues(history)
     labels = {run.label: run for run in runs if run.label}

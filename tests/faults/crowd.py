@@ -453,7 +453,7 @@ class Crowd:
                 contender.read_record()
 
     def runs(self, latest=0):
-        """All runs; with `latest`, those in progress and that many of the most recent others."""
+        """All runs; with `latest`, only the live ones and the last `latest` of the ended ones."""
         with self._lock:
             return [contender.run for contender in self.over[-latest:] + list(self.alive.values())]
 

@@ -350,8 +350,9 @@ class Ensemble:
         return found
 
     def forget_runs_of_tomorrow(self, below):
-        """Deletes recorded successes that are dated in the future, which --min-interval would read,
-        except where a history is kept as well: there, the holder expects to be the only writer."""
+        """Deletes recorded successes that are dated in the future, because --min-interval would
+        read them. Skips LOCKs that also keep a history, whose holder expects to be the only
+        writer."""
         with self.client() as client:
             for lock in client.get_children(below):
                 path = f"{below}/{lock}/last-run"

@@ -21,9 +21,8 @@ from crowd import Plan
 
 _QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "terminate_zklock",
           "terminate_waiting_zklock"]
-# These only send signals, to one contender of the crowd at a time: they start no contenders, and
-# neither touch links or servers nor depend on them. So they can be injected while another fault
-# lasts.
+# These only signal one contender of the crowd at a time. They start no contenders, and neither
+# touch nor depend on links or servers, so they can be injected during another fault.
 _OF_PROCESSES = [*_QUICK, "kill_reserving_zklock", "kill_zklock_and_guard", "stop_guard",
                  "stop_guard_and_kill_zklock", "stop_waiting_zklock", "stop_zklock",
                  "stop_zklock_and_guard", "stop_zklock_briefly"]
@@ -561,7 +560,7 @@ class Faults:
         self._strike_one_hard("lasting", "zklock and guard killed together, a daemon left",
                               ["zklock", "guard"], True, False)
 
-    # The same without a cgroup: what may remain is in zklock(1), CAVEATS. Everything else ends.
+    # The same without a cgroup. zklock(1), CAVEATS, lists what may remain; everything else ends.
 
     def _do_uncontained_foreign(self):
         self._strike_hard("foreign", "the command runs a process as root", False, True)

@@ -190,7 +190,7 @@ def damage(zxids, snapshot):
         if previous is None:
             previous = zxid if zxid >= snapshot else None
             continue
-        # Within an epoch, the upper half, zxids are consecutive.
+        # The upper half of a zxid is the epoch; within an epoch, zxids are consecutive.
         if zxid != previous + 1 and not (zxid >> 32 > previous >> 32 and zxid & 0xffffffff == 1):
             return previous, zxid
         previous = zxid

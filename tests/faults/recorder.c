@@ -72,7 +72,7 @@ static void Pause(void) {
   nanosleep(&span, NULL);
 }
 
-/* A process other than the main one. `main_pid` 0: it lives on if that is killed. */
+/* A process other than the main one. If `main_pid` is 0, it survives the death of the main one. */
 static void LiveBeside(int index, pid_t main_pid) {
   volatile struct Slot* slot = Enter(index);
   signal(SIGTERM, SIG_IGN);
@@ -90,8 +90,8 @@ static void LiveBeside(int index, pid_t main_pid) {
   _exit(0);
 }
 
-/* Is replaced by its child, and that by its own, until the end. Bounded: if nobody reaped them,
- * they must not use up the PIDs of the machine. */
+/* Replaces itself by a child, again and again, until the end. The number is bounded so that
+ * processes that nobody reaps cannot use up the PIDs of the machine. */
 static void LiveAsBomb(int index) {
   volatile struct Slot* slot = Enter(index);
   signal(SIGTERM, SIG_IGN);

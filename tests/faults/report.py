@@ -145,7 +145,7 @@ def rows_of(made, runs, history, violations):
             if run.record is None or run.last() < fault.begin - STAMPS:
                 continue
             again = struck_again.get(id(victim))
-            # If two faults last at the same time, nothing shows which did what.
+            # If two faults overlap, their effects cannot be told apart.
             if (again is not None and again < fault.end
                     or any(sent.moment < fault.begin for sent in run.signals)):
                 continue

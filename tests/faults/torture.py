@@ -226,7 +226,7 @@ def source():
 def stop_on_signals():
     def stop(number, _):
         raise KeyboardInterrupt(f"signal {number}")
-    # The first process of a PID namespace is not ended by these by default.
+    # By default, these do not end the first process of a PID namespace.
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, stop)
 

@@ -96,7 +96,7 @@ std::optional<std::int32_t> XidOfNextRequest(int socket) {
   return frames::Number({head.data(), head.size()}, 4);
 }
 
-/// A server that does not answer is given up after a third of `timeout`, or 2 s.
+/// The session gives up on a silent server after a third of `timeout`, or 2 s.
 AttemptEnd EndOf(const std::string& server, Duration timeout) {
   Client client({server}, timeout);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
@@ -533,7 +533,7 @@ TEST_CASE("a holder does not return at once to servers that refuse its requests"
 }
 
 TEST_CASE("a holder does not return at once to servers that close on every transaction") {
-  // They answer a sync, as every server does that is not cut off from its clients.
+  // They answer a sync, as any server does unless it is cut off from its clients.
   std::atomic<int> connections = 0;
   const HostileServer server([&](int socket, int) {
     ++connections;
@@ -588,7 +588,7 @@ TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") 
     const auto failures = client.session().Failures();
     return !failures.empty() && failures.front().end == AttemptEnd{How::kNoSession};
   });
-  // The session still tries the silent address, wherever the shuffle puts that.
+  // The session still tries the silent address, wherever the shuffle puts it.
   for (int i = 0; i < 20; ++i) {
     client.session().SetEndpoints(
         EndpointsOf({"127.0.0.1:1", "127.0.0.1:2", silent.address(), "127.0.0.1:3"}));

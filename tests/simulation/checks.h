@@ -37,7 +37,7 @@ struct Command {
   bool once_per = false;
   bool is_over = false;
   bool is_nested = false;  ///< runs under another command's lock
-  bool is_ending = false;  ///< its zklock lets nothing more run under the lock
+  bool is_ending = false;  ///< its zklock accepts no more nested runs
   std::vector<std::shared_ptr<Command>> nested{};
   /// Its contender was deleted by force, so the next contender may hold before this command has
   /// ended.

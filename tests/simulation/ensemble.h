@@ -13,7 +13,7 @@
 #include "simulation/tree.h"
 #include "simulation/world.h"
 
-// Our understanding of ZooKeeper 3.8: a whole ensemble in virtual time.
+// A model of ZooKeeper 3.8: a whole ensemble in virtual time.
 //
 //   ensemble.cc  servers and their clients: connections, the order of requests, reads, watches
 //   quorum.cc    servers among themselves: elections, the log, commits, sessions

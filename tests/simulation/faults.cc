@@ -338,7 +338,8 @@ void CutRackOff(Life& life, Run& run) {
     CutOff(life, {run.process->place(), server->id}, LongSpan(life, run));
   });
 }
-/// The run's server receives the leader's messages late; then the leader receives nothing from it.
+/// The run's server receives the leader's messages late; at some point, the leader no longer
+/// receives anything from it.
 void DelayPings(Life& life, Run& run) {
   const Server* const server = ServerOf(life, run);
   const Server* const leader = life.ensemble.Leader();

@@ -202,8 +202,8 @@ void Life::CheckPool(Run& run) {
   if (lasts(is_first && IsCalm() && !is_stopped, run.first_since, kMostIdle)) {
     throw Violation(run.name + " waits for a LOCK that is free");
   }
-  // Its session is alive, so it learns of the request, perhaps over another connection, unless no
-  // server serves.
+  // The run's session is alive. Unless no server serves, the run learns of the request, perhaps
+  // over another connection.
   const Time session = std::max(run.options.timeout.count(), kLongestLeastTimeout);
   if (lasts(is_asked && !is_stopped && ensemble.Leader() != nullptr, run.asked_since,
             2 * session)) {

@@ -128,8 +128,8 @@ class Life {
   void KillRun(Run& run, bool with_guard);
   [[nodiscard]] std::vector<Run*> LiveRuns();
   [[nodiscard]] bool is_draining() const { return is_draining_; }
-  /// Otherwise nothing goes wrong in this life. Slow links and disks count: the shortest leases may
-  /// end before slow commits renew them.
+  /// Whether anything can go wrong in this life. Slow links and disks count, because the shortest
+  /// leases may end before slow commits renew them.
   [[nodiscard]] bool HasFaults() const {
     return !profile.faults.empty() || profile.aim_chance > 0 || usual_fsync > 100 * kMillisecond ||
            longest_delay_ > 20 * kMillisecond;

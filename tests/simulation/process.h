@@ -37,7 +37,7 @@ class Process {
   // For its program.
   void Add(EventSource& source);
   void Remove(EventSource& source);
-  /// Waits until a source is ready or `until`, and serves all that are ready.
+  /// Waits until a source is ready, or until `until`, and serves all ready sources.
   void RunOnce(TimePoint until = kNever);
   /// Does nothing for this time.
   void Sleep(Time span);

@@ -292,7 +292,7 @@ class ZklockRun {
     return outcome;
   }
 
-  /// It might be impossible to reach a server in time; no server refuses an operation.
+  /// The only acceptable failure is an unreachable server: no server refuses an operation.
   std::string FailureOf(const std::string& what, const lock::OperationFailed& failed) const {
     if (!std::holds_alternative<lock::Unreachable>(failed.failure())) {
       throw Violation(fmt::format("{}: {} {}", run_.name, what, failed.failure().index()));
@@ -346,7 +346,7 @@ class ZklockRun {
     if (session_.credentials()) run_.page = session_.credentials();
   }
 
-  /// Checks that all LOCKs of a set are held or reserved, one LOCK of a pool, and all permits.
+  /// Checks that the run has all LOCKs of a set, one LOCK of a pool, and all its permits.
   void RequireAllTaken(std::size_t locks) const {
     if (locks != (options_.any ? 1 : options_.locks.size())) {
       throw Violation(fmt::format("{} takes {} LOCKs", run_.name, locks));
@@ -468,8 +468,7 @@ class ZklockRun {
     return "too recent";
   }
 
-  /// The round trip of the create, by which the run may take the servers' time for earlier or later
-  /// than it is.
+  /// The round trip of the create: the run's estimate of the servers' time may be off by this much.
   [[nodiscard]] Time CreateTime() const {
     const lock::Ticket& ticket = tickets_.front();
     return (ticket.created_before - ticket.created_after).count();
@@ -640,8 +639,8 @@ class ZklockRun {
     return life_.is_draining() ? std::min(options_.command, kSecond) : options_.command;
   }
 
-  /// Starts the command, unless it is too late; then returns false. Like zklock's guard, checks the
-  /// time once more before the start.
+  /// Starts the command. Returns false if it is too late: like zklock's guard, this checks the time
+  /// once more before the start.
   bool BeginCommand(const lock::Hold& hold) {
     process_.Sleep(life_.world.random.Around(500'000));
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());

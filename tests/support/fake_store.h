@@ -73,7 +73,7 @@ class FakeServers {
   std::multimap<std::string, Watcher> watchers_;
 };
 
-/// What goes wrong with one request.
+/// A fault in one request.
 enum class Fault {
   kNotDone,            ///< the connection is lost before the servers get it
   kReplyLost,          ///< it is executed, and the connection is lost before the answer
@@ -140,7 +140,7 @@ class FakeStore final : public zookeeper::Store {
   void Connect();
   /// The connection is lost; outstanding requests were not executed.
   void Disconnect();
-  /// The servers report nothing that has been watched so far.
+  /// The watches that have been set so far never fire.
   void LoseWatches();
   /// The servers end the session; the client learns of it with its next Connect().
   void Expire();

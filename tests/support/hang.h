@@ -22,7 +22,7 @@ class Hang {
   ~Hang() { End(); }
   Hang(const Hang&) = delete;
   Hang& operator=(const Hang&) = delete;
-  /// Lets the process run, one system call at a time, until `done` returns true.
+  /// Runs the process, one system call at a time, until `done` returns true.
   template <typename Done>
   void StepUntil(const Done& done) {
     while (!done()) {

@@ -130,7 +130,8 @@ TEST_CASE("the grace is not cut short") {
 }
 
 TEST_CASE("the stop signal is the requested one") {
-  // No background child: a shell makes those ignore INT, so it would have to be killed.
+  // Starts no child in the background: a shell makes such a child ignore INT, so it would be
+  // killed.
   Supervised command("trap 'exit 9' INT; trap '' TERM; echo up >&$REPORT; while :; do :; done",
                      {.tree = 1, .stop_signal = SIGINT});
   CHECK(ExitFrom(command.EndByOrder().wait_status) == Exited(9));

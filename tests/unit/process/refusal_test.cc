@@ -152,7 +152,7 @@ const std::string kLargeTree =
     kWaitForEver;
 
 // Runs kLargeTree under a supervisor in a child process: `deprive` takes something away from that
-// process or the guard, then `end` ends the tree, of which nothing may be left.
+// process or the guard, then `end` ends the tree. No process of the tree may be left.
 void CheckThatTreeEnds(const std::function<bool()>& prepare,
                        const std::function<void(pid_t guard)>& deprive,
                        const std::function<void(Supervised&)>& end) {
@@ -211,7 +211,7 @@ void LimitMemory(pid_t process, rlim_t limit) {
 }
 
 // Uses up the free memory of this process's heap. What is allocated later is given back to the
-// kernel when it is freed. Would never end in an emulator, which does not limit the memory.
+// kernel when it is freed. This would never end in an emulator, which does not limit the memory.
 bool FillHeap() {
   mallopt(M_MMAP_THRESHOLD, 1);
   LimitMemory(0, 1);

@@ -61,8 +61,8 @@ Child EndAsNobody(
            }});
 }
 
-/// Reads what EndAsNobody() and a script that prints one pid write, in any order, and `others`
-/// lines more.
+/// Reads what EndAsNobody() and a script that prints one pid write, in any order, and `others` more
+/// lines.
 pid_t ReadSurvivor(Child& child, int others = 0) {
   pid_t survivor = 0;
   for (int line = 0; line < 2 + others; ++line) {

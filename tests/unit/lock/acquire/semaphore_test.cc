@@ -128,7 +128,7 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
   // Only one waiter at a time is past the turnstile without holding a permit.
   CHECK(PermitsIn(world) == permits + 1);
   CHECK(InTurnstile(world) == 3);
-  // Any holder may leave; here it is the last but one that was granted a permit.
+  // Any holder may leave; here the second-to-last to get a permit does.
   for (std::size_t next = permits; next < all.size(); ++next) {
     all[next >= 2 ? next - 2 : 0]->Leave();
     if (next >= 2 && permits == 1) all[next - 1]->Leave();

@@ -1,4 +1,4 @@
-// --preempt: contenders before ours are asked to leave.
+// --preempt asks the contenders ahead to leave.
 
 #include "lock/ahead/preemption.h"
 

@@ -357,7 +357,7 @@ TEST_CASE("If the release is refused the end is recorded by itself, whatever els
       const std::size_t before = run.store.requests_sent();
       if (at > 0) run.store.PlaceFault(before + at - 1, Fault::kReplyLost);
       run.Finish(4);
-      if (at > 0) run.store.DropPlans();  // the request that they are for may be the one lost
+      if (at > 0) run.store.DropPlans();  // the lost request may be the one they were planned for
       CHECK_FALSE(bench.servers.Has(run.ticket.path));
       const RunHistory history = bench.History();
       REQUIRE(history.entries().size() == 1);

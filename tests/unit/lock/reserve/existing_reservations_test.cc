@@ -135,7 +135,7 @@ TEST_CASE("A forged permit beyond the number of permits is not found, until it i
 
 TEST_CASE("A renewal moves the end of all reservations to so long from now, in one transaction") {
   Bench bench(1h);
-  bench.world.clock.Advance(GENERATE(0h, 3h));  // not that of the servers
+  bench.world.clock.Advance(GENERATE(0h, 3h));  // the servers' clock does not follow
   bench.world.servers.now_ms += milliseconds(40min).count();
   const auto renewed = bench.Renew(30min);
   REQUIRE(renewed);

@@ -253,7 +253,7 @@ TEST_CASE("A pool leaves the queue of a contender that was deleted, and ends wit
     caller.Run();
   }
   CHECK(caller.why() == Busy::Why::kRemoved);
-  REQUIRE(caller.notes.left.size() == 2);  // the outcome tells of the last
+  REQUIRE(caller.notes.left.size() == 2);  // the outcome describes only the last one
   CHECK(caller.notes.left[0].why == QueueLeftEvent::Why::kRemoved);
   CHECK(caller.notes.left[0].open == std::vector<std::string>{"/b", "/c"});
   CHECK(caller.notes.left[1].lock == "/b");

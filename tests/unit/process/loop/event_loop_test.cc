@@ -19,7 +19,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// Has the interest that it is given, and counts calls.
+// A source with a given interest, which counts calls.
 struct Source final : EventSource {
   explicit Source(Interest what) : interest(what) {}
   Interest GetInterest() override { return interest; }
