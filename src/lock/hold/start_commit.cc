@@ -30,7 +30,7 @@ bool StartCommit::IsCommitted() const {
 
 bool StartCommit::MayBeCommitted() const {
   return std::any_of(places_.begin(), places_.end(),
-                     [](const Place& place) { return place.may_be_written; });
+                     [](const Place& place) { return place.unrefused > 0; });
 }
 
 bool StartCommit::IsIdle() const {
@@ -92,8 +92,9 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
     place.state = State::kCommitted;
     return;
   }
-  // Another run has written since: the servers have refused our write, or will.
-  if (place.version != written_at) place.may_be_written = false;
+  // Another run has written since: the servers have refused our writes, or will. (A server that
+  // lags behind may show an older version.)
+  if (!written_at || *place.version > *written_at) place.unrefused = 0;
   // Our estimate of the time may be early, and the write happens even later, so a run never starts
   // too soon.
   const Duration ago = place.ticket.EarliestServerTimeAt(clock_.Now()) -
@@ -103,7 +104,8 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
 
 void StartCommit::Write(Place& place) {
   ++pending_;
-  has_written_ = place.may_be_written = true;
+  has_written_ = true;
+  ++place.unrefused;
   place.state = State::kUnread;  // after any answer but success
   const std::string path = LastStartOf(place.ticket);
   const auto done =
@@ -117,7 +119,7 @@ void StartCommit::Write(Place& place) {
 
 void StartCommit::OnWritten(Place& place, Error error) {
   const bool creates = !place.version;
-  if (error != Error::kNone && !IsLost(error)) place.may_be_written = false;
+  if (error != Error::kNone && !IsLost(error)) --place.unrefused;
   // LOCK is gone, and our contender with it: the Hold will notice, and nothing is left to do here.
   if (creates && error == Error::kNoNode) return;
   --pending_;

@@ -57,7 +57,7 @@ class StartCommit final : public EventSource {
     Ticket ticket;
     State state = State::kUnread;
     std::optional<std::int32_t> version{};  ///< the version that was read; none: there is no znode
-    bool may_be_written = false;            ///< as far as the answers show
+    std::size_t unrefused = 0;              ///< writes that may have been done, or may yet be
   };
 
   [[nodiscard]] bool IsIdle() const;

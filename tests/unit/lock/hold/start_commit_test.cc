@@ -257,6 +257,23 @@ TEST_CASE("If one LOCK cannot be written to, the start may count under the other
   }
 }
 
+TEST_CASE("A start counts whose reply was lost, although a server that lags behind denies it") {
+  Holder holder;
+  holder.PutStart("zklock/1 5 db0", 0);
+  const FakeServers::Node old = holder.Last();
+  FakeServers::Node written;
+  holder.store.PlaceFault(1, Fault::kReplyLost);
+  holder.store.Before(2,
+                      [&] { written = std::exchange(holder.servers.nodes["/l/last-start"], old); });
+  holder.store.Before(3, [&] { holder.servers.nodes["/l/last-start"] = written; });
+  holder.Begin();
+  CHECK(holder.store.log() == std::vector<std::string>{"get /l/last-start", "set /l/last-start",
+                                                       "get /l/last-start", "set /l/last-start",
+                                                       "get /l/last-start"});
+  CHECK(holder.start->IsCommitted());
+  CHECK(holder.start->MayBeCommitted());
+}
+
 TEST_CASE("A start that another run has overwritten since does not count") {
   Holder holder;
   holder.PutStart("zklock/1 5 db0", 0);
