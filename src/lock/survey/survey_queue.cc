@@ -55,6 +55,9 @@ void SurveyQueue::AddSemaphore(const std::string& lock, const SemaphoreChildren&
   AddPermits(protocol::PermitsPath(lock), semaphore.permits);
   turnstile_ = entries_.size();
   Add(protocol::TurnstilePath(lock), semaphore.turnstile, true);
+  // Read only if a stray is found there.
+  records_.push_back(
+      {protocol::TurnstilePath(lock), 0, "read", &SurveyQueue::TakeTurnstile, State::kRead});
   std::erase(lock_.ignored_children, permits);
   std::erase(lock_.ignored_children, turnstile);
   Ignore(permits + "/", semaphore.permits);
@@ -228,6 +231,12 @@ bool SurveyQueue::TakeLock(const zookeeper::GetReply& reply) {
   return true;
 }
 
+bool SurveyQueue::TakeTurnstile(const zookeeper::GetReply& reply) {
+  turnstile_children_made_ = reply.stat.children_made;
+  return reply.error == Error::kNone || reply.error == Error::kNoNode ||
+         zookeeper::IsRefusal(reply.error);
+}
+
 bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
   lock_.last_run.reset();
   switch (reply.error) {
@@ -273,9 +282,12 @@ void SurveyQueue::SeekUnlisted() {
 /// recorded before, or together with, the contender's deletion. So reads the record again.
 void SurveyQueue::OnGone(const std::string& contender) {
   if (!lock_.last_run || lock_.last_run->find(contender) == std::string::npos) return;
+  ReadAgain(&SurveyQueue::TakeLastRun);
+}
+
+void SurveyQueue::ReadAgain(Take take) {
   for (Record& record : records_) {
-    const bool is_read = record.state == State::kRead;
-    if (is_read && record.take == &SurveyQueue::TakeLastRun) record.state = State::kUnasked;
+    if (record.state == State::kRead && record.take == take) record.state = State::kUnasked;
   }
 }
 
@@ -333,6 +345,10 @@ bool SurveyQueue::TakeEntry(std::size_t index, const zookeeper::GetReply& reply)
       return false;
   }
   if (IsOut(index) && index < next_) --candidates_;
+  const bool is_stray = state == State::kRead && !entry.IsContender();
+  if (is_stray && entry.in_turnstile && turnstile_children_made_ == 0) {
+    ReadAgain(&SurveyQueue::TakeTurnstile);
+  }
   Settle();
   return true;
 }
@@ -418,13 +434,14 @@ std::string SurveyQueue::BelowLock(const QueueEntry& entry) const {
   return entry.path.substr(protocol::ChildPath(path_, "").size());
 }
 
-/// The lowest number that a new contender may have, as far as is known.
-std::int64_t SurveyQueue::NextNumber() const {
-  if (!lock_.IsSemaphore()) return lock_.stat.children_made;
-  // The metadata of the turnstile is not read.
-  std::int64_t next = 0;
+/// The lowest number that a new contender may have, in the turnstile or without one. The metadata
+/// may be from a moment before the list.
+std::int64_t SurveyQueue::NextNumber(bool in_turnstile) const {
+  std::int64_t next = in_turnstile ? turnstile_children_made_ : lock_.stat.children_made;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (!IsOut(i)) next = std::max(next, entries_[i].name.number + 1);
+    const QueueEntry& entry = entries_[i];
+    if (entry.in_turnstile == in_turnstile && !IsOut(i))
+      next = std::max(next, entry.name.number + 1);
   }
   return next;
 }
@@ -434,12 +451,16 @@ std::int64_t SurveyQueue::NextNumber() const {
 bool SurveyQueue::Blocks(const QueueEntry& entry) const {
   const bool is_permit = lock_.IsSemaphore() && !entry.in_turnstile;
   if (entry.name.full == protocol::kSimpleName || is_permit) return false;
-  return entry.name.number < NextNumber();
+  return entry.name.number < NextNumber(entry.in_turnstile);
 }
 
 bool SurveyQueue::IsBlocked() const {
-  return std::any_of(others_.begin(), others_.end(),
-                     [this](std::size_t index) { return Blocks(entries_[index]); });
+  // Children with numbers may also be LOCKs below a znode that nobody uses as a LOCK.
+  const bool is_lock = IsLock();
+  return std::any_of(others_.begin(), others_.end(), [this, is_lock](std::size_t index) {
+    const QueueEntry& entry = entries_[index];
+    return (is_lock || entry.name.mark != protocol::Mark::kNone) && Blocks(entry);
+  });
 }
 
 bool SurveyQueue::IsLock() const {

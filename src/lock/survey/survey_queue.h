@@ -52,7 +52,7 @@ class SurveyQueue {
   [[nodiscard]] bool IsEmpty() const { return entries_.empty(); }
   /// Whether OnLock() was called.
   [[nodiscard]] bool is_announced() const { return announced_; }
-  /// Before that: the LOCK will be reported as one of a tree.
+  /// Makes OnLock() report the LOCK as one of a tree.
   void SetInTree() { lock_.in_tree = true; }
 
   /// The connection was lost: unanswered requests must be sent again.
@@ -78,12 +78,13 @@ class SurveyQueue {
 
  private:
   enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
+  using Take = bool (SurveyQueue::*)(const zookeeper::GetReply& reply);
   /// A znode that is read besides the entries, before anything is reported.
   struct Record {
     std::string path;
     std::size_t most;
     const char* operation;
-    bool (SurveyQueue::*take)(const zookeeper::GetReply& reply);
+    Take take;
     State state = State::kUnasked;
   };
 
@@ -95,11 +96,13 @@ class SurveyQueue {
   [[nodiscard]] bool IsOut(std::size_t index) const;
   [[nodiscard]] std::optional<std::size_t> NextEntry();
   bool TakeLock(const zookeeper::GetReply& reply);
+  bool TakeTurnstile(const zookeeper::GetReply& reply);
   bool TakeLastRun(const zookeeper::GetReply& reply);
   bool TakeLastStart(const zookeeper::GetReply& reply);
   bool TakeEntry(std::size_t index, const zookeeper::GetReply& reply);
   void SeekUnlisted();
   void OnGone(const std::string& contender);
+  void ReadAgain(Take take);
 
   // For a semaphore:
   [[nodiscard]] std::optional<std::size_t> LastPermit() const;
@@ -114,7 +117,7 @@ class SurveyQueue {
   void ReportLock(SurveySink& sink);
   [[nodiscard]] LockKind KindOfQueue() const;
   [[nodiscard]] std::string BelowLock(const QueueEntry& entry) const;
-  [[nodiscard]] std::int64_t NextNumber() const;
+  [[nodiscard]] std::int64_t NextNumber(bool in_turnstile) const;
   [[nodiscard]] bool Blocks(const QueueEntry& entry) const;
   void FindRunning();
   void Count();
@@ -122,7 +125,8 @@ class SurveyQueue {
   [[nodiscard]] std::optional<Predecessor> WaitsFor(std::size_t index);
 
   LockSurvey lock_;
-  const std::string path_;  ///< on the servers
+  std::int64_t turnstile_children_made_ = 0;  ///< NodeStat::children_made, once it was read
+  const std::string path_;                    ///< on the servers
   const QueueReads reads_;
   std::vector<Record> records_;
   /// The contenders of runs without an end that were not listed, and whether they exist. They may

@@ -383,4 +383,22 @@ TEST_CASE("Watching, a change in either child of a semaphore is found, and only 
   CHECK(counts.told.size() == told);
 }
 
+TEST_CASE("A stray in the turnstile blocks the semaphore once its number has been reached") {
+  const bool was_reached = GENERATE(false, true);
+  const bool is_held = GENERATE(false, true);
+  const bool is_lost = GENERATE(false, true);  // the reply about the turnstile
+  CAPTURE(was_reached, is_held, is_lost);
+  Bench bench;
+  // The numbers of the permits are others.
+  bench.servers.nodes.at("/s/leases").next_number = 9;
+  bench.servers.nodes.at("/s/locks").next_number = was_reached ? 4 : 3;
+  bench.servers.Put("/s/locks/x-lock-0000000003", 0);
+  if (is_held) bench.Permit(7);
+  if (is_lost) bench.store.PlaceFault("get /s/locks", Fault::kReplyLost);
+  const SurveyResult result = bench.Look(Scope::kLock);
+  REQUIRE(result.locks.size() == 1);
+  REQUIRE_FALSE(result.locks[0].entries.empty());
+  CHECK(result.locks[0].entries.back().blocking == (was_reached ? "locks/x-lock-0000000003" : ""));
+}
+
 }  // namespace zklock::lock

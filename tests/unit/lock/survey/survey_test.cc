@@ -692,11 +692,12 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
   }
   SECTION("a free lock with a child that has a number, and might be a LOCK") {
     const bool was_reached = GENERATE(false, true);
-    bench.servers.Put("/j/free", 0);
+    const bool was_used = GENERATE(false, true);  // as a LOCK
+    bench.servers.Put("/j/free", 0, false, was_used ? "zklock/1" : "");
     bench.servers.nodes.at("/j/free").next_number = was_reached ? 2024010204 : 7;
     bench.servers.Put("/j/free/build-2024010203", 0);
     CHECK(Paths(bench.Find("/j/free", Scope::kGuess)) ==
-          (was_reached ? Strings{"/j/free"} : Strings{}));
+          (was_reached && was_used ? Strings{"/j/free"} : Strings{}));
     bench.Join("/j/free");
     const LockSurvey held = bench.Find("/j/free", Scope::kGuess).locks.at(0);
     CHECK(held.IsHeld());
