@@ -261,8 +261,9 @@ class LockExamination {
     using enum lock::Unusable::Why;
     for (const lock::QueueEntry& entry : found_.entries) {
       if (entry.position || !Conflicts(entry)) continue;
-      // Among permits, a stray is in the way whatever its number.
-      if (!found_.IsSemaphore() && entry.blocking.empty()) continue;
+      // A stray permit takes one for good, whatever its number.
+      const bool is_permit = found_.IsSemaphore() && !entry.in_turnstile;
+      if (is_permit ? HasFreePermits() : entry.blocking.empty()) continue;
       Fail({.why = kNobodysContender, .child = entry.name.full});
     }
     const auto& ignored = found_.ignored_children;
@@ -271,6 +272,15 @@ class LockExamination {
         std::find(ignored.begin(), ignored.end(), simple) != ignored.end()) {
       Fail({.why = kNobodysContender, .child = simple});
     }
+  }
+
+  /// Whether enough permits are free, even if no contender leaves.
+  [[nodiscard]] bool HasFreePermits() const {
+    std::size_t taken = context_.options.take;
+    for (const lock::QueueEntry& entry : found_.entries) {
+      if (!entry.in_turnstile) taken += 1 + entry.more.size();
+    }
+    return taken <= context_.options.permits.value_or(1);
   }
 
   [[nodiscard]] bool Conflicts(const lock::QueueEntry& entry) const {

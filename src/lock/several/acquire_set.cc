@@ -147,8 +147,9 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
                                              [](const auto& one) { return one.reserves(); });
     return contenders.size() + request.take > *request.permits && !has_reservation;
   }
+  // So it does with a child that may not be a contender at all.
   const auto* const blocker = protocol::FirstConflict(contenders, request.mode);
-  return blocker != nullptr && !blocker->reserves();
+  return blocker != nullptr && !blocker->reserves() && blocker->mark != protocol::Mark::kNone;
 }
 
 /// `children`: the permits, all of which are taken. Finishes as taken; or as unusable if a

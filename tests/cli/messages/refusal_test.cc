@@ -214,13 +214,34 @@ TEST_CASE("a child that no session owns is in the way once contenders have reach
   for (int i = 0; i < 3; ++i) RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
   const std::string child = is_reached ? "build-0000000001" : "build-2024010203";
   tree.Create(lock + "/" + child);
-  for (const Words& words : {Words{"exclusive"}, Words{"exclusive", "-n"}, Words{"try"},
-                             Words{"read"}, Words{"exclusive", "--dry-run"}}) {
+  const std::string other = NewLock("numbered");
+  for (const Words& words :
+       {Words{"exclusive"}, Words{"exclusive", "-n"}, Words{"try"}, Words{"try", other},
+        Words{"exclusive", other}, Words{"read"}, Words{"exclusive", "--dry-run"}}) {
     CAPTURE(words);
     const Finished finished = RunZklock(words + Words{lock, "--", "true"});
     CHECK(finished.exit == Exited(is_reached ? 78 : 0));
     const std::string says = is_reached ? "'" + child + "' is not a contender" : "";
     CHECK_THAT(finished.out + finished.err, Catch::Contains(says));
+  }
+}
+
+TEST_CASE("a dry run judges children of a semaphore that no session owns as a run does") {
+  const bool is_permit = GENERATE(false, true);
+  const bool is_in_the_way = GENERATE(false, true);
+  CAPTURE(is_permit, is_in_the_way);
+  const std::string lock = NewLock("numbered");
+  const std::string permits = is_permit && is_in_the_way ? "1" : "2";
+  const Words words = {"--permits", permits, lock, "--", "true"};
+  Tree tree;
+  for (int i = 0; i < 3; ++i) RunZklock(Words{"exclusive"} + words, Exited(0));
+  const std::string queue = lock + (is_permit ? "/leases" : "/locks");
+  tree.Create(queue + (is_permit       ? "/x-lease-0000000001"
+                       : is_in_the_way ? "/build-0000000001"
+                                       : "/build-2024010203"));
+  for (const Words& run : {Words{"exclusive"}, Words{"exclusive", "--dry-run"}}) {
+    CAPTURE(run);
+    CHECK(RunZklock(run + words).exit == Exited(is_in_the_way ? 78 : 0));
   }
 }
 
