@@ -70,7 +70,7 @@ class LockedRun {
   }
 
  private:
-  [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
+  [[nodiscard]] zookeeper::Session& session() const { return locks_.session_driver->session(); }
 
   /// Like RunContext::End().
   int EndBeforeStart(const cli::RunEnd& end, std::optional<Duration> unconfirmed) {
@@ -190,17 +190,13 @@ class LockedRun {
     process::Alarm alarm;
     const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
     TimePoint run_end = command_->supervisor().run_end();
-    bool is_stop_time = false;
-    const auto stop_time = [&] {
-      return is_stop_time ? hold_.lease_end()
-                          : protocol::StopTime(hold_.lease_end(), hold_.grace());
-    };
+    bool is_over = false;  // the lease, for nested runs
     while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
-      alarm.Set(std::min(stop_time(), run_end));
+      alarm.Set(std::min(is_over ? hold_.lease_end() : NestedStopTime(), run_end));
       context_.loop.RunOnce();
-      // At about this time, the nested runs end by themselves; the guard has finished its duty.
-      if (!is_stop_time && context_.clock.Now() >= stop_time()) {
-        is_stop_time = true;
+      // From this time on, the nested runs end by themselves; the guard has finished its duty.
+      if (!is_over && context_.clock.Now() >= NestedStopTime()) {
+        is_over = true;
         running_->OnLoss(EndCause::kLeaseRanOut);
         nested_->End();
       }
@@ -215,6 +211,12 @@ class LockedRun {
       if (context_.ancestors.is_lost()) nested_->End();
       EndNestedRunsBySignal();
     }
+  }
+
+  /// When the lease may end the first nested run: each has a --kill-after of its own.
+  [[nodiscard]] TimePoint NestedStopTime() const {
+    const Duration longest = protocol::GraceFor(Duration::max(), session().lease().timeout());
+    return protocol::StopTime(hold_.lease_end(), longest);
   }
 
   void EndNestedRunsBySignal() {
