@@ -167,6 +167,11 @@ void Checks::Allow(const std::string& path) {
   if (found != reservations_.end()) found->second.may_go = true;
 }
 
+bool Checks::WasRobbed(const std::set<std::int64_t>& sessions) const {
+  return std::any_of(sessions.begin(), sessions.end(),
+                     [this](std::int64_t session) { return robbed_.contains(session); });
+}
+
 void Checks::BeforeCommit(const Txn& txn) {
   latest_ms_ = std::max(latest_ms_, txn.ms);
   CheckPermits(txn);

@@ -100,9 +100,9 @@ class Checks {
   }
   bool clocks_jump = false;
   [[nodiscard]] bool IsExcused(const std::string& path) const { return excused_.contains(path); }
-  /// A contender of this session was deleted by force. Its run may never have known the znode: the
-  /// reply to the create was lost.
-  [[nodiscard]] bool WasRobbed(std::int64_t session) const { return robbed_.contains(session); }
+  /// Whether a contender of any of a run's sessions was deleted by force. The run may never have
+  /// known the znode: the reply to the create was lost.
+  [[nodiscard]] bool WasRobbed(const std::set<std::int64_t>& sessions) const;
 
  private:
   void BeforeCommit(const Txn& txn);

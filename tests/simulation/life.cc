@@ -185,10 +185,8 @@ void Life::CheckPool(Run& run) {
     }
   }
   const lock::AcquireRequest& request = run.options.request;
-  // Once set, this also applies to the run's next session.
-  run.has_left = run.has_left || checks.WasRobbed(run.session_id());
-  const bool may_leave =
-      request.try_only || request.wait || request.max_queue || request.reserve || run.has_left;
+  const bool may_leave = request.try_only || request.wait || request.max_queue || request.reserve ||
+                         run.has_left || checks.WasRobbed(run.sessions);
   if (!queues.empty() && queues.size() != run.options.locks.size() && !may_leave) {
     throw Violation(fmt::format("{} waits in {} of its {} queues", run.name, queues.size(),
                                 run.options.locks.size()));

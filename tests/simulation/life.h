@@ -70,10 +70,11 @@ struct Run {
   [[nodiscard]] std::int64_t session_id() const {
     return session == nullptr ? 0 : session->session_id();
   }
+  std::set<std::int64_t> sessions{};  ///< all that it has had while it acquired locks
   bool is_told_to_end = false;
   // A pool, before it has taken a LOCK.
   bool waits = false;
-  bool has_left = false;  ///< it left a queue on request, or because its contender was deleted
+  bool has_left = false;  ///< it left a queue on request
   Time first_since = 0;   ///< since when it has been first in any of its queues; 0: it is not
   Time asked_since = 0;   ///< since when it has been asked to leave any of them; 0: it is not
   std::string outcome{};  ///< once it is over

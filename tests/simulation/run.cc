@@ -85,9 +85,12 @@ struct ShortSession {
 
 class Observer {
  public:
-  explicit Observer(const std::string& name) : name_(name) {}
+  explicit Observer(Run& run) : run_(run) {}
   void OnAcquire(const lock::AcquireEvent& event) {
-    std::visit(Overloaded{[this](const lock::SessionAcceptedEvent&) { proofs = 0; },
+    std::visit(Overloaded{[this](const lock::SessionAcceptedEvent&) {
+                            run_.sessions.insert(run_.session_id());
+                            proofs = 0;
+                          },
                           [this](const lock::QueuedEvent& queued) { OnQueued(queued.ticket); },
                           [this](const lock::OwnDataEvent& own) {
                             if (lock::FindReleaseRequest(own.data)) asked.push_back(own.contender);
@@ -121,7 +124,7 @@ class Observer {
   void OnQueued(const lock::Ticket& ticket) {
     for (const std::string& path : ticket.paths()) paths.push_back(path);
     places[ticket.lock.path] = ticket.path;
-    world->Trace("{}: queued as {}", name_, ticket.path);
+    world->Trace("{}: queued as {}", run_.name, ticket.path);
   }
   void OnLease(TimePoint end) {
     ++proofs;
@@ -129,7 +132,7 @@ class Observer {
     if (command) Command::Extend(command, lease_end);
   }
 
-  const std::string& name_;
+  Run& run_;
 };
 
 class ZklockRun {
@@ -140,7 +143,7 @@ class ZklockRun {
         run_(run),
         options_(run.options),
         request_(run.options.request),
-        observer_(run.name),
+        observer_(run),
         session_(life.Endpoints(), options_.timeout, clock_) {
     session_.SetConnectTimeout(request_.connect_timeout);
     run_.session = &session_;
@@ -241,7 +244,7 @@ class ZklockRun {
   void RequireAllLeft() const {
     if (!options_.any || request_.try_only || request_.wait || request_.max_queue) return;
     if (request_.reserve) return;  // it may have left a queue to an earlier one with its ID
-    if (life_.checks.WasRobbed(session_.session_id())) return;
+    if (life_.checks.WasRobbed(run_.sessions)) return;
     for (const auto& [lock, path] : observer_.places) {
       if (life_.checks.WasAsked(path) || life_.checks.IsExcused(path)) continue;
       throw Violation(run_.name + " leaves " + lock + ", though nobody asked it to");
@@ -322,7 +325,7 @@ class ZklockRun {
   }
 
   [[nodiscard]] bool WasRemoved() const {
-    return life_.checks.WasRobbed(session_.session_id()) ||
+    return life_.checks.WasRobbed(run_.sessions) ||
            std::any_of(observer_.paths.begin(), observer_.paths.end(),
                        [&](const auto& path) { return life_.checks.IsExcused(path); });
   }
