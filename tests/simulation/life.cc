@@ -365,10 +365,13 @@ void Life::ReleaseAll() {
 }
 
 void Life::CheckIdle() {
-  const bool has_runs = std::any_of(runs.begin(), runs.end(), [](const auto& run) {
-    return !run->options.is_foreign && !run->options.request.reserve;
+  // Others may find the LOCK reserved each time.
+  const bool has_patient_runs = std::any_of(runs.begin(), runs.end(), [](const auto& run) {
+    const lock::AcquireRequest& request = run->options.request;
+    return !run->options.is_foreign && !request.try_only && !request.wait && !request.max_queue &&
+           !request.reserve;
   });
-  if (has_runs && !HasFaults() && world.counts["commands"] == 0) {
+  if (has_patient_runs && !HasFaults() && world.counts["commands"] == 0) {
     throw Violation("no command has run, without any fault");
   }
   for (const auto& [path, node] : ensemble.truth().nodes()) {
