@@ -105,6 +105,9 @@ foreach(suite IN ITEMS unit server cli faults model)
   # Catch2's header and those of the standard library take two thirds of the time to compile a small test.
   target_precompile_headers(${suite}_tests PRIVATE <algorithm> <chrono> <functional> <memory>
                             <optional> <string> <utility> <variant> <vector> <catch2/catch.hpp>)
+  if(ZKLOCK_UNITY)
+    zklock_unite(${suite}_tests)
+  endif()
   target_link_libraries(${suite}_tests PRIVATE test_flags support)
   target_link_options(${suite}_tests PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
   if(TARGET zklock)

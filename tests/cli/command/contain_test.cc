@@ -21,14 +21,13 @@
 #include "support/cgroup.h"
 #include "support/process.h"
 #include "support/skip.h"
+#include "support/sudo.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr uid_t kNobody = 65534;
 
 void BecomeNobody() {
   const bool is_nobody = setgroups(0, nullptr) == 0 && setresgid(kNobody, kNobody, kNobody) == 0 &&

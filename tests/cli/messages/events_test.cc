@@ -34,7 +34,7 @@ std::vector<json> Events(const std::string& text) {
 }
 
 /// Each event with its reason and status, if it has them: "released lost 76".
-Words Names(const std::vector<json>& events) {
+Words NamesOf(const std::vector<json>& events) {
   Words names;
   for (const json& event : events) {
     std::string name = event["event"];
@@ -108,7 +108,7 @@ void CheckDocumented(const std::vector<json>& events) {
 
 TEST_CASE("the events of a run whose command exits with 75") {
   const auto events = EventsOf({"exclusive"}, NewLock("events"), {"sh", "-c", "exit 75"});
-  CHECK(Names(events) ==
+  CHECK(NamesOf(events) ==
         Words{"connected", "queued", "acquired", "exited 75", "released ended 75"});
   CheckDocumented(events);
   for (std::size_t i = 1; i < events.size(); ++i) {
@@ -121,10 +121,10 @@ TEST_CASE("the events of a run whose command exits with 75") {
 TEST_CASE("a connection is one event, for however many contenders") {
   const std::string lock = NewLock("events");
   const auto two = EventsOf({"exclusive", lock + "-b"}, lock, {"true"});
-  CHECK(Names(two) == Words{"connected", "queued", "queued", "acquired", "acquired", "exited 0",
-                            "released ended 0"});
+  CHECK(NamesOf(two) == Words{"connected", "queued", "queued", "acquired", "acquired", "exited 0",
+                              "released ended 0"});
   const auto permit = EventsOf({"exclusive", "--permits", "2"}, NewLock("events"), {"true"});
-  CHECK(Names(permit) ==
+  CHECK(NamesOf(permit) ==
         Words{"connected", "queued", "queued", "acquired", "exited 0", "released ended 0"});
   CHECK(permit[1]["contender"].get<std::string>().find("-lock-") != std::string::npos);
   CHECK(permit[2]["contender"].get<std::string>().find("-lease-") != std::string::npos);
@@ -148,10 +148,10 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
   auto [lock, holder] = HoldNewLock("events");
   const std::string held = Tree().Children(lock).front();
   const auto busy = EventsOf({"try"}, lock, {"true"});
-  CHECK(Names(busy) == Words{"connected", "released held 75"});
+  CHECK(NamesOf(busy) == Words{"connected", "released held 75"});
   CheckDocumented(busy);
   const auto over = EventsOf({"exclusive", "-w", "2s", "-E", "3"}, lock, {"true"});
-  CHECK(Names(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
+  CHECK(NamesOf(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
   CHECK(over[2]["position"] == 2);
   CHECK(over[2]["waitsFor"] == held);
   CheckDocumented(over);
@@ -160,7 +160,7 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
   Child waiter = StartWaiter({"exclusive", "--events", directory.Path("events")}, lock);
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(143));
-  CHECK(Names(Events(directory.Read("events"))) ==
+  CHECK(NamesOf(Events(directory.Read("events"))) ==
         Words{"connected", "queued", "waiting", "released interrupted 143"});
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("the events of a run that is too soon: the lock is acquired, no comman
   RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
   const auto check = [&](const std::string& option) {
     const auto events = EventsOf({"exclusive", option, "1h"}, lock, {"true"});
-    CHECK(Names(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
+    CHECK(NamesOf(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
     CheckDocumented(events);
   };
   check("--min-interval");
@@ -236,7 +236,7 @@ TEST_CASE("the events of a lock that is lost") {
   tree.Delete(lock + "/" + tree.Children(lock).front());
   CHECK(holder.Wait() == Exited(76));
   const auto events = Events(directory.Read("events"));
-  CHECK(Names(events) ==
+  CHECK(NamesOf(events) ==
         Words{"connected", "queued", "acquired", "lost removed", "exited 143", "released lost 76"});
   CHECK(events[4]["signal"] == "SIGTERM");
   CheckDocumented(events);
@@ -248,7 +248,7 @@ TEST_CASE("the events of a run that is asked to release the lock") {
   RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
   CHECK(holder.Wait() == Exited(76));
   const auto events = Events(directory.Read("events"));
-  CHECK(Names(events) ==
+  CHECK(NamesOf(events) ==
         Words{"connected", "queued", "acquired", "exited 143", "released requested 76"});
   CheckDocumented(events);
 }
@@ -263,8 +263,8 @@ TEST_CASE("the events of a connection that breaks while the command runs") {
   holder.ReadErrUntil("confirmed");
   CHECK(Finish(holder) == Exited(0));
   const auto events = Events(directory.Read("events"));
-  CHECK(Names(events) == Words{"connected", "queued", "acquired", "suspect", "connected",
-                               "confirmed", "exited 0", "released ended 0"});
+  CHECK(NamesOf(events) == Words{"connected", "queued", "acquired", "suspect", "connected",
+                                 "confirmed", "exited 0", "released ended 0"});
   CheckDocumented(events);
 }
 
@@ -275,12 +275,12 @@ TEST_CASE("the events under an outer lock, and without servers") {
              directory.Path("events"), lock, "--", "sh", "-c", "exit 4"},
             Exited(4));
   const auto nested = Events(directory.Read("events"));
-  CHECK(Names(nested) == Words{"acquired", "exited 4"});
+  CHECK(NamesOf(nested) == Words{"acquired", "exited 4"});
   CHECK(nested[0]["nested"] == true);
   CheckDocumented(nested);
   const ClosedPort closed;
-  CHECK(Names(EventsOf({"exclusive", "-z", closed.address(), "--connect-timeout", "100ms"}, lock,
-                       {"true"})) == Words{"released unreachable 69"});
+  CHECK(NamesOf(EventsOf({"exclusive", "-z", closed.address(), "--connect-timeout", "100ms"}, lock,
+                         {"true"})) == Words{"released unreachable 69"});
 }
 
 TEST_CASE("events are appended to a file, which is created as a shell would create it") {

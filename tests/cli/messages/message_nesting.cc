@@ -14,7 +14,7 @@ namespace zklock::test {
 namespace {
 
 /// A run nested below one whose command has ended; it continues until told to end.
-std::string Outlived() {
+std::string NestedRunOutlived() {
   Child outer = Child::Start(
       Script(NewLock("said"),
              "exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \"echo in; exec sleep 1000\" "
@@ -150,7 +150,8 @@ std::string BelowElsewhere(const std::string& subcommand) {
 
 Provocations NestingProvocations() {
   return {
-      {{Saying("kKeptForNested").With({"", "1", "\\d+"}), Part("kOuterReleased")}, Outlived},
+      {{Saying("kKeptForNested").With({"", "1", "\\d+"}), Part("kOuterReleased")},
+       NestedRunOutlived},
       {{"kReleaseBelow", Saying("kReleaseWaits").With({"", "1", "\\d+"})}, Released},
       {{"kInterruptedBeforeRun"}, InterruptedBeforeRun},
       {{"kSuspendingNested"}, SuspendedWithNested},

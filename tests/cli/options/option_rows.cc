@@ -179,10 +179,7 @@ Rows CommandRows(const Outcomes& usual) {
   return rows;
 }
 
-Rows operator+(Rows rows, const Rows& more) {
-  rows.insert(rows.end(), more.begin(), more.end());
-  return rows;
-}
+void Append(Rows& rows, const Rows& more) { rows.insert(rows.end(), more.begin(), more.end()); }
 
 }  // namespace
 
@@ -219,9 +216,11 @@ Row DryRunRow() {
 Rows RunRows(const std::string& subcommand) {
   Outcomes usual = Usual("ran\n");
   if (subcommand == "try") usual.erase(kFreed);
-  Rows rows = CommonRows(usual, subcommand) + LockRows(subcommand, usual) + CommandRows(usual);
+  Rows rows = CommonRows(usual, subcommand);
+  Append(rows, LockRows(subcommand, usual));
+  Append(rows, CommandRows(usual));
   for (Row& row : rows) row.decides_to_wait = subcommand == "try";
-  rows = rows + WaitRows(subcommand, usual);
+  Append(rows, WaitRows(subcommand, usual));
   rows.push_back(DryRunRow());
   if (subcommand == "try") {
     for (Row& row : rows) row.outcomes.erase(kFreed);
@@ -294,7 +293,7 @@ Rows ReleaseRows() {
   rows.push_back({"--reserve", {"--reserve", "id"}, But(own, {{kHeldByShell, {kConflict}}})});
   rows.push_back({"--any", {"--any", "--reserve", "id"}, But(own, {{kHeldByShell, {kConflict}}})});
   rows.push_back({"--any", {"--any"}, refused});
-  rows = rows + CommonRows(own, "release");
+  Append(rows, CommonRows(own, "release"));
   for (Row& row : rows) {
     row.outcomes = Without(row.outcomes, {kFreed, kNested});
     row.has_command = false;
@@ -357,7 +356,7 @@ Rows InspectRows() {
                    {kNested, {0}},
                    {kHeldByShell, {0}},
                    {kNoServer, {kUnavailable}}}});
-  rows = rows + CommonRows(text, "inspect");
+  Append(rows, CommonRows(text, "inspect"));
   for (Row& row : rows) {
     row.has_command = false;
     row.outcomes.erase(kFreed);

@@ -41,7 +41,7 @@ Child WaitAs(const std::string& user, const std::string& lock) {
 }
 
 /// Checks that zklock refuses with 77 and one line of explanation, and returns that line.
-std::string RefusalOf(const std::string& user, const Words& words) {
+std::string RefusalFor(const std::string& user, const Words& words) {
   const Finished finished = RunAs(user, words);
   CAPTURE(user, words, finished.err);
   CHECK(finished.exit == Exited(77));
@@ -223,10 +223,10 @@ TEST_CASE(
     CHECK(RunAs(user, {"inspect", "-q", lock}).exit == Exited(75));
     // zklock can see that the lock is held without creating a contender.
     CHECK(RunAs(user, {"try", lock, "--", "true"}).exit == Exited(75));
-    CHECK_THAT(RefusalOf(user, {"exclusive", lock, "--", "true"}),
+    CHECK_THAT(RefusalFor(user, {"exclusive", lock, "--", "true"}),
                Catch::Contains("queue in " + lock + ": not authorised: CREATE on " + lock +
                                " is missing"));
-    CHECK_THAT(RefusalOf(user, {"exclusive", lock + "/below", "--", "true"}),
+    CHECK_THAT(RefusalFor(user, {"exclusive", lock + "/below", "--", "true"}),
                Catch::Contains("make " + lock + "/below: not authorised: CREATE on " + lock +
                                " is missing"));
     const Finished release =
@@ -286,9 +286,9 @@ TEST_CASE("two users share a LOCK made by an administrator, who alone may delete
   CHECK_THAT(RunAs(kBob, release).err, Catch::Contains("DELETE on " + lock + " is missing"));
   // Not even the contender's creator may delete it: deleting requires permission on the parent.
   CHECK(RunAs(kAlice, release).exit == Exited(77));
-  CHECK_THAT(RefusalOf("", {"exclusive", lock, "--", "true"}),
+  CHECK_THAT(RefusalFor("", {"exclusive", lock, "--", "true"}),
              Catch::Contains("list") || Catch::Contains("CREATE on " + lock));
-  CHECK_THAT(RefusalOf("", {"inspect", lock}), Catch::Contains("READ on " + lock + " is missing"));
+  CHECK_THAT(RefusalFor("", {"inspect", lock}), Catch::Contains("READ on " + lock + " is missing"));
   CHECK(RunAs(kOperator, release).exit == Exited(0));
   CHECK(bob.ReadLine() == "held");
   CHECK(alice.Wait() == Exited(76));
@@ -345,7 +345,7 @@ TEST_CASE("a reservation that may not be read is refused, not called missing") {
   chief.SetAcl(hidden, {{kAlice, kAll}});
   for (const Words& target : {Words{lock}, Words{"--any", lock, NewLock("free")}}) {
     const Words release = Words{"release", "--reserve", "freeze"} + target;
-    CHECK_THAT(RefusalOf(kBob, release), Catch::Contains("READ on " + hidden + " is missing"));
+    CHECK_THAT(RefusalFor(kBob, release), Catch::Contains("READ on " + hidden + " is missing"));
   }
   CHECK(RunAs(kAlice, {"release", "--reserve", "freeze", lock}).exit == Exited(0));
 }

@@ -15,7 +15,7 @@
 namespace zklock::test {
 namespace {
 
-const Words kSocat = {"--proxy-command", "exec socat - TCP:%h:%p"};
+const Words kThroughSocat = {"--proxy-command", "exec socat - TCP:%h:%p"};
 
 /// Checks that alice acquires a lock, and that it belongs to her. `plain`: the address of a port
 /// without TLS on the same server.
@@ -80,11 +80,13 @@ TEST_CASE("SASL works over TLS, and both work through a proxy command") {
   const Words plain = {"-z", server.plain()};
   const Words secure = Words{"-z", server.named()} + certificates.Ca();
   SECTION("SASL over TLS") { CheckAlice(secure, server.plain()); }
-  SECTION("SASL through a proxy command") { CheckAlice(plain + kSocat, server.plain()); }
-  SECTION("SASL over TLS through a proxy command") { CheckAlice(secure + kSocat, server.plain()); }
+  SECTION("SASL through a proxy command") { CheckAlice(plain + kThroughSocat, server.plain()); }
+  SECTION("SASL over TLS through a proxy command") {
+    CheckAlice(secure + kThroughSocat, server.plain());
+  }
   SECTION("TLS through a proxy command") {
     const Mark mark;
-    const Words words = secure + kSocat + Words{"/x", "--", "echo", "locked"};
+    const Words words = secure + kThroughSocat + Words{"/x", "--", "echo", "locked"};
     CHECK(Run(mark.On(Zklock(Words{"try"} + words))).out == "locked\n");
     mark.WaitForEnd();
   }

@@ -21,12 +21,12 @@ ServersReport OneServer() {
   return report;
 }
 
-std::string Text(const ServersReport& report) { return ServersReportText(report, {}); }
+std::string ReportText(const ServersReport& report) { return ServersReportText(report, {}); }
 
 }  // namespace
 
 TEST_CASE("The report has a row for each server, then what to fix, then what is worth knowing") {
-  CHECK(Text(test::UnfitServers()) ==
+  CHECK(ReportText(test::UnfitServers()) ==
         "SERVER    ADDRESS        ROLE       VERSION  SESSION  CONNECT    COMMIT     CLOCK  CONNS\n"
         "zk1:2181  10.0.0.1:2181  leader     3.8.0    30s      1.2/3.4ms  0.8/5.1ms  +12ms  4/60\n"
         "zk2:2181  10.0.0.2:2181  follower   3.8.0    12s      2/48ms     0.1/1.7s   ±48ms  -\n"
@@ -46,16 +46,16 @@ TEST_CASE("The report has a row for each server, then what to fix, then what is 
 
 TEST_CASE("A report without a fault says so") {
   ServersReport report = OneServer();
-  CHECK_THAT(Text(report), Contains("\n\nnothing to fix\nnote: a single server: "));
+  CHECK_THAT(ReportText(report), Contains("\n\nnothing to fix\nnote: a single server: "));
   report.facts.members = protocol::Members{.voters = {1}, .weighted = true};
-  CHECK_THAT(Text(report), Contains("\n\nnothing to fix\n\nwithout a server, "));
+  CHECK_THAT(ReportText(report), Contains("\n\nnothing to fix\n\nwithout a server, "));
 }
 
 TEST_CASE("A report of no server at all has no time without servers") {
   ServersReport report = test::UnfitServers();
   report.facts.servers = {{.name = "zk3:2181"}};
   report.texts = {{.address = "zk3:2181", .version = "", .reason = "Name or service not known"}};
-  const std::string text = Text(report);
+  const std::string text = ReportText(report);
   CHECK_THAT(text, Contains("fix: zk3:2181 cannot be reached: Name or service not known\n"));
   CHECK_THAT(text, !Contains("without a server") && !Contains("ADDRESS"));
   const json parsed = json::parse(ServersReportJson(report));
@@ -69,17 +69,18 @@ TEST_CASE("Clocks, limits and slow times are shown with their units") {
   server.clock = protocol::ClockOffset{-90s, 2ms};
   server.connection_limit = 0;
   server.commit = protocol::Spread{2s, 12s, 7};
-  CHECK_THAT(Text(report), Contains("2.0/12.0s") && Contains("-1m30s") && Contains("4/∞"));
-  CHECK_THAT(Text(report), Contains("fix: the servers' clock is 1m30s behind this host's (±2ms)"));
+  CHECK_THAT(ReportText(report), Contains("2.0/12.0s") && Contains("-1m30s") && Contains("4/∞"));
+  CHECK_THAT(ReportText(report),
+             Contains("fix: the servers' clock is 1m30s behind this host's (±2ms)"));
   server.clock = protocol::ClockOffset{90s, 2ms};
-  CHECK_THAT(Text(report), Contains("fix: the servers' clock is 1m30s ahead of this host's"));
+  CHECK_THAT(ReportText(report), Contains("fix: the servers' clock is 1m30s ahead of this host's"));
   server.connections.reset();
-  CHECK_THAT(Text(report), Contains("?/∞"));
+  CHECK_THAT(ReportText(report), Contains("?/∞"));
 }
 
 TEST_CASE("Text written by other programs cannot break out of the report") {
   const ServersReport report = test::UnfitServers("\x1b[31mred\nfix: forged\x07\xff");
-  for (const std::string& text : {Text(report), ServersReportJson(report)}) {
+  for (const std::string& text : {ReportText(report), ServersReportJson(report)}) {
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find('\x07') == std::string::npos);
     CHECK(text.find("\nfix: forged") == std::string::npos);
@@ -94,7 +95,7 @@ TEST_CASE("The JSON has the same conclusions as the text") {
   CHECK(parsed["servers"][0]["commit"]["worst"] == 0.0051);
   CHECK(parsed["servers"][1]["clock"]["offset"] == 0.013);
   CHECK(parsed["servers"][2]["reached"] == false);
-  const std::string text = Text(report);
+  const std::string text = ReportText(report);
   for (const json& finding : parsed["findings"]) {
     const std::string line =
         (finding["fix"] == true ? "fix: " : "note: ") + finding["text"].get<std::string>() + "\n";

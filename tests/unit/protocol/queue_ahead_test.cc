@@ -20,9 +20,9 @@ std::string Zklock(std::string_view mark, std::size_t number) {
   const std::string digits = std::to_string(10'000'000'000 + number).substr(1);
   return "host-00000000-0000-4000-8000-" + digits + "00" + std::string(mark) + digits;
 }
-std::string Exclusive(std::size_t number) { return Zklock("-lock-", number); }
-std::string Writer(std::size_t number) { return Zklock("-__WRIT__", number); }
-std::string Reader(std::size_t number) { return Zklock("-__READ__", number); }
+std::string ExclusiveName(std::size_t number) { return Zklock("-lock-", number); }
+std::string WriterName(std::size_t number) { return Zklock("-__WRIT__", number); }
+std::string ReaderName(std::size_t number) { return Zklock("-__READ__", number); }
 
 ReleaseRecord RecordOf(const std::string& contender) { return {.contender = contender}; }
 
@@ -39,7 +39,7 @@ TEST_CASE("Without a list nothing is known of the contenders ahead") {
   QueueAhead ahead;
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK_FALSE(ahead.IsNextInLine());
-  ahead.Take(RecordOf(Exclusive(0)));
+  ahead.Take(RecordOf(ExclusiveName(0)));
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK_FALSE(ahead.IsNextInLine());
 }
@@ -51,19 +51,19 @@ TEST_CASE("The queue's list as seen by its last contender") {
     bool next;     ///< the contender is next in line
   };
   const auto [queue, settled, next] = GENERATE(values<Case>({
-      {{Exclusive(0), Exclusive(1)}, true, true},
-      {{Exclusive(0), Exclusive(1), Exclusive(2)}, false, false},
-      {{Writer(0), Reader(1)}, true, true},
-      {{Writer(0), Reader(1), Reader(2)}, true, false},
-      {{Reader(0), Writer(1)}, true, true},
-      {{Reader(0), Reader(1), Writer(2)}, false, true},
-      {{Writer(0), Reader(1), Writer(2)}, false, false},
-      {{Reader(0), Writer(1), Reader(2)}, false, false},
-      {{Reader(0), Writer(1), Writer(2)}, false, false},
-      {{"_c_1-lock-0000000000", Exclusive(1)}, false, true},
+      {{ExclusiveName(0), ExclusiveName(1)}, true, true},
+      {{ExclusiveName(0), ExclusiveName(1), ExclusiveName(2)}, false, false},
+      {{WriterName(0), ReaderName(1)}, true, true},
+      {{WriterName(0), ReaderName(1), ReaderName(2)}, true, false},
+      {{ReaderName(0), WriterName(1)}, true, true},
+      {{ReaderName(0), ReaderName(1), WriterName(2)}, false, true},
+      {{WriterName(0), ReaderName(1), WriterName(2)}, false, false},
+      {{ReaderName(0), WriterName(1), ReaderName(2)}, false, false},
+      {{ReaderName(0), WriterName(1), WriterName(2)}, false, false},
+      {{"_c_1-lock-0000000000", ExclusiveName(1)}, false, true},
       {{"1__lock__0000000000", Zklock("-__lock__", 1)}, false, true},
-      {{"x-1-0000000000", Exclusive(1)}, false, true},
-      {{"something-0000000000", Exclusive(1)}, false, true},
+      {{"x-1-0000000000", ExclusiveName(1)}, false, true},
+      {{"something-0000000000", ExclusiveName(1)}, false, true},
   }));
   CAPTURE(queue);
   const QueueAhead ahead = AheadOfLast(queue);
@@ -73,35 +73,37 @@ TEST_CASE("The queue's list as seen by its last contender") {
 
 TEST_CASE(
     "The deletion of a contender that reserves settles nothing, since it may be a conversion") {
-  const QueueAhead ahead = AheadOfLast({Zklock("-reserve-lock-", 0), Exclusive(1)});
+  const QueueAhead ahead = AheadOfLast({Zklock("-reserve-lock-", 0), ExclusiveName(1)});
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK(ahead.IsNextInLine());
-  CHECK(AheadOfLast({Exclusive(0), Zklock("-reserve-lock-", 1)}).IsSettledByDeletion());
+  CHECK(AheadOfLast({ExclusiveName(0), Zklock("-reserve-lock-", 1)}).IsSettledByDeletion());
 }
 
 TEST_CASE("A waiter is near while few contenders are before it, of whatever mode") {
   Names queue;
   for (std::size_t number = 0; number < QueueAhead::kNear; ++number) {
-    queue.push_back(number % 3 == 0 ? Reader(number) : Exclusive(number));
+    queue.push_back(number % 3 == 0 ? ReaderName(number) : ExclusiveName(number));
   }
-  queue.push_back(Exclusive(100));
+  queue.push_back(ExclusiveName(100));
   CHECK(AheadOfLast(queue).IsNear());
-  queue.insert(queue.begin(), Reader(99));
+  queue.insert(queue.begin(), ReaderName(99));
   CHECK_FALSE(AheadOfLast(queue).IsNear());
   CHECK_FALSE(QueueAhead().IsNear());
 }
 
 TEST_CASE("A record of the last excluding contender before the predecessor shows who is next") {
-  const Names queue{Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)};
+  const Names queue{ExclusiveName(3), ExclusiveName(5), ExclusiveName(7), ExclusiveName(9)};
   QueueAhead ahead = AheadOfLast(queue);
-  ahead.Take(RecordOf(Exclusive(5)));
+  ahead.Take(RecordOf(ExclusiveName(5)));
   CHECK(ahead.IsSettledByDeletion());
   CHECK(ahead.IsNextInLine());
 }
 
 TEST_CASE("A stale record, one of a reader and one of no contender show nothing") {
-  const std::string released = GENERATE(Exclusive(3), Exclusive(4), Reader(5), Reader(6), "-", "");
-  QueueAhead ahead = AheadOfLast({Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)});
+  const std::string released =
+      GENERATE(ExclusiveName(3), ExclusiveName(4), ReaderName(5), ReaderName(6), "-", "");
+  QueueAhead ahead =
+      AheadOfLast({ExclusiveName(3), ExclusiveName(5), ExclusiveName(7), ExclusiveName(9)});
   ahead.Take(RecordOf(released));
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK_FALSE(ahead.IsNextInLine());
@@ -110,10 +112,11 @@ TEST_CASE("A stale record, one of a reader and one of no contender show nothing"
 TEST_CASE(
     "A record of a contender that the list did not show is of another life, whatever number") {
   const std::string released =
-      GENERATE(Exclusive(6), Writer(6), Writer(5), Exclusive(8), Exclusive(5000),
-               "host-11111111-1111-4111-8111-111111111111-lock-0000000005",
+      GENERATE(ExclusiveName(6), WriterName(6), WriterName(5), ExclusiveName(8),
+               ExclusiveName(5000), "host-11111111-1111-4111-8111-111111111111-lock-0000000005",
                "host-11111111-1111-4111-8111-111111111111-lock-0000000007");
-  QueueAhead ahead = AheadOfLast({Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)});
+  QueueAhead ahead =
+      AheadOfLast({ExclusiveName(3), ExclusiveName(5), ExclusiveName(7), ExclusiveName(9)});
   ahead.Take(RecordOf(released));
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK_FALSE(ahead.IsNextInLine());
@@ -121,15 +124,15 @@ TEST_CASE(
 
 TEST_CASE(
     "After the writer before them the readers hold the lock, and the writer after them is next") {
-  QueueAhead ahead = AheadOfLast({Writer(0), Reader(1), Reader(2), Writer(3)});
-  ahead.Take(RecordOf(Writer(0)));
+  QueueAhead ahead = AheadOfLast({WriterName(0), ReaderName(1), ReaderName(2), WriterName(3)});
+  ahead.Take(RecordOf(WriterName(0)));
   CHECK(ahead.IsNextInLine());
   CHECK_FALSE(ahead.IsSettledByDeletion());  // another reader may hold
 }
 
 TEST_CASE("Readers before the predecessor hold it up, whatever was released before them") {
-  QueueAhead ahead = AheadOfLast({Writer(0), Reader(1), Writer(2), Writer(3)});
-  ahead.Take(RecordOf(Writer(0)));
+  QueueAhead ahead = AheadOfLast({WriterName(0), ReaderName(1), WriterName(2), WriterName(3)});
+  ahead.Take(RecordOf(WriterName(0)));
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK_FALSE(ahead.IsNextInLine());
 }
@@ -143,7 +146,7 @@ TEST_CASE("Generated queues: what is known of the contenders ahead is true") {
     CAPTURE(round);
     Names queue;
     for (std::size_t number = 0; number < 2 + random() % 5; ++number) {
-      queue.push_back(random() % 2 == 0 ? Reader(number) : Writer(number));
+      queue.push_back(random() % 2 == 0 ? ReaderName(number) : WriterName(number));
     }
     const std::string own = queue.back();
     const Decision decision = Decide(queue, own);

@@ -13,16 +13,16 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-Pairs Parse(const std::string& text) {
+Pairs PairsIn(const std::string& text) {
   Pairs pairs;
   for (const Setting& setting : ParseConfig(text, "f", ConfigurableNames()))
     pairs.emplace_back(setting.name, setting.value);
   return pairs;
 }
 
-std::string ErrorOf(const std::string& text) {
+std::string ConfigErrorOf(const std::string& text) {
   try {
-    Parse(text);
+    PairsIn(text);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -30,23 +30,23 @@ std::string ErrorOf(const std::string& text) {
 }
 
 TEST_CASE("A line sets an option by its name, with or without white space") {
-  CHECK(Parse("servers = a:1,b:2/c\n\twait=10m\r\nlabel =\n") ==
+  CHECK(PairsIn("servers = a:1,b:2/c\n\twait=10m\r\nlabel =\n") ==
         Pairs{{"servers", "a:1,b:2/c"}, {"wait", "10m"}, {"label", ""}});
-  CHECK(Parse("root = /locks") == Pairs{{"root", "/locks"}});
-  CHECK(Parse("").empty());
-  CHECK(Parse("\n\n \t\n").empty());
+  CHECK(PairsIn("root = /locks") == Pairs{{"root", "/locks"}});
+  CHECK(PairsIn("").empty());
+  CHECK(PairsIn("\n\n \t\n").empty());
 }
 
 TEST_CASE("A comment starts a line or follows white space") {
-  CHECK(
-      Parse("# servers = a:1\n  # more\nwait = 5s # or so\nlabel = http://ci/#42\nroot = # none") ==
-      Pairs{{"wait", "5s"}, {"label", "http://ci/#42"}, {"root", ""}});
+  CHECK(PairsIn(
+            "# servers = a:1\n  # more\nwait = 5s # or so\nlabel = http://ci/#42\nroot = # none") ==
+        Pairs{{"wait", "5s"}, {"label", "http://ci/#42"}, {"root", ""}});
 }
 
 TEST_CASE("A quoted value is used as it is") {
-  CHECK(Parse(R"(label = " a # b = \n "  # the label)") == Pairs{{"label", R"( a # b = \n )"}});
-  CHECK(Parse(R"(label = "")") == Pairs{{"label", ""}});
-  CHECK(Parse(R"(label = a "b" c)") == Pairs{{"label", R"(a "b" c)"}});
+  CHECK(PairsIn(R"(label = " a # b = \n "  # the label)") == Pairs{{"label", R"( a # b = \n )"}});
+  CHECK(PairsIn(R"(label = "")") == Pairs{{"label", ""}});
+  CHECK(PairsIn(R"(label = a "b" c)") == Pairs{{"label", R"(a "b" c)"}});
 }
 
 TEST_CASE("A value is written so that it is read the same, also before a comment") {
@@ -73,21 +73,22 @@ TEST_CASE("A setting knows its file and line") {
 }
 
 TEST_CASE("An error names the file and the line") {
-  CHECK(ErrorOf("wait = 5s\nservers\n") == "f:2: is not of the form 'name = value'");
+  CHECK(ConfigErrorOf("wait = 5s\nservers\n") == "f:2: is not of the form 'name = value'");
   CHECK(
-      ErrorOf("= x") ==
+      ConfigErrorOf("= x") ==
       "f:1: unknown option ''; 'zklock --print-config' lists the options that a file can contain");
-  CHECK(ErrorOf("\nserver = a:1") == "f:2: unknown option 'server'; did you mean 'servers'?");
-  CHECK(ErrorOf("--wait = 5s") == "f:1: unknown option '--wait'; did you mean 'wait'?");
-  CHECK(ErrorOf("wait = 5s\n# wait = 6s\nlabel = x\n\nwait = 7s") ==
+  CHECK(ConfigErrorOf("\nserver = a:1") == "f:2: unknown option 'server'; did you mean 'servers'?");
+  CHECK(ConfigErrorOf("--wait = 5s") == "f:1: unknown option '--wait'; did you mean 'wait'?");
+  CHECK(ConfigErrorOf("wait = 5s\n# wait = 6s\nlabel = x\n\nwait = 7s") ==
         "f:5: 'wait' is already set in line 1; remove one of the two");
-  CHECK(ErrorOf("[zklock]") == "f:1: is not of the form 'name = value'");
-  CHECK(ErrorOf("label = \"a") ==
+  CHECK(ConfigErrorOf("[zklock]") == "f:1: is not of the form 'name = value'");
+  CHECK(ConfigErrorOf("label = \"a") ==
         "f:1: the quotes do not enclose the whole value: put one at each end, or none");
-  CHECK(ErrorOf("label = \"a\" b") ==
+  CHECK(ConfigErrorOf("label = \"a\" b") ==
         "f:1: the quotes do not enclose the whole value: put one at each end, or none");
-  CHECK(ErrorOf("label = a\033[2J") == "f:1: the line contains a control character");
-  CHECK(ErrorOf(std::string("label = a\0b", 11)) == "f:1: the line contains a control character");
+  CHECK(ConfigErrorOf("label = a\033[2J") == "f:1: the line contains a control character");
+  CHECK(ConfigErrorOf(std::string("label = a\0b", 11)) ==
+        "f:1: the line contains a control character");
 }
 
 TEST_CASE("A file cannot set the options for a single run") {

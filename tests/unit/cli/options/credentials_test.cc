@@ -18,7 +18,7 @@ namespace {
 using zookeeper::AuthInfo;
 using Credentials = std::vector<AuthInfo>;
 
-std::string ErrorOf(const std::string& text) {
+std::string CredentialsErrorOf(const std::string& text) {
   try {
     static_cast<void>(ParseCredentials(text, "FILE"));
   } catch (const ConfigError& error) {
@@ -55,19 +55,20 @@ TEST_CASE("an error names the number of the line, and does not show the line") {
   for (const std::string line :
        {"secret", "digest", "digest:", ":secret", "di gest:alice:secret", " digest:alice:secret"}) {
     CAPTURE(line);
-    CHECK(ErrorOf("digest:a:b\n" + line + "\n") ==
+    CHECK(CredentialsErrorOf("digest:a:b\n" + line + "\n") ==
           "FILE:2: expected scheme:credential, such as digest:user:password");
   }
-  CHECK(ErrorOf("digest:secret") == "FILE:1: expected digest:user:password");
-  CHECK(ErrorOf("#\ndigest:alice:secret\r\n") ==
+  CHECK(CredentialsErrorOf("digest:secret") == "FILE:1: expected digest:user:password");
+  CHECK(CredentialsErrorOf("#\ndigest:alice:secret\r\n") ==
         "FILE:2: the line contains a control character, such as a tab or a carriage return");
-  CHECK(ErrorOf(std::string("digest:a:b\0c", 12)) ==
+  CHECK(CredentialsErrorOf(std::string("digest:a:b\0c", 12)) ==
         "FILE:1: the line contains a control character, such as a tab or a carriage return");
 }
 
 TEST_CASE("a text without credentials is refused") {
-  CHECK(ErrorOf("") == "FILE: no credentials found; expected one scheme:credential a line");
-  CHECK(ErrorOf("# none\n\n") ==
+  CHECK(CredentialsErrorOf("") ==
+        "FILE: no credentials found; expected one scheme:credential a line");
+  CHECK(CredentialsErrorOf("# none\n\n") ==
         "FILE: no credentials found; expected one scheme:credential a line");
 }
 

@@ -13,7 +13,7 @@ using test::Contender;
 using test::Found;
 using test::OurName;
 
-std::string Render(const std::vector<lock::LockSurvey>& locks) {
+std::string DotOf(const std::vector<lock::LockSurvey>& locks) {
   std::string text;
   QueueDot view([&text](const std::string& more) { text += more; });
   test::Report(view, locks);
@@ -27,9 +27,9 @@ std::string Says(const std::string& command, const std::vector<std::string>& und
 }  // namespace
 
 TEST_CASE("The graph has a box for each contender, in the frame of its lock") {
-  CHECK(Render({Found({.path = "/a",
-                       .entries = {Contender(OurName("b7", "lock-", 0), 1, Says("make")),
-                                   Contender("_c_x-lock-0000000001", 2)}})}) ==
+  CHECK(DotOf({Found({.path = "/a",
+                      .entries = {Contender(OurName("b7", "lock-", 0), 1, Says("make")),
+                                  Contender("_c_x-lock-0000000001", 2)}})}) ==
         "digraph zklock {\n"
         "  rankdir=LR;\n"
         "  node [shape=box];\n"
@@ -47,12 +47,12 @@ TEST_CASE("A deadlock of two nested callers is marked") {
   const std::string a1 = OurName("b7", "lock-", 1);
   const std::string a2 = OurName("b7", "lock-", 2);
   const std::string text =
-      Render({Found({.path = "/a",
-                     .entries = {Contender(a1, 1, Says("one")),
-                                 Contender(a2, 4, Says("two", {"/b/" + a1}))}}),
-              Found({.path = "/b",
-                     .entries = {Contender(a1, 2, Says("two")),
-                                 Contender(a2, 3, Says("one", {"/a/" + a1}))}})});
+      DotOf({Found({.path = "/a",
+                    .entries = {Contender(a1, 1, Says("one")),
+                                Contender(a2, 4, Says("two", {"/b/" + a1}))}}),
+             Found({.path = "/b",
+                    .entries = {Contender(a1, 2, Says("two")),
+                                Contender(a2, 3, Says("one", {"/a/" + a1}))}})});
   CHECK_THAT(text, Catch::Contains("label=\"1 deadlock, in red\""));
   for (const char* const edge :
        {"n1 -> n0 [label=\"waits for\", color=red", "n3 -> n2 [label=\"waits for\", color=red",
@@ -79,7 +79,7 @@ TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while on
           Contender(OurName("b8", "lock-", 2), 5,
                     Says("two", {"/s/leases/" + semaphore.entries[1].name.full})));
     }
-    return Render({Found(lock), test::FoundPermits(semaphore, 2)});
+    return DotOf({Found(lock), test::FoundPermits(semaphore, 2)});
   };
   const std::string one = graph(false);
   CHECK_THAT(one, Catch::Contains("label=\"/s: 2 of 2 permits used\";"));
@@ -107,7 +107,7 @@ TEST_CASE("A waiter for several permits is stuck if too few are left by those wh
     lock::LockSurvey lock{.path = "/a"};
     lock.entries = {Contender(outer, 3, Says("three")),
                     Contender(OurName("b7", "lock-", 1), 4, Says("one", {"/s/leases/" + first}))};
-    return Render({Found(lock), test::FoundPermits(semaphore, 2)});
+    return DotOf({Found(lock), test::FoundPermits(semaphore, 2)});
   };
   CHECK_THAT(graph(1), !Catch::Contains("red"));
   const std::string three = graph(2);
@@ -126,8 +126,8 @@ TEST_CASE("A run that waits for any of several locks is shown once, with edges t
     return entry;
   };
   const lock::QueueEntry holder = Contender(OurName("b8", "lock-", 0), 1, Says("make"));
-  CHECK_THAT(Render({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
-                     Found({.path = "/b", .entries = {holder, waiter(7, {"/a"})}})}),
+  CHECK_THAT(DotOf({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
+                    Found({.path = "/b", .entries = {holder, waiter(7, {"/a"})}})}),
              Catch::Contains("    n3 [label=\"2 waiting exclusive\\nb7:7 train.sh\"];\n"
                              "  }\n"
                              "  n5 [label=\"any of 2\\nb7:7 train.sh\", shape=ellipse];\n"
@@ -136,8 +136,8 @@ TEST_CASE("A run that waits for any of several locks is shown once, with edges t
                              "  n1 -> n0 [label=\"waits for\"];\n"
                              "  n3 -> n2 [label=\"waits for\"];\n"));
   // Contenders below another path, or of another session, are not part of the run.
-  CHECK_THAT(Render({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
-                     Found({.path = "/b", .entries = {holder, waiter(8, {"/a"})}})}),
+  CHECK_THAT(DotOf({Found({.path = "/a", .entries = {holder, waiter(7, {"/b"})}}),
+                    Found({.path = "/b", .entries = {holder, waiter(8, {"/a"})}})}),
              Catch::Contains("  n5 -> n1 [label=\"or\", style=dotted];\n"
                              "  n4 [label=\"not shown\", shape=plaintext];\n"
                              "  n5 -> n4 [label=\"or\", style=dotted];\n") &&
@@ -162,7 +162,7 @@ TEST_CASE("A run that waits for any of several locks is red if all of them are d
     lock::LockSurvey wanted{.path = "/c", .entries = {Contender(first, 3, Says("outer"))}};
     wanted.entries.push_back(Contender(second, 5, Says("one", {"/a/" + first})));
     if (both) wanted.entries.push_back(Contender(third, 6, Says("two", {"/b/" + first})));
-    return Render(
+    return DotOf(
         {Found({.path = "/a", .entries = {Contender(first, 1, Says("one")), waiter("/b")}}),
          Found({.path = "/b", .entries = {Contender(first, 2, Says("two")), waiter("/a")}}),
          Found(wanted)});
@@ -191,11 +191,11 @@ TEST_CASE("A reservation is shown as a holder, and waits for nothing of the proc
   lock::QueueEntry reserved = test::Reservation(OurName("web1", "reserve-lock-", 0), 1, {});
   reserved.data = says();
   const std::string text =
-      Render({Found({.path = "/a",
-                     .entries = {reserved, Contender(OurName("b7", "lock-", 1), 2, Says("one"))}}),
-              Found({.path = "/b",
-                     .entries = {Contender(OurName("b7", "lock-", 0), 3, Says("one")),
-                                 Contender(OurName("web1", "lock-", 1), 4, says())}})});
+      DotOf({Found({.path = "/a",
+                    .entries = {reserved, Contender(OurName("b7", "lock-", 1), 2, Says("one"))}}),
+             Found({.path = "/b",
+                    .entries = {Contender(OurName("b7", "lock-", 0), 3, Says("one")),
+                                Contender(OurName("web1", "lock-", 1), 4, says())}})});
   CHECK_THAT(text, Catch::Contains("n0 [label=\"1 reserved exclusive\\nfreeze: incident 4711\", "
                                    "style=bold]") &&
                        Catch::Contains("n1 -> n0 [label=\"waits for\"]") &&
@@ -203,14 +203,14 @@ TEST_CASE("A reservation is shown as a holder, and waits for nothing of the proc
 }
 
 TEST_CASE("Without locks the graph is empty") {
-  CHECK(Render({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
+  CHECK(DotOf({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
 }
 
 TEST_CASE("Untrusted text cannot break out of its string") {
-  const std::string text = Render(
-      {Found({.path = "/a\"]; evil [label=\"",
-              .entries = {Contender(OurName("b7", "lock-", 0), 1,
-                                    Says("x\"]; \\N \x1b[2J\n" + std::string(500, 'y')))}})});
+  const std::string text =
+      DotOf({Found({.path = "/a\"]; evil [label=\"",
+                    .entries = {Contender(OurName("b7", "lock-", 0), 1,
+                                          Says("x\"]; \\N \x1b[2J\n" + std::string(500, 'y')))}})});
   CHECK_THAT(text, Catch::Contains("label=\"/a\\\"]; evil [label=\\\"\";") &&
                        Catch::Contains("x\\\"]; \\\\N \\\\x1b[2J\\\\n") &&
                        !Catch::Contains(std::string(100, 'y')));

@@ -14,7 +14,7 @@ using nlohmann::json;
 using test::Contender;
 using test::Found;
 
-std::string Render(const std::vector<lock::LockSurvey>& locks) {
+std::string JsonOf(const std::vector<lock::LockSurvey>& locks) {
   std::string text;
   QueueJson view(QueueJson::Form::kArray, [&text](const std::string& more) { text += more; });
   test::Report(view, locks);
@@ -29,13 +29,13 @@ lock::LockSurvey Alone(const std::string& path, const std::string& data = "") {
 
 TEST_CASE("An object has the fields of the manual page, in its order") {
   CHECK(
-      Render({{.path = "/l", .exists = false}}) ==
+      JsonOf({{.path = "/l", .exists = false}}) ==
       "[\n"
       R"({"lock":"/l","kind":null,"permits":null,"lastRun":null,"lastStart":null,"contenders":[],)"
       R"("held":false,"reserved":false,"used":null,"free":null,"exists":false})"
       "\n]\n");
   CHECK(
-      Render({Alone("/l")}) ==
+      JsonOf({Alone("/l")}) ==
       "[\n"
       R"({"lock":"/l","kind":"mutex","permits":null,"lastRun":null,"lastStart":null,"contenders":[)"
       R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
@@ -48,10 +48,10 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
       "\n]\n");
 }
 
-TEST_CASE("Without locks the array is empty") { CHECK(json::parse(Render({})) == json::array()); }
+TEST_CASE("Without locks the array is empty") { CHECK(json::parse(JsonOf({})) == json::array()); }
 
 TEST_CASE("A busy lock is printed in full") {
-  const json locks = json::parse(Render(test::Tree()));
+  const json locks = json::parse(JsonOf(test::Tree()));
   REQUIRE(locks.size() == 4);
   const json& lock = locks[0];
   CHECK(lock["kind"] == "readwrite");
@@ -88,7 +88,7 @@ TEST_CASE("A waiter for any of several locks names the others, as the user knows
 TEST_CASE("A contender that was asked to leave has who asked, and why") {
   const auto asked = [](const lock::ReleaseRequest& request) {
     return json::parse(
-        Render({Alone("/l", lock::FormatContenderData(
+        JsonOf({Alone("/l", lock::FormatContenderData(
                                 {.release_request = request}))}))[0]["contenders"][0]["asked"];
   };
   CHECK(asked({.by = "root on db1", .reason = "incident 4711", .only_waiting = true}) ==
@@ -101,7 +101,7 @@ TEST_CASE("A reservation has its ID, its reason, its end and its token, and no s
   const auto lock = [](const std::optional<std::int64_t>& until_ms) {
     const std::string name = test::OurName("web1", "reserve-lock-", 3);
     return json::parse(
-        Render({Found({.path = "/l", .entries = {test::Reservation(name, 17, until_ms)}})}))[0];
+        JsonOf({Found({.path = "/l", .entries = {test::Reservation(name, 17, until_ms)}})}))[0];
   };
   const auto contender = [&lock](const std::optional<std::int64_t>& until_ms) {
     return lock(until_ms)["contenders"][0];
@@ -128,11 +128,11 @@ TEST_CASE("A LOCK that was last reserved has no last run") {
                     .host = "b7",
                     .is_reservation = true},
                    test::kNoon);
-  CHECK(json::parse(Render({lock}))[0]["lastRun"] == nullptr);
+  CHECK(json::parse(JsonOf({lock}))[0]["lastRun"] == nullptr);
 }
 
 TEST_CASE("A semaphore has its number of permits, and how many are used and free") {
-  const json lock = json::parse(Render({test::Semaphore(true)}))[0];
+  const json lock = json::parse(JsonOf({test::Semaphore(true)}))[0];
   CHECK(lock["kind"] == "semaphore");
   CHECK(lock["permits"] == 3);
   CHECK(lock["used"] == 3);
@@ -143,10 +143,10 @@ TEST_CASE("A semaphore has its number of permits, and how many are used and free
   CHECK(contenders[3]["waitsFor"] == contenders[0]["name"]);
   CHECK(contenders[4]["state"] == "waiting");
   CHECK(contenders[4]["waitsFor"] == contenders[3]["name"]);
-  CHECK(json::parse(Render({test::Semaphore(false)}))[0]["free"] == 1);
+  CHECK(json::parse(JsonOf({test::Semaphore(false)}))[0]["free"] == 1);
   lock::LockSurvey foreign = test::Semaphore(false);
   foreign.permit_limit.reset();
-  const json unknown = json::parse(Render({foreign}))[0];
+  const json unknown = json::parse(JsonOf({foreign}))[0];
   CHECK(unknown["permits"] == nullptr);
   CHECK(unknown["used"] == 2);
   CHECK(unknown["free"] == nullptr);
@@ -163,7 +163,7 @@ TEST_CASE("The JSON is ASCII without control characters, whatever a znode contai
     lock::LockSurvey lock = Alone("/l", data);
     lock.data = data;
     lock.entries[0].name.full = "e\x1b[2Jvil\xff-0000000000";
-    const std::string text = Render({lock});
+    const std::string text = JsonOf({lock});
     const json parsed = json::parse(text);  // throws for invalid UTF-8
     CHECK(parsed[0]["contenders"].size() == 1);
     for (const char c : text) CHECK(((c >= 0x20 && c < 0x7f) || c == '\n'));
@@ -174,14 +174,14 @@ TEST_CASE("An impossible time is null") {
   lock::LockSurvey lock = Alone("/l");
   for (const std::int64_t moment : {std::int64_t{-1}, std::int64_t{INT64_MAX}}) {
     lock.entries[0].stat.created_ms = moment;
-    CHECK(json::parse(Render({lock}))[0]["contenders"][0]["since"] == nullptr);
+    CHECK(json::parse(JsonOf({lock}))[0]["contenders"][0]["since"] == nullptr);
   }
 }
 
 TEST_CASE("A token is printed with all its digits") {
   lock::LockSurvey lock = Alone("/l");
   lock.entries[0].stat.created_zxid = INT64_MAX;
-  CHECK(json::parse(Render({lock}))[0]["contenders"][0]["token"] == "9223372036854775807");
+  CHECK(json::parse(JsonOf({lock}))[0]["contenders"][0]["token"] == "9223372036854775807");
 }
 
 TEST_CASE("Each contender is printed when it is reported") {

@@ -21,7 +21,7 @@ using test::kUuid;
 using test::OurName;
 using test::Reservation;
 
-std::string Render(const std::vector<lock::LockSurvey>& locks, ViewStyle style = {}) {
+std::string TextOf(const std::vector<lock::LockSurvey>& locks, ViewStyle style = {}) {
   test::UseUtc();
   if (!style.now_ms) style.now_ms = kNoon + 75700;
   std::string text;
@@ -57,13 +57,13 @@ lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) 
 }  // namespace
 
 TEST_CASE("A lock that does not exist is shown as free") {
-  CHECK(Render({{.path = "/jobs/backup", .exists = false}}) ==
+  CHECK(TextOf({{.path = "/jobs/backup", .exists = false}}) ==
         "/jobs/backup: free (it does not exist)\n");
 }
 
 TEST_CASE("An empty lock is shown as free, with its last run") {
   lock::LockSurvey lock{.path = "/jobs/backup"};
-  CHECK(Render({lock}) == "/jobs/backup: free\n");
+  CHECK(TextOf({lock}) == "/jobs/backup: free\n");
   test::SetLastRun(lock,
                    {.contender = OurName("b7", "lock-", 3),
                     .mode = protocol::Mode::kExclusive,
@@ -73,7 +73,7 @@ TEST_CASE("An empty lock is shown as free, with its last run") {
                     .host = "b7"},
                    test::kNoon);
   CHECK(
-      Render({lock}) ==
+      TextOf({lock}) ==
       "/jobs/backup: free\n"
       "\n"
       "last recorded run: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token "
@@ -98,7 +98,7 @@ TEST_CASE("A run without a history stands among the recorded ones in their order
                       .status = 3,
                       .host = "b7"},
                      test::kNoon);
-    return Render({lock});
+    return TextOf({lock});
   };
   const std::string lost = "run: lost, began 2024-03-01 12:00:00 on b8\n";
   const auto record = [](const std::string& name, int token) {
@@ -113,7 +113,7 @@ TEST_CASE("A run without a history stands among the recorded ones in their order
 }
 
 TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
-  CHECK(Render({Busy()}) ==
+  CHECK(TextOf({Busy()}) ==
         "/jobs/backup: held by 1, 2 waiting\n"
         "\n"
         "POS  STATE    MODE       HOST    FOR  LABEL    USER   PID                  SINCE  TOKEN  "
@@ -137,14 +137,14 @@ TEST_CASE("While a lock with a history is held, it is shown how long runs take")
                  .token = 1});
   lock::LockSurvey lock = Busy();
   lock.last_run = history.Format(10);
-  CHECK_THAT(Render({lock}), Catch::Contains("\n\nruns take 4m\nrun: status 0 after 4m, "));
-  CHECK_THAT(Render({{.path = "/l", .last_run = lock.last_run}}), !Catch::Contains("runs take"));
+  CHECK_THAT(TextOf({lock}), Catch::Contains("\n\nruns take 4m\nrun: status 0 after 4m, "));
+  CHECK_THAT(TextOf({{.path = "/l", .last_run = lock.last_run}}), !Catch::Contains("runs take"));
 }
 
 TEST_CASE("Durations are shown in two units, and are never negative") {
   const auto shown = [](std::int64_t after_noon_ms) {
     const std::string text =
-        Render({Found({.path = "/l", .entries = {Contender("_c_x-lock-0000000000", 0)}})},
+        TextOf({Found({.path = "/l", .entries = {Contender("_c_x-lock-0000000000", 0)}})},
                {.now_ms = kNoon + after_noon_ms});
     const std::size_t end = text.find("  -");  // HOST
     return text.substr(text.find_first_not_of(" -", end), 5);
@@ -159,7 +159,7 @@ TEST_CASE("Durations are shown in two units, and are never negative") {
 
 TEST_CASE("A reservation is shown with its ID, its end and its reason") {
   const auto screen = [](std::optional<std::int64_t> until_ms) {
-    return Render(
+    return TextOf(
         {Found({.path = "/ci/deploy",
                 .entries = {Reservation(OurName("web1", "reserve-lock-", 3), 17, until_ms),
                             Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "deploy"))}})});
@@ -184,7 +184,7 @@ TEST_CASE("A waiter that is to reserve the lock says for what") {
   const auto shown = [](const std::string& command, const std::string& reason) {
     const std::string data = lock::FormatContenderData(
         {.command = command, .reserve = "freeze", .reserve_reason = reason});
-    return Render({Found({.path = "/l",
+    return TextOf({Found({.path = "/l",
                           .entries = {Contender("_c_x-lock-0000000001", 1),
                                       Contender(OurName("b", "lock-", 2), 2, data)}})});
   };
@@ -207,7 +207,7 @@ TEST_CASE("A waiter for any of several locks says for how many, a holder does no
              .entries = {Contender(OurName("gpu-host-7", "lock-", 3), 17, says("gpu-host-7", "")),
                          Contender(OurName("gpu-host-8", "lock-", 4), 18, says("gpu-host-8", "")),
                          Contender(OurName("b9", "lock-", 5), 20, says("b9", "ci-4711"))}});
-  CHECK(Render({lock}, {.width = 40}) ==
+  CHECK(TextOf({lock}, {.width = 40}) ==
         "/gpu/0: held by 1, 2 waiting\n"
         "\n"
         "STATE    HOST        COMMAND\n"
@@ -216,7 +216,7 @@ TEST_CASE("A waiter for any of several locks says for how many, a holder does no
         "waiting  b9          any of 3: to reser…\n"
         "\n"
         "2 to 3 wait, each for the one before it\n");
-  CHECK_THAT(Render({lock}),
+  CHECK_THAT(TextOf({lock}),
              Catch::Contains("  train.sh\n") && Catch::Contains("  any of 3: train.sh\n") &&
                  Catch::Contains("  any of 3: to reserve for ci-4711 (train.sh)\n"));
 }
@@ -226,7 +226,7 @@ TEST_CASE("On a narrow terminal other columns are dropped before the reason of a
       Found({.path = "/ci/deploy",
              .entries = {Reservation(OurName("web1", "reserve-lock-", 3), 17, kIn2099),
                          Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "deploy"))}});
-  CHECK(Render({lock}, {.width = 40}) ==
+  CHECK(TextOf({lock}, {.width = 40}) ==
         "/ci/deploy: reserved, 1 waiting\n"
         "\n"
         "STATE     COMMAND\n"
@@ -235,24 +235,24 @@ TEST_CASE("On a narrow terminal other columns are dropped before the reason of a
         "\n"
         "2 waits for 1\n");
   CHECK_THAT(
-      Render({lock}, {.width = 64}),
+      TextOf({lock}, {.width = 64}),
       Catch::Contains("\nreserved  web1  15s  freeze until 01-01 00:00:00: incident 4711\n"));
 }
 
 TEST_CASE("A headline that is too long for the terminal has two lines") {
   lock::LockSurvey lock = Busy();
   lock.path = "/ci/deploy-production";
-  CHECK_THAT(Render({lock}, {.width = 40}),
+  CHECK_THAT(TextOf({lock}, {.width = 40}),
              Catch::StartsWith("/ci/depl…roduction: held by 1, 2 waiting\n\n"));
   lock = test::Semaphore(false);
   lock.path = "/ci/deploy-production";
-  CHECK_THAT(Render({lock}, {.width = 40}), Catch::StartsWith("/ci/deploy-production:\n"));
+  CHECK_THAT(TextOf({lock}, {.width = 40}), Catch::StartsWith("/ci/deploy-production:\n"));
 }
 
 TEST_CASE("Reservations are not counted as holders in the headline") {
   const std::string holder = "_c_x-__READ__0000000003";
   const auto headline = [](std::vector<lock::QueueEntry> entries) {
-    const std::string text = Render({Found({.path = "/l", .entries = std::move(entries)})});
+    const std::string text = TextOf({Found({.path = "/l", .entries = std::move(entries)})});
     return text.substr(0, text.find('\n'));
   };
   const lock::QueueEntry one = Reservation(OurName("w", "__READ__", 1), 1, std::nullopt);
@@ -271,7 +271,7 @@ TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
                           .in_tree = true}));
     tree.back().entries.front().reserved->since -= std::chrono::seconds(i % 2);
   }
-  CHECK(Render(tree) ==
+  CHECK(TextOf(tree) ==
         "LOCK   HELD BY                          WAITING                SINCE\n"
         "/ci/0  reserved: freeze: incident 4711        0  2024-03-01 12:01:00\n"
         "/ci/1  reserved: freeze: incident 4711        0  2024-03-01 12:00:59\n"
@@ -281,7 +281,7 @@ TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
         "\n"
         "3 locks in use below /jobs\n");
   tree.resize(1);
-  CHECK_THAT(Render(tree), !Catch::Contains("reserved longest"));
+  CHECK_THAT(TextOf(tree), !Catch::Contains("reserved longest"));
 }
 
 TEST_CASE("The last reservation is shown in place of a run") {
@@ -293,7 +293,7 @@ TEST_CASE("The last reservation is shown in place of a run") {
                     .host = "b7",
                     .is_reservation = true},
                    kNoon);
-  CHECK(Render({lock}) ==
+  CHECK(TextOf({lock}) ==
         "/l: free\n"
         "\n"
         "last reserved on b7, until 2024-03-01 12:00:00 (exclusive, token 17)\n");
@@ -301,7 +301,7 @@ TEST_CASE("The last reservation is shown in place of a run") {
 
 TEST_CASE("The waits among contenders are summed up in a few lines") {
   const auto waits = [](const lock::LockSurvey& lock) {
-    const std::string text = Render({lock});
+    const std::string text = TextOf({lock});
     return text.substr(text.rfind("\n\n") + 2);
   };
   CHECK(waits(Long(2, {"lock-"})) == "2 waits for 1\n");
@@ -325,11 +325,11 @@ TEST_CASE("A contender that was asked to leave is shown, with who asked and why"
                                      static_cast<std::int64_t>(i),
                                      lock::FormatContenderData(data)));
   }
-  CHECK_THAT(Render({Found(lock)}),
+  CHECK_THAT(TextOf({Found(lock)}),
              Catch::EndsWith("\n\n2 to 3 were asked to leave by root on db1 ('incident 4711')\n"
                              "5 was asked to leave by al ('incident 4711')\n"
                              "6 was asked to leave by root on db1 ('incident 4711')\n"));
-  CHECK_THAT(Render({Long(3, {"lock-"})}), !Catch::Contains("asked"));
+  CHECK_THAT(TextOf({Long(3, {"lock-"})}), !Catch::Contains("asked"));
 }
 
 TEST_CASE("A long queue is printed page by page") {
@@ -348,31 +348,31 @@ TEST_CASE("A long queue is printed page by page") {
 TEST_CASE("Contenders that are not read are counted") {
   lock::LockSurvey lock = Busy();
   lock.entries.resize(2);
-  CHECK_THAT(Render({lock}), Catch::Contains("(Curator)\n... and 1 more\n\n2 waits for 1\n"));
+  CHECK_THAT(TextOf({lock}), Catch::Contains("(Curator)\n... and 1 more\n\n2 waits for 1\n"));
 }
 
 TEST_CASE("Contenders' whole names are shown on request, even on a narrow terminal") {
   const std::string name = OurName("b7", "lock-", 3);
   for (const std::size_t width : {0, 200}) {
-    const std::string text = Render({Busy()}, {.width = width, .with_names = true});
+    const std::string text = TextOf({Busy()}, {.width = width, .with_names = true});
     CHECK_THAT(text, Catch::Contains("  CONTENDER\n") && Catch::Contains("  " + name + "\n"));
   }
   // Each name is on a line below its row; the rows themselves do not change.
   for (const std::size_t width : {40, 60, 80}) {
-    const std::string text = Render({Busy()}, {.width = width, .with_names = true});
+    const std::string text = TextOf({Busy()}, {.width = width, .with_names = true});
     CHECK_THAT(text, !Catch::Contains("CONTENDER") && Catch::Contains("\n    " + name + "\n"));
-    std::istringstream rows(Render({Busy()}, {.width = width}));
+    std::istringstream rows(TextOf({Busy()}, {.width = width}));
     for (std::string line; std::getline(rows, line);)
       CHECK_THAT(text, Catch::Contains(line + "\n"));
   }
   // On a screen with a limited number of rows, the names stay in the table, and are cut.
   const ViewStyle wide{.width = 200, .with_names = true, .rows = 20};
-  CHECK_THAT(Render({Busy()}, wide), Catch::Contains("  " + name + "\n"));
+  CHECK_THAT(TextOf({Busy()}, wide), Catch::Contains("  " + name + "\n"));
   for (const std::size_t width : {40, 60, 80}) {
     lock::LockSurvey queue = Long(8, {"lock-"});
     for (lock::QueueEntry& entry : queue.entries) entry.name.full.insert(0, 30, 'h');
     const ViewStyle screen{.width = width, .with_names = true, .rows = 20};
-    std::istringstream lines(Render({queue}, screen));
+    std::istringstream lines(TextOf({queue}, screen));
     for (std::string line; std::getline(lines, line);) CHECK(DisplayWidth(line) <= width);
   }
 }
@@ -385,24 +385,24 @@ TEST_CASE("With the names it is shown which commands have a cgroup of their own"
   lock.entries = {Contender(OurName("b7", "lock-", 1), 1, data(true)),
                   Contender(OurName("b7", "lock-", 2), 2, data(false)),
                   Contender(OurName("b7", "lock-", 3), 3, data(std::nullopt))};
-  const std::string text = Render({Found(lock)}, {.with_names = true});
+  const std::string text = TextOf({Found(lock)}, {.with_names = true});
   CHECK_THAT(text, Catch::Contains("  CONTAINED  CONTENDER\n") &&
                        Catch::Contains("  yes        " + OurName("b7", "lock-", 1) + "\n") &&
                        Catch::Contains("  no         " + OurName("b7", "lock-", 2) + "\n") &&
                        Catch::Contains("  -          " + OurName("b7", "lock-", 3) + "\n"));
-  CHECK_THAT(Render({Found(lock)}), !Catch::Contains("CONTAINED"));
+  CHECK_THAT(TextOf({Found(lock)}), !Catch::Contains("CONTAINED"));
 }
 
 TEST_CASE("A stray znode is shown last and without a position") {
   lock::LockSurvey lock = Busy();
   lock.entries.push_back(Contender("build-2024010203", 5));
   lock.entries.back().stat.ephemeral_owner = 0;
-  CHECK_THAT(Render({lock}),
+  CHECK_THAT(TextOf({lock}),
              Catch::Contains("\n  -  stray    -          -     1m10s  -        -        -    "
                              "2024-03-01 12:00:05      -\n\n2 to 3 wait") &&
                  !Catch::Contains("refused"));
   lock.entries.back().blocking = "locks/build-2024010203";
-  CHECK_THAT(Render({lock}),
+  CHECK_THAT(TextOf({lock}),
              Catch::Contains(
                  "\n\nruns are refused: its child locks/build-2024010203 is not a contender\n"));
 }
@@ -413,7 +413,7 @@ TEST_CASE("In a tree, a free lock that a stray znode blocks says so") {
   lock.entries.back().stat.ephemeral_owner = 0;
   lock.entries.back().blocking = "build-2024010203";
   CHECK_THAT(
-      Render({lock}),
+      TextOf({lock}),
       Catch::Contains("\n/l    nobody; runs are refused: its child build-2024010203 is not a "
                       "contender        0  "));
 }
@@ -421,16 +421,16 @@ TEST_CASE("In a tree, a free lock that a stray znode blocks says so") {
 TEST_CASE("A contender that we cannot read is shown as its name describes it") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries.push_back({.name = *protocol::ParseContenderName("_c_x-__WRIT__0000000000")});
-  CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; no permission to read)\n"));
+  CHECK_THAT(TextOf({Found(lock)}), Catch::Contains("(Curator; no permission to read)\n"));
 }
 
 TEST_CASE("Other children are named, but not zklock's records of runs") {
-  CHECK(Render({{.path = "/l", .ignored_children = {"last-run", "last-start"}}}) == "/l: free\n");
-  CHECK(Render({{.path = "/l", .ignored_children = {"config", "evil\x1b[2J"}}}) ==
+  CHECK(TextOf({{.path = "/l", .ignored_children = {"last-run", "last-start"}}}) == "/l: free\n");
+  CHECK(TextOf({{.path = "/l", .ignored_children = {"config", "evil\x1b[2J"}}}) ==
         "/l: free\n"
         "\n"
         "not in the queue: config, evil\\x1b[2J\n");
-  CHECK_THAT(Render({{.path = "/l", .ignored_children = std::vector<std::string>(12, "x")}}),
+  CHECK_THAT(TextOf({{.path = "/l", .ignored_children = std::vector<std::string>(12, "x")}}),
              Catch::EndsWith("not in the queue: x, x, x, x, x, x, x, x and 4 more\n"));
 }
 
@@ -440,13 +440,13 @@ TEST_CASE("A tree is shown with one line per lock") {
                                     .entries = {Contender("_c_x-__READ__0000000000", 1),
                                                 Contender("_c_y-__READ__0000000001", 2)}});
   busy.in_tree = readers.in_tree = true;
-  CHECK(Render({busy, readers}) ==
+  CHECK(TextOf({busy, readers}) ==
         "LOCK          HELD BY                 WAITING                  SINCE\n"
         "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
         "/jobs/index   (Curator) and 1 more          0    2024-03-01 12:00:01\n"
         "\n"
         "2 locks in use below /jobs\n");
-  CHECK(Render({busy, readers}, {.width = 40}) ==
+  CHECK(TextOf({busy, readers}, {.width = 40}) ==
         "LOCK          HELD BY            WAITING\n"
         "/jobs/backup  b7:4242 dump [ni…        2\n"
         "/jobs/index   (Curator) and 1 …        0\n"
@@ -474,41 +474,41 @@ TEST_CASE("On a screen the table has all rows that the lines around it leave") {
     tree.back().in_tree = true;
   }
   for (std::size_t rows = 14; rows < 60; ++rows) {
-    const std::string shown = Render({queue}, {.most_waits = 2, .rows = rows});
+    const std::string shown = TextOf({queue}, {.most_waits = 2, .rows = rows});
     CAPTURE(rows, shown);
     CHECK(lines(shown) == rows);
     // The lines around the table: seven with text, and four empty ones.
     const std::string left = std::to_string(rows - 11);
     CHECK_THAT(shown, Catch::Contains("\n... and " + std::to_string(60 - (rows - 11)) + " more\n"));
     CHECK_THAT(shown, Catch::Contains("\n2 to " + left + " wait, each for the one before it\n"));
-    CHECK(lines(Render(tree, {.rows = rows})) == rows);
+    CHECK(lines(TextOf(tree, {.rows = rows})) == rows);
   }
   // All of it fits.
-  CHECK(lines(Render({queue}, {.rows = 70})) == 70);
-  CHECK_THAT(Render({queue}, {.rows = 70}), !Catch::Contains("more"));
-  CHECK(lines(Render({Busy()}, {.rows = 50})) == 8);
+  CHECK(lines(TextOf({queue}, {.rows = 70})) == 70);
+  CHECK_THAT(TextOf({queue}, {.rows = 70}), !Catch::Contains("more"));
+  CHECK(lines(TextOf({Busy()}, {.rows = 50})) == 8);
   // Three rows are left on the smallest screen.
-  CHECK_THAT(Render({queue}, {.rows = 5}), Catch::Contains("\n... and 57 more\n"));
+  CHECK_THAT(TextOf({queue}, {.rows = 5}), Catch::Contains("\n... and 57 more\n"));
 }
 
 TEST_CASE("A tree without locks says so") {
-  CHECK(Render({}) == "no locks in use below /jobs\n");
+  CHECK(TextOf({}) == "no locks in use below /jobs\n");
   const std::string hint = "zklock inspect / shows all locks\n";
   const ViewStyle root{.is_root = true};
-  CHECK(Render({}, root) == "no locks in use below /jobs (--root)\n" + hint);
-  CHECK(Render({{.path = "/jobs", .exists = false}}, root) ==
+  CHECK(TextOf({}, root) == "no locks in use below /jobs (--root)\n" + hint);
+  CHECK(TextOf({{.path = "/jobs", .exists = false}}, root) ==
         "/jobs: free (it does not exist)\n\nno locks in use below /jobs (--root)\n" + hint);
   lock::LockSurvey lock =
       Found({.path = "/jobs", .entries = {Contender("_c_x-lock-0000000000", 1)}});
-  CHECK_THAT(Render({Busy()}, root),
+  CHECK_THAT(TextOf({Busy()}, root),
              Catch::EndsWith("\n\n" + hint) && !Catch::Contains("(--root)"));
   lock.in_tree = true;
-  CHECK_THAT(Render({lock}, root),
+  CHECK_THAT(TextOf({lock}, root),
              Catch::EndsWith("\n\n1 lock in use below /jobs (--root)\n" + hint));
 }
 
 TEST_CASE("A semaphore shows how many of its permits are used and free, and who waits for one") {
-  CHECK(Render({test::Semaphore(false)}) ==
+  CHECK(TextOf({test::Semaphore(false)}) ==
         "/jobs/render: 2 of 3 permits used, 1 free, 0 waiting\n"
         "\n"
         "POS  STATE  MODE       HOST        FOR  LABEL  USER   PID                  SINCE  TOKEN  "
@@ -517,18 +517,18 @@ TEST_CASE("A semaphore shows how many of its permits are used and free, and who 
         "render\n"
         "  2  held   exclusive  10.1.2.3  ≤ 57s  -      -        -  ≥ 2024-03-01 12:00:18     18  "
         "(Curator)\n");
-  const std::string full = Render({test::Semaphore(true)});
+  const std::string full = TextOf({test::Semaphore(true)});
   CHECK_THAT(full, Catch::StartsWith("/jobs/render: 3 of 3 permits used, 0 free, 2 waiting\n"));
   CHECK_THAT(full, Catch::EndsWith("\n4 waits for any of 1 to 3\n5 waits for 4\n"));
   lock::LockSurvey two = test::Semaphore(true);
   two.entries[3].more = {"another"};
-  CHECK_THAT(Render({two}),
+  CHECK_THAT(TextOf({two}),
              Catch::EndsWith("\n4 waits for one or more of 1 to 3\n5 waits for 4\n"));
 }
 
 TEST_CASE("The headline fits a free semaphore, a single permit and an unknown limit") {
   const auto first_line = [](const lock::LockSurvey& lock) {
-    const std::string text = Render({lock});
+    const std::string text = TextOf({lock});
     return text.substr(0, text.find('\n'));
   };
   CHECK(first_line({.path = "/s", .kind = lock::LockKind::kSemaphore, .permit_limit = 3}) ==
@@ -539,7 +539,7 @@ TEST_CASE("The headline fits a free semaphore, a single permit and an unknown li
       .entries = {Contender("_c_x-lease-0000000000", 1), Contender("_c_y-lease-0000000001", 2)}};
   CHECK(first_line(test::FoundPermits(lock, 2)) == "/s: 2 permits used, 0 waiting");
   lock.permit_limit = 1;
-  const std::string one = Render({test::FoundPermits(lock, 1)});
+  const std::string one = TextOf({test::FoundPermits(lock, 1)});
   CHECK_THAT(one, Catch::StartsWith("/s: 1 of 1 permit used, 0 free, 1 waiting\n") &&
                       Catch::EndsWith("\n2 waits for 1\n"));
   lock.entries = {Contender("_c_x-lock-0000000000", 1)};
@@ -550,7 +550,7 @@ TEST_CASE("The headline fits a free semaphore, a single permit and an unknown li
   lock.waiting = 1;
   CHECK(first_line(lock) == "/s: 0 of 1 permit used, 1 free, 1 waiting");
   lock.in_tree = true;
-  CHECK_THAT(Render({lock}), Catch::Contains("/s    0 of 1 permit used: nobody yet"));
+  CHECK_THAT(TextOf({lock}), Catch::Contains("/s    0 of 1 permit used: nobody yet"));
 }
 
 TEST_CASE("One view shows several surveys in turn") {

@@ -21,7 +21,7 @@ using test::kLosses;
 
 const std::string kCuratorPermit = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
 
-std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
+std::vector<AcquireRequest> PermitRequests(std::size_t permits, bool try_only) {
   return RequestsForPermit(
       {.lock = {"/l", ""}, .host = "host", .data = "", .try_only = try_only, .permits = permits});
 }
@@ -29,7 +29,7 @@ std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
 /// Acquires a permit of /l, and holds it as a run does.
 struct Permit : SetContender {
   explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
-      : SetContender(its_world, Requests(permits, try_only)) {}
+      : SetContender(its_world, PermitRequests(permits, try_only)) {}
 
   /// Runs until nothing is left to do without advancing the clock.
   void Run() {
@@ -57,7 +57,7 @@ struct JoinedPermit : Permit {
   }
 };
 
-std::size_t PermitsIn(const World& world) { return world.servers.Children("/l/leases").size(); }
+std::size_t CountPermits(const World& world) { return world.servers.Children("/l/leases").size(); }
 std::size_t InTurnstile(const World& world) { return world.servers.Children("/l/locks").size(); }
 
 TEST_CASE("A permit is queued for in the turnstile, with the options of a wait, and then taken") {
@@ -100,7 +100,7 @@ TEST_CASE("A permit is a child of `leases`, and its holder leaves the turnstile"
   REQUIRE(self.Holds());
   REQUIRE(self.set.tickets().size() == 1);
   CHECK(self.set.tickets().front().path.find("/l/leases/host-") == 0);
-  CHECK(PermitsIn(world) == 1);
+  CHECK(CountPermits(world) == 1);
   CHECK(InTurnstile(world) == 0);
   CHECK(world.servers.nodes.at("/l/leases").data == "1");
 }
@@ -113,7 +113,7 @@ TEST_CASE("The holder of a permit leaves the turnstile though the delete or its 
   CHECK(self.Holds());
   CHECK_FALSE(self.hold->loss());
   CHECK(InTurnstile(world) == 0);
-  CHECK(PermitsIn(world) == 1);
+  CHECK(CountPermits(world) == 1);
 }
 
 TEST_CASE("As many hold as there are permits, and the next one waits for any of them") {
@@ -126,7 +126,7 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
     CHECK(all.back()->Holds() == (i < permits));
   }
   // Only one waiter at a time is past the turnstile without holding a permit.
-  CHECK(PermitsIn(world) == permits + 1);
+  CHECK(CountPermits(world) == permits + 1);
   CHECK(InTurnstile(world) == 3);
   // Any holder may leave; here the second-to-last to get a permit does.
   for (std::size_t next = permits; next < all.size(); ++next) {
@@ -230,7 +230,7 @@ TEST_CASE("A try that leaves the turnstile after the last permit was taken creat
   }
   self.Run();
   CHECK(HasLeft(self));
-  CHECK(PermitsIn(world) == 3);
+  CHECK(CountPermits(world) == 3);
 }
 
 TEST_CASE("A try counts correctly while others take their permits") {
@@ -273,7 +273,7 @@ TEST_CASE("Any reply on the way to a permit may be lost, and any request not be 
       self.Run();
       if (self.hold && self.hold->loss()) continue;  // its session expired while it held
       CHECK(self.Holds());
-      CHECK(PermitsIn(world) == 2);
+      CHECK(CountPermits(world) == 2);
       CHECK(InTurnstile(world) == 0);
     }
   }
@@ -343,7 +343,7 @@ TEST_CASE("Contenders that only pass the turnstile do not fill the queue") {
                                               .permits = 3 + take,
                                               .take = take}));
   self.Run();
-  if (PermitsIn(world) < 2) others.CreatePermit();
+  if (CountPermits(world) < 2) others.CreatePermit();
   self.Run();
   CHECK(InTurnstile(world) == 3);
   others.LeaveTurnstile();

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using test::Fault;
 using test::kLosses;
 
-std::vector<AcquireRequest> Requests(std::size_t permits, std::size_t take, bool try_only) {
+std::vector<AcquireRequest> TakeRequests(std::size_t permits, std::size_t take, bool try_only) {
   return RequestsForPermit(
       {.lock = {"/l", ""}, .host = "host", .try_only = try_only, .permits = permits, .take = take});
 }
@@ -32,7 +32,7 @@ std::vector<AcquireRequest> Requests(std::size_t permits, std::size_t take, bool
 /// Takes some of the permits of /l, and holds them as a run does.
 struct Taker : SetContender {
   Taker(World& its_world, std::size_t permits, std::size_t take, bool try_only = false)
-      : SetContender(its_world, Requests(permits, take, try_only)) {}
+      : SetContender(its_world, TakeRequests(permits, take, try_only)) {}
 
   void Run() {
     do {

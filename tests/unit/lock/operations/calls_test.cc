@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 using test::Fault;
 using zookeeper::GetReply;
 
-struct Bench : test::FakeBench {
-  Bench() {
+struct CallsBench : test::FakeBench {
+  CallsBench() {
     for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0, false, path);
   }
 };
@@ -34,7 +34,7 @@ TEST_CASE("Work begins again over the next connection, whichever request is lost
                                Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
   for (std::size_t at = 0; at < 2; ++at) {
     CAPTURE(static_cast<int>(fault), at);
-    Bench bench;
+    CallsBench bench;
     bench.store.PlaceFault(at, fault);
     int begun = 0;
     const std::string data = RunCalls(bench.store, bench.clock, [&](Calls& calls) {
@@ -51,7 +51,7 @@ TEST_CASE("Work begins again over the next connection, whichever request is lost
 }
 
 TEST_CASE("Work does not continue over another connection than it began with") {
-  Bench bench;
+  CallsBench bench;
   int begun = 0;
   const auto serve = [&](EventSource& /*source*/, const std::function<bool()>& is_done) {
     bench.store.Run();
@@ -71,7 +71,7 @@ TEST_CASE("Work does not continue over another connection than it began with") {
 }
 
 TEST_CASE("Answers that come after the work has ended reach nobody") {
-  Bench bench;
+  CallsBench bench;
   bool interrupts = false;
   const auto serve = [&](EventSource& /*source*/, const std::function<bool()>& is_done) {
     if (interrupts) throw Interruption{};
@@ -94,7 +94,7 @@ TEST_CASE("Answers that come after the work has ended reach nobody") {
 }
 
 TEST_CASE("Work whose connection breaks again and again is given up") {
-  Bench bench;
+  CallsBench bench;
   std::function<void()> lose = [&] {
     bench.store.PlaceFault("get /a", Fault::kReplyLost);
     bench.store.Before("get /a", lose);
@@ -109,7 +109,7 @@ TEST_CASE("Work whose connection breaks again and again is given up") {
 }
 
 TEST_CASE("Other exceptions end the work, and the next work finds the connection in order") {
-  Bench bench;
+  CallsBench bench;
   const std::string data = RunCalls(bench.store, bench.clock, [&](Calls& calls) {
     CHECK_THROWS_AS(calls.Repeat([&] {
       (void)calls.Get("/a");

@@ -19,8 +19,8 @@ using test::FakeServers;
 using test::FakeStore;
 using test::Fault;
 
-struct Bench : test::FakeBench {
-  Bench() {
+struct ContendersBench : test::FakeBench {
+  ContendersBench() {
     servers.Put("/l", 0);
     first = servers.Put("/l/_c_x-lock-", 7, true, "old");
     second = servers.Put("/l/_c_y-lock-", 8, true, "waits");
@@ -57,7 +57,7 @@ std::vector<Holder> HoldersOf(FakeStore& store, const FakeClock& clock, const st
 }
 
 TEST_CASE("A contender stays taken away though its history cannot be read") {
-  Bench bench;
+  ContendersBench bench;
   std::function<void()> lose = [&] {
     bench.store.PlaceFault("get /l/last-run", Fault::kReplyLost);
     bench.store.Before("get /l/last-run", lose);
@@ -73,14 +73,14 @@ TEST_CASE("A contender stays taken away though its history cannot be read") {
 }  // namespace
 
 TEST_CASE("Exactly the named contender is deleted") {
-  Bench bench;
+  ContendersBench bench;
   CHECK(bench.Delete(bench.first));
   CHECK_FALSE(bench.servers.Has(bench.first));
   CHECK(bench.servers.Has(bench.second));
 }
 
 TEST_CASE("A contender that was already gone is not deleted") {
-  Bench bench;
+  ContendersBench bench;
   bench.servers.Remove(bench.first);
   CHECK_FALSE(bench.Delete(bench.first));
 }
@@ -88,7 +88,7 @@ TEST_CASE("A contender that was already gone is not deleted") {
 TEST_CASE("A delete whose reply was lost counts") {
   for (const Fault fault :
        {Fault::kReplyLost, Fault::kExpiredReplyLost, Fault::kNotDone, Fault::kExpiredNotDone}) {
-    Bench bench;
+    ContendersBench bench;
     bench.store.PlaceFault("delete /l/", fault);
     CHECK(bench.Delete(bench.first));
     CHECK_FALSE(bench.servers.Has(bench.first));
@@ -96,14 +96,14 @@ TEST_CASE("A delete whose reply was lost counts") {
 }
 
 TEST_CASE("Only the named contender is written to, with the edited data") {
-  Bench bench;
+  ContendersBench bench;
   CHECK(bench.Ask(bench.first));
   CHECK(bench.servers.nodes.at(bench.first).data == "old+");
   CHECK(bench.servers.nodes.at(bench.second).data == "waits");
 }
 
 TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
-  Bench bench;
+  ContendersBench bench;
   bench.store.Before("set /l/", [&] { bench.servers.Write(bench.first, "newer"); });
   CHECK(bench.Ask(bench.first));
   CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
@@ -111,7 +111,7 @@ TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
 
 TEST_CASE("A contender that is deleted before the write was not asked") {
   for (const char* at : {"get /l/", "set /l/"}) {
-    Bench bench;
+    ContendersBench bench;
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
     CHECK_FALSE(bench.Ask(bench.first));
   }
@@ -120,7 +120,7 @@ TEST_CASE("A contender that is deleted before the write was not asked") {
 TEST_CASE("A contender that becomes a reservation meanwhile is neither asked nor deleted") {
   const std::string at = GENERATE(as<std::string>(), "get /l/", "set /l/");
   CAPTURE(at);
-  Bench bench;
+  ContendersBench bench;
   bench.store.Before(at, [&] { bench.Convert(bench.first); });
   CHECK_FALSE(bench.Ask(bench.first));
   bench.store.Before("get /l/", [&] { bench.Convert(bench.second); });
@@ -131,14 +131,14 @@ TEST_CASE("A contender that becomes a reservation meanwhile is neither asked nor
 
 TEST_CASE("A request whose reply was lost is sent again") {
   for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
-    Bench bench;
+    ContendersBench bench;
     bench.store.PlaceFault("set /l/", fault);
     CHECK(bench.Ask(bench.first));
   }
 }
 
 TEST_CASE("The wait for a contender's end survives writes and lost connections") {
-  Bench bench;
+  ContendersBench bench;
   std::deque<std::function<void(EventSource&)>> happens = {
       [&](EventSource&) { bench.servers.Write(bench.first, "written"); },
       [&](EventSource& source) {
@@ -164,7 +164,7 @@ TEST_CASE("The wait for a contender's end survives writes and lost connections")
 
 TEST_CASE("The wait for a contender's end finds one that the servers do not report") {
   const bool may_read = GENERATE(true, false);
-  Bench bench;
+  ContendersBench bench;
   int looks = 0;
   const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
     bench.store.Run();
@@ -188,7 +188,7 @@ TEST_CASE("The wait for a contender's end finds one that the servers do not repo
 }
 
 TEST_CASE("The holders are the first contender or the first readers") {
-  Bench bench;
+  ContendersBench bench;
   const auto exclusive = HoldersOf(bench.store, bench.clock, "/l");
   REQUIRE(exclusive.size() == 1);
   CHECK(exclusive.front().data == "old");
@@ -203,7 +203,7 @@ TEST_CASE("The holders are the first contender or the first readers") {
 }
 
 TEST_CASE("A znode at the head of the queue that no session owns does not hide the holder") {
-  Bench bench;
+  ContendersBench bench;
   FakeServers servers;
   FakeStore store(servers, bench.clock);
   servers.Put("/h", 0);
@@ -216,7 +216,7 @@ TEST_CASE("A znode at the head of the queue that no session owns does not hide t
 }
 
 TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
-  Bench bench;
+  ContendersBench bench;
   FakeServers servers;
   FakeStore store(servers, bench.clock);
   servers.Put("/s", 0);

@@ -20,8 +20,8 @@ void RunToEnd(FakeStore& store) {
   for (int i = 0; i < kMostConnects; ++i) store.Run();
 }
 
-struct Bench : test::FakeBench {
-  Bench() {
+struct MeasurementBench : test::FakeBench {
+  MeasurementBench() {
     servers.Put("/zookeeper", 0);
     servers.Put("/zookeeper/config", 0, false, "server.1=a:1:2:participant\nversion=0");
     servers.Put("/zklock", 0);
@@ -44,7 +44,7 @@ struct Bench : test::FakeBench {
 }  // namespace
 
 TEST_CASE("A measurement commits, stamps and connects as often as asked, and leaves nothing") {
-  Bench bench;
+  MeasurementBench bench;
   ServerMeasurement measurement = bench.Measure();
   RunToEnd(bench.store);
   REQUIRE(measurement.IsOver());
@@ -58,7 +58,7 @@ TEST_CASE("A measurement commits, stamps and connects as often as asked, and lea
 }
 
 TEST_CASE("The clock is measured elsewhere, or not at all, where nothing may be created") {
-  Bench bench;
+  MeasurementBench bench;
   bench.servers.nodes.at("/").writable = false;
   {
     const ServerMeasurement measurement = bench.Measure();
@@ -80,7 +80,7 @@ TEST_CASE("The clock is measured elsewhere, or not at all, where nothing may be 
 }
 
 TEST_CASE("A heartbeat that is refused has been committed all the same, and counts") {
-  Bench bench;
+  MeasurementBench bench;
   bench.store.Refuse("check /", Error::kNoAuth);
   const ServerMeasurement measurement = bench.Measure();
   RunToEnd(bench.store);
@@ -89,7 +89,7 @@ TEST_CASE("A heartbeat that is refused has been committed all the same, and coun
 }
 
 TEST_CASE("An unanswered commit counts with the time elapsed so far") {
-  Bench bench;
+  MeasurementBench bench;
   const ServerMeasurement measurement = bench.Measure();
   bench.store.Connect();
   CHECK_FALSE(measurement.IsOver());
@@ -108,7 +108,7 @@ TEST_CASE("A connection that is lost at any request is made again, and nothing i
   for (std::size_t request = 0; request < 26; ++request) {
     for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
       CAPTURE(request);
-      Bench bench;
+      MeasurementBench bench;
       bench.store.PlaceFault(request, fault);
       const ServerMeasurement measurement = bench.Measure();
       RunToEnd(bench.store);
@@ -121,7 +121,7 @@ TEST_CASE("A connection that is lost at any request is made again, and nothing i
 }
 
 TEST_CASE("A server that closes every connection is not measured forever") {
-  Bench bench;
+  MeasurementBench bench;
   bench.store.SetGranted(30s);
   for (std::size_t request = 0; request < 50; ++request) {
     bench.store.PlaceFault(request, Fault::kNotDone);
@@ -135,7 +135,7 @@ TEST_CASE("A server that closes every connection is not measured forever") {
 }
 
 TEST_CASE("Refused credentials end the measurement of a server") {
-  Bench bench;
+  MeasurementBench bench;
   ServerMeasurement measurement = bench.Measure();
   measurement.OnRefused(Error::kAuthFailed);
   CHECK(measurement.IsOver());

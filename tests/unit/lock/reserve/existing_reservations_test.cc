@@ -26,8 +26,8 @@ constexpr milliseconds kMade = 20'000 * 24h;
 const Reserved kLonger{.reservation = {.id = "x", .lasts = 5h}};
 
 /// Another zklock, in a world in which /l and /m are reserved for "x".
-struct Bench {
-  explicit Bench(std::optional<milliseconds> lasts, const ReserveOptions& options = {}) {
+struct ReservedBench {
+  explicit ReservedBench(std::optional<milliseconds> lasts, const ReserveOptions& options = {}) {
     world.servers.now_ms = kMade.count();
     world.servers.Put("/m", 0, false, "zklock/1");
     ReserveOptions both = options;
@@ -86,7 +86,7 @@ struct Bench {
 TEST_CASE("The reservation of the ID is found while it lasts by the servers' clock") {
   const std::optional<milliseconds> lasts = GENERATE(std::optional<milliseconds>(), 1h);
   const bool is_permit = GENERATE(false, true);
-  Bench bench(lasts, {.permits = is_permit ? std::optional<std::size_t>(2) : std::nullopt});
+  ReservedBench bench(lasts, {.permits = is_permit ? std::optional<std::size_t>(2) : std::nullopt});
   bench.world.clock.Advance(GENERATE(0h, 3h));
   bench.world.servers.now_ms += std::chrono::milliseconds(1h).count() - 1;
   const auto found = bench.Find();
@@ -100,7 +100,7 @@ TEST_CASE("The reservation of the ID is found while it lasts by the servers' clo
 
 TEST_CASE("The servers are only asked for their time if the reservation has an end") {
   const std::optional<milliseconds> lasts = GENERATE(std::optional<milliseconds>(), 1h);
-  Bench bench(lasts);
+  ReservedBench bench(lasts);
   REQUIRE(bench.Find());
   CHECK(bench.store.log().back().starts_with("stamp /l/zklock-clock-") == lasts.has_value());
 }
@@ -134,7 +134,7 @@ TEST_CASE("A forged permit beyond the number of permits is not found, until it i
 }
 
 TEST_CASE("A renewal moves the end of all reservations to so long from now, in one transaction") {
-  Bench bench(1h);
+  ReservedBench bench(1h);
   bench.world.clock.Advance(GENERATE(0h, 3h));  // the servers' clock does not follow
   bench.world.servers.now_ms += milliseconds(40min).count();
   const auto renewed = bench.Renew(30min);
@@ -149,7 +149,7 @@ TEST_CASE("A renewal moves the end of all reservations to so long from now, in o
 
 TEST_CASE("A renewal never shortens a reservation, nor gives an end to one that has none") {
   const std::optional<milliseconds> lasts = GENERATE(std::optional<milliseconds>(), 1h);
-  Bench bench(lasts);
+  ReservedBench bench(lasts);
   const auto ends = bench.Ends();
   bench.world.servers.now_ms += milliseconds(10min).count();
   const auto renewed = bench.Renew(50min);
@@ -159,14 +159,14 @@ TEST_CASE("A renewal never shortens a reservation, nor gives an end to one that 
 }
 
 TEST_CASE("Reservations that were renewed again and again stay readable") {
-  Bench bench(24h * 300);
+  ReservedBench bench(24h * 300);
   bench.world.servers.now_ms += milliseconds(24h * 200).count();
   REQUIRE(bench.Renew(24h * 300));
   CHECK(bench.Ends().front() == kMade + protocol::kLongestReservation);
 }
 
 TEST_CASE("A reservation that is gone or has ended is not renewed") {
-  Bench bench(1h);
+  ReservedBench bench(1h);
   bench.world.servers.now_ms += milliseconds(30min).count();
   SECTION("one was released") { bench.world.servers.Remove(bench.made.back().path); }
   SECTION("one was released before the write") {
@@ -184,7 +184,7 @@ TEST_CASE("A reservation that is gone or has ended is not renewed") {
 }
 
 TEST_CASE("A renewal that another run writes meanwhile is read again, and not shortened") {
-  Bench bench(1h);
+  ReservedBench bench(1h);
   bench.store.Before("write", [&] {
     auto& node = bench.world.servers.nodes.at(bench.made.front().path);
     bench.world.servers.Write(bench.made.front().path, Rewritten(node.data, kLonger));
@@ -196,7 +196,7 @@ TEST_CASE("A renewal that another run writes meanwhile is read again, and not sh
 }
 
 TEST_CASE("A reservation that is renewed while the servers' time is asked for lasts") {
-  Bench bench(1h);
+  ReservedBench bench(1h);
   bench.world.servers.now_ms += std::chrono::milliseconds(1h).count() - 1;
   bench.store.Before("stamp", [&] {
     for (const ReservedLock& one : bench.made) {
@@ -213,7 +213,7 @@ TEST_CASE("A reservation that is renewed while the servers' time is asked for la
 
 TEST_CASE("A command has outlived the reservations that are gone, or whose ends are over") {
   using Locks = std::vector<std::string>;
-  Bench bench(1h);
+  ReservedBench bench(1h);
   bench.world.clock.Advance(GENERATE(0h, 3h));  // not that of the servers
   bench.world.servers.now_ms += std::chrono::milliseconds(1h).count() - 1;
   CHECK(bench.FindOutlived() == Locks());
@@ -232,7 +232,7 @@ TEST_CASE("A renewal is done after a fault at any of its requests") {
                                Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
   for (std::size_t at = 0; at < 4; ++at) {
     CAPTURE(static_cast<int>(fault), at);
-    Bench bench(1h);
+    ReservedBench bench(1h);
     bench.store.PlaceFault(at, fault);
     REQUIRE(bench.Renew(2h));
     CHECK(bench.Ends() == std::vector<std::optional<milliseconds>>(2, kMade + 2h));
@@ -240,7 +240,7 @@ TEST_CASE("A renewal is done after a fault at any of its requests") {
 }
 
 TEST_CASE("A renewal that is refused says which right is missing") {
-  Bench bench(1h);
+  ReservedBench bench(1h);
   const auto [request, right] = GENERATE(table<std::string, std::string>(
       {{"get ", "READ"}, {"stamp ", "CREATE and DELETE"}, {"write ", "WRITE"}}));
   bench.store.Refuse(request, zookeeper::Error::kNoAuth);

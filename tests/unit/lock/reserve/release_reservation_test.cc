@@ -27,8 +27,8 @@ std::string DataFor(const std::string& id, int token = 50) {
          std::to_string(token) + "}}";
 }
 
-struct Bench : test::FakeBench {
-  Bench() {
+struct ReleaseBench : test::FakeBench {
+  ReleaseBench() {
     servers.Put("/l", 0, false, "zklock/1");
     path = servers.Put("/l/" + kName, 0, true, DataFor("freeze"));
   }
@@ -45,7 +45,7 @@ struct Bench : test::FakeBench {
 }  // namespace
 
 TEST_CASE("A reservation is released with a record that is not a run") {
-  Bench bench;
+  ReleaseBench bench;
   const ReservationRelease release = bench.Release();
   CHECK(release.has_released);
   CHECK_FALSE(bench.servers.Has(bench.path));
@@ -58,7 +58,7 @@ TEST_CASE("A reservation is released with a record that is not a run") {
 }
 
 TEST_CASE("A child that is not a reservation for the ID is left alone") {
-  Bench bench;
+  ReleaseBench bench;
   SECTION("of another ID") { bench.servers.Write(bench.path, DataFor("thaw")); }
   SECTION("an ephemeral znode") { bench.servers.nodes.at(bench.path).owner = 7; }
   SECTION("without data") { bench.servers.Write(bench.path, ""); }
@@ -71,7 +71,7 @@ TEST_CASE("A child that is not a reservation for the ID is left alone") {
 }
 
 TEST_CASE("A reservation is released even if no record can be left") {
-  Bench bench;
+  ReleaseBench bench;
   bench.servers.Write("/l", "of another program");
   const ReservationRelease release = bench.Release();
   CHECK(release.has_released);
@@ -82,7 +82,7 @@ TEST_CASE("A reservation is released once, whatever reply is lost") {
   const Fault fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredReplyLost);
   for (std::size_t request = 0; request < 4; ++request) {
     CAPTURE(request);
-    Bench bench;
+    ReleaseBench bench;
     bench.store.PlaceFault(request, fault);
     const ReservationRelease release = bench.Release();
     CHECK(release.has_released);
@@ -91,7 +91,7 @@ TEST_CASE("A reservation is released once, whatever reply is lost") {
 }
 
 TEST_CASE("A LOCK that is written to meanwhile is read again") {
-  Bench bench;
+  ReleaseBench bench;
   bench.store.Before("write", [&] { bench.servers.Write("/l", "zklock/1"); });
   const ReservationRelease release = bench.Release();
   CHECK(release.has_released);
@@ -99,14 +99,14 @@ TEST_CASE("A LOCK that is written to meanwhile is read again") {
 }
 
 TEST_CASE("A reservation that is gone was not released by us") {
-  Bench bench;
+  ReleaseBench bench;
   bench.servers.Remove(bench.path);
   const ReservationRelease release = bench.Release();
   CHECK_FALSE(release.has_released);
 }
 
 TEST_CASE("A reservation that another client deletes first was not released by us") {
-  Bench bench;
+  ReleaseBench bench;
   bench.store.Before("write", [&] { bench.servers.Remove(bench.path); });
   CHECK_FALSE(bench.Release().has_released);
 }

@@ -58,8 +58,8 @@ struct CallerOf : private World, ContenderOf<Acquisition> {
 };
 
 /// Acquires one of /a, /b and /c.
-struct Caller : CallerOf<AcquireAny> {
-  explicit Caller(const AcquireRequest& common = {}) : CallerOf(common) {}
+struct AnyCaller : CallerOf<AcquireAny> {
+  explicit AnyCaller(const AcquireRequest& common = {}) : CallerOf(common) {}
 
   /// Checks that it holds `lock` through its only contender there, and that
   /// passed() lists all its contenders elsewhere, and no others that still exist.
@@ -81,7 +81,7 @@ struct Caller : CallerOf<AcquireAny> {
 };
 
 TEST_CASE("Of several free LOCKs the first is taken, with one commit") {
-  Caller caller;
+  AnyCaller caller;
   caller.Run();
   caller.CheckHolds("/a");
   CHECK(caller.set.passed().size() == 2);
@@ -92,7 +92,7 @@ TEST_CASE("Of several free LOCKs the first is taken, with one commit") {
 }
 
 TEST_CASE("The LOCK that becomes free first is taken, and all are waited for until then") {
-  Caller caller;
+  AnyCaller caller;
   std::vector<std::string> holders;
   for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
   caller.Run();
@@ -106,7 +106,7 @@ TEST_CASE("The LOCK that becomes free first is taken, and all are waited for unt
 
 TEST_CASE(
     "A pool is near its turn if one queue is short, and never so far that it needs no guard") {
-  Caller caller;
+  AnyCaller caller;
   std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
   for (const char* lock : kLocks) {
     for (std::string& other : others) other = caller.Occupy(lock);
@@ -122,7 +122,7 @@ TEST_CASE(
 }
 
 TEST_CASE("LOCKs that do not exist are created before the contenders of a pool") {
-  Caller caller;
+  AnyCaller caller;
   caller.servers.Remove("/b");
   caller.servers.Remove("/c");
   caller.Run();
@@ -134,7 +134,7 @@ TEST_CASE("LOCKs that do not exist are created before the contenders of a pool")
 
 TEST_CASE("A lost create of a pool is found again, or repeated, whatever is lost") {
   const auto loss = GENERATE(from_range(kLosses));
-  Caller caller;
+  AnyCaller caller;
   caller.store.PlaceFault("create all", loss);
   caller.Run();
   caller.CheckHolds("/a");
@@ -144,7 +144,7 @@ TEST_CASE("A lost create of a pool is found again, or repeated, whatever is lost
 }
 
 TEST_CASE("A create of a pool that succeeds after all leaves no contender behind") {
-  Caller caller;
+  AnyCaller caller;
   const std::string holder = caller.Occupy("/b");
   for (const char* lock : {"/a", "/c"}) (void)caller.Occupy(lock);
   caller.Run();
@@ -163,7 +163,7 @@ TEST_CASE("A pool survives the loss of any reply, with one contender in each que
   const bool waits = GENERATE(false, true);
   std::size_t requests = 1;
   for (std::size_t i = 0; i < requests; ++i) {
-    Caller caller;
+    AnyCaller caller;
     std::vector<std::string> holders;
     if (waits) {
       for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
@@ -189,7 +189,7 @@ TEST_CASE("A pool takes no free LOCK while another may be held for us, whatever 
   std::size_t requests = 1;
   for (std::size_t i = 0; i < requests; ++i) {
     CAPTURE(i, held);
-    Caller caller(
+    AnyCaller caller(
         {.holds_for_us = [](protocol::Mode, const std::string& data) { return data == "ours"; }});
     const std::string path = std::string(kLocks.at(held)) + "/host-" + NextUuid() + "-lock-";
     (void)caller.servers.Put(path, 1, true, "ours");
@@ -205,7 +205,7 @@ TEST_CASE("A pool takes no free LOCK while another may be held for us, whatever 
 }
 
 TEST_CASE("Missing permission on a LOCK ends a pool, which reports both and leaves nothing") {
-  Caller caller;
+  AnyCaller caller;
   const bool may_create = GENERATE(false, true);
   if (may_create) {
     caller.store.may_delete = false;
@@ -221,7 +221,7 @@ TEST_CASE("Missing permission on a LOCK ends a pool, which reports both and leav
 }
 
 TEST_CASE("A LOCK of another kind ends a pool before another one is taken") {
-  Caller caller;
+  AnyCaller caller;
   caller.servers.Put("/c/leases", 0);
   caller.servers.Put("/c/leases/other-lease-", 1, true);
   caller.store.Connect();
@@ -233,7 +233,7 @@ TEST_CASE("A LOCK of another kind ends a pool before another one is taken") {
 }
 
 TEST_CASE("A LOCK is not taken before the first list of each queue") {
-  Caller caller;
+  AnyCaller caller;
   caller.servers.Put("/c/leases", 0);
   caller.servers.Put("/c/leases/other-lease-", 1, true);
   caller.store.Connect();
@@ -244,7 +244,7 @@ TEST_CASE("A LOCK is not taken before the first list of each queue") {
 }
 
 TEST_CASE("A pool leaves the queue of a contender that was deleted, and ends with the last") {
-  Caller caller;
+  AnyCaller caller;
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();
   for (const char* lock : kLocks) {
@@ -260,7 +260,7 @@ TEST_CASE("A pool leaves the queue of a contender that was deleted, and ends wit
 }
 
 TEST_CASE("A pool that is asked to leave one queue waits in the others, but not in none") {
-  Caller caller;
+  AnyCaller caller;
   std::vector<std::string> holders;
   for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
   caller.Run();
@@ -286,7 +286,7 @@ TEST_CASE("A pool that is asked to leave one queue waits in the others, but not 
 
 TEST_CASE("The delete of a contender that left a pool is repeated after a loss") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
-  Caller caller;
+  AnyCaller caller;
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();
   caller.store.PlaceFault("delete", fault);
@@ -297,7 +297,7 @@ TEST_CASE("The delete of a contender that left a pool is repeated after a loss")
 }
 
 TEST_CASE("A contender that could not be deleted before the grant is left to the holder") {
-  Caller caller;
+  AnyCaller caller;
   std::vector<std::string> holders;
   for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
   caller.Run();
@@ -311,7 +311,7 @@ TEST_CASE("A contender that could not be deleted before the grant is left to the
 }
 
 TEST_CASE("The holder deletes all other contenders of its pool, whatever is gone or lost") {
-  Caller caller;
+  AnyCaller caller;
   caller.Run();
   const auto what = GENERATE(0, 1, 2, 3);
   const std::string together = "delete " + caller.Own("/b").at(0) + " " + caller.Own("/c").at(0);
@@ -329,7 +329,7 @@ TEST_CASE("The holder deletes all other contenders of its pool, whatever is gone
 }
 
 TEST_CASE("A pool whose session has expired queues again, in the queues that it has not left") {
-  Caller caller;
+  AnyCaller caller;
   std::vector<std::string> holders;
   for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
   caller.Run();
@@ -350,7 +350,7 @@ TEST_CASE("A pool whose session has expired queues again, in the queues that it 
 }
 
 TEST_CASE("A LOCK that was granted before the connection was lost is proven again") {
-  Caller caller;
+  AnyCaller caller;
   const bool expires = GENERATE(false, true);
   caller.store.Before("list /b",
                       [&] { expires ? caller.store.Expire() : caller.store.Disconnect(); });
@@ -360,7 +360,7 @@ TEST_CASE("A LOCK that was granted before the connection was lost is proven agai
 }
 
 TEST_CASE("A contender that was deleted between its grant and the loss of the connection is none") {
-  Caller caller;
+  AnyCaller caller;
   caller.store.Before("list /b", [&] {
     caller.servers.Remove(caller.Own("/a").at(0));
     caller.store.Disconnect();
@@ -370,7 +370,7 @@ TEST_CASE("A contender that was deleted between its grant and the loss of the co
 }
 
 TEST_CASE("A contender that is deleted between its grant and the other first lists is none") {
-  Caller caller;
+  AnyCaller caller;
   caller.store.Before("list /b", [&] { caller.servers.Remove(caller.Own("/a").at(0)); });
   caller.store.Connect();
   while (!caller.set.outcome() && caller.store.Step()) {
@@ -381,7 +381,7 @@ TEST_CASE("A contender that is deleted between its grant and the other first lis
 }
 
 TEST_CASE("A pool that proves several grants again passes all that it does not take") {
-  Caller caller;
+  AnyCaller caller;
   caller.store.Connect();
   while (caller.store.Step()) {
   }
@@ -401,7 +401,7 @@ TEST_CASE("A pool that proves several grants again passes all that it does not t
 }
 
 TEST_CASE("A LOCK that is granted while another is proven again does not keep the loop busy") {
-  Caller caller;
+  AnyCaller caller;
   const std::string holder = caller.Occupy("/b");
   bool is_released = false;
   // Only a grant that had to wait for the other queues is checked.
@@ -422,7 +422,7 @@ TEST_CASE("A LOCK that is granted while another is proven again does not keep th
 }
 
 TEST_CASE("A grant that is too old to start a command is proven again") {
-  Caller caller;
+  AnyCaller caller;
   caller.store.Before("list /b", [&] { caller.clock.Advance(21s); });
   caller.Run();
   REQUIRE_FALSE(caller.set.outcome());
@@ -436,7 +436,7 @@ TEST_CASE("A grant that is too old to start a command is proven again") {
 }
 
 TEST_CASE("The contender that was taken is not given up, the others are in any case") {
-  Caller caller;
+  AnyCaller caller;
   caller.Run();
   REQUIRE(caller.Held() == "/a");
   CHECK_FALSE(caller.set.GiveUp(caller.Own("/a").at(0)));
@@ -446,7 +446,7 @@ TEST_CASE("The contender that was taken is not given up, the others are in any c
 }
 
 TEST_CASE("A pool whose session expires long after an earlier loss looks for servers anew") {
-  Caller caller({.connect_timeout = 15s});
+  AnyCaller caller({.connect_timeout = 15s});
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();
   caller.store.Disconnect();
@@ -462,7 +462,7 @@ TEST_CASE("A pool whose session expires long after an earlier loss looks for ser
 }
 
 TEST_CASE("A pool that was granted all LOCKs and then finds no server ends") {
-  Caller caller({.connect_timeout = 15s});
+  AnyCaller caller({.connect_timeout = 15s});
   caller.store.Connect();
   while (caller.store.Step()) {
   }
@@ -476,7 +476,7 @@ TEST_CASE("A pool that was granted all LOCKs and then finds no server ends") {
 }
 
 TEST_CASE("A holder that has lost the lock still takes its other contenders out of their queues") {
-  Caller caller;
+  AnyCaller caller;
   caller.Run();
   caller.store.PlaceFault("delete /b/", Fault::kNotDone);
   Hold hold(caller.store, caller.clock, caller.set.tickets(), 5s, Ignore, caller.set.passed());
@@ -490,7 +490,7 @@ TEST_CASE("A holder that has lost the lock still takes its other contenders out 
 }
 
 TEST_CASE("The wait of a pool ends for all queues together") {
-  Caller caller({.wait = 10s});
+  AnyCaller caller({.wait = 10s});
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();
   CHECK(caller.set.wait_end() == caller.clock.Now() + 10s);
@@ -507,7 +507,7 @@ TEST_CASE("The wait of a pool ends for all queues together") {
 
 TEST_CASE(
     "The wait of a pool begins even if the connection is lost with the answer to its create") {
-  Caller caller({.wait = 10s});
+  AnyCaller caller({.wait = 10s});
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.store.PlaceFault("create all", Fault::kAnsweredAndClosed);
   caller.Run();
@@ -517,7 +517,7 @@ TEST_CASE(
 }
 
 TEST_CASE("A pool leaves full queues, and ends only if all are full") {
-  Caller caller({.max_queue = 1});
+  AnyCaller caller({.max_queue = 1});
   std::vector<std::string> holders;
   for (const char* lock : kLocks) {
     holders.push_back(caller.Occupy(lock));
@@ -543,7 +543,7 @@ TEST_CASE("A pool leaves full queues, and ends only if all are full") {
 }
 
 TEST_CASE("A pool without a server ends after the connect timeout") {
-  Caller caller({.connect_timeout = 15s});
+  AnyCaller caller({.connect_timeout = 15s});
   caller.clock.Advance(14s);
   caller.set.OnReady(0);
   CHECK_FALSE(caller.set.outcome());

@@ -29,8 +29,8 @@ std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait
 }
 
 /// Acquires /a, /b and /c.
-struct Caller : private World, SetContender {
-  explicit Caller(bool try_only = false, std::optional<Duration> wait = std::nullopt)
+struct SetCaller : private World, SetContender {
+  explicit SetCaller(bool try_only = false, std::optional<Duration> wait = std::nullopt)
       : World(false), SetContender(static_cast<World&>(*this), Requests(try_only, wait)) {
     for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0);
   }
@@ -62,7 +62,7 @@ struct Caller : private World, SetContender {
 };
 
 TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
-  Caller caller;
+  SetCaller caller;
   caller.Run();
   caller.CheckHolds();
   CHECK(caller.set.tickets()[0].token < caller.set.tickets()[1].token);
@@ -75,7 +75,7 @@ TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
 }
 
 TEST_CASE("A set is near its turn as long as it holds a LOCK, however long another's queue is") {
-  Caller caller;
+  SetCaller caller;
   for (std::size_t i = 0; i <= protocol::QueueAhead::kNear; ++i) {
     caller.servers.Put("/b/other-lock-", 1, true);
   }
@@ -86,7 +86,7 @@ TEST_CASE("A set is near its turn as long as it holds a LOCK, however long anoth
 }
 
 TEST_CASE("A set is far from its turn while it only waits in a long queue") {
-  Caller caller;
+  SetCaller caller;
   std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
   for (std::string& other : others) other = caller.servers.Put("/a/other-lock-", 1, true);
   CHECK_FALSE(caller.set.IsFarFromTurn());
@@ -100,7 +100,7 @@ TEST_CASE("A set is far from its turn while it only waits in a long queue") {
 }
 
 TEST_CASE("While one LOCK is waited for, those before it are held, those after it not queued for") {
-  Caller caller;
+  SetCaller caller;
   const std::string holder = caller.servers.Put("/b/other-lock-", 1, true);
   caller.Run();
   CHECK_FALSE(caller.set.outcome());
@@ -114,7 +114,7 @@ TEST_CASE("While one LOCK is waited for, those before it are held, those after i
 }
 
 TEST_CASE("A held LOCK whose contender is deleted while the next is waited for ends the set") {
-  Caller caller;
+  SetCaller caller;
   caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
   REQUIRE_FALSE(caller.set.outcome());
@@ -125,13 +125,13 @@ TEST_CASE("A held LOCK whose contender is deleted while the next is waited for e
 }
 
 TEST_CASE("A held LOCK whose contender is deleted is noticed before the set is acquired") {
-  Caller caller;
+  SetCaller caller;
   // The contender is deleted before each request up to the proof.
   caller.Run();
   const std::size_t proof = caller.store.requests_sent() - 2;
   for (std::size_t at = 0; at <= proof; ++at) {
     CAPTURE(at);
-    Caller other;
+    SetCaller other;
     bool removed = false;
     other.store.Before(at, [&] {
       if (other.set.tickets().empty() || other.set.outcome()) return;
@@ -145,7 +145,7 @@ TEST_CASE("A held LOCK whose contender is deleted is noticed before the set is a
 }
 
 TEST_CASE("After the session expires the set starts again with the first LOCK") {
-  Caller caller;
+  SetCaller caller;
   const std::string holder = caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
   REQUIRE(caller.set.tickets().size() == 2);
@@ -177,13 +177,13 @@ TEST_CASE("A set that starts again does not supersede a newer run in any LOCK") 
 }
 
 TEST_CASE("Any reply may be lost, and any request not be executed, with or without the session") {
-  Caller plain;
+  SetCaller plain;
   plain.Run();
   const std::size_t requests = plain.store.requests_sent();
   for (const Fault fault : kLosses) {
     for (std::size_t at = 0; at < requests; ++at) {
       CAPTURE(static_cast<int>(fault), at);
-      Caller caller;
+      SetCaller caller;
       caller.store.PlaceFault(at, fault);
       caller.Run();
       caller.CheckHolds();
@@ -192,7 +192,7 @@ TEST_CASE("Any reply may be lost, and any request not be executed, with or witho
 }
 
 TEST_CASE("A try joins no queue of a set if one LOCK is busy") {
-  Caller caller(true);
+  SetCaller caller(true);
   caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
   REQUIRE(caller.set.outcome());
@@ -202,13 +202,13 @@ TEST_CASE("A try joins no queue of a set if one LOCK is busy") {
 }
 
 TEST_CASE("A try acquires a free set") {
-  Caller caller(true);
+  SetCaller caller(true);
   caller.Run();
   caller.CheckHolds();
 }
 
 TEST_CASE("A server that accepts the session of a try and then does not answer is given up") {
-  Caller caller(true);
+  SetCaller caller(true);
   caller.store.Connect();
   caller.clock.Advance(9s);
   caller.set.OnReady(0);
@@ -222,7 +222,7 @@ TEST_CASE("A server that accepts the session of a try and then does not answer i
 }
 
 TEST_CASE("A wait that one LOCK has used up does not end at the next if that is free") {
-  Caller caller(false, 10s);
+  SetCaller caller(false, 10s);
   const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
   caller.Run();
   caller.clock.Advance(9s);
@@ -239,7 +239,7 @@ TEST_CASE("A wait that one LOCK has used up does not end at the next if that is 
 }
 
 TEST_CASE("One wait counts for the whole set") {
-  Caller caller(false, 10s);
+  SetCaller caller(false, 10s);
   const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
   caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
@@ -258,7 +258,7 @@ TEST_CASE("One wait counts for the whole set") {
 }
 
 TEST_CASE("The wait of a set continues while a later LOCK cannot be queued for") {
-  Caller caller(false, 10s);
+  SetCaller caller(false, 10s);
   caller.servers.Put("/b/other-lock-", 1, true);
   caller.store.PlaceFault("create /b/host-", Fault::kNotDone);
   caller.store.Connect();

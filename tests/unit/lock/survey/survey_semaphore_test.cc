@@ -18,9 +18,9 @@ using test::Fault;
 using Scope = SurveyRequest::Scope;
 using Words = std::vector<std::string>;
 
-struct Bench : test::FakeBench {
+struct SemaphoreBench : test::FakeBench {
   /// `permits`: the data of /s/leases, which is the limit, or empty as Curator leaves it.
-  explicit Bench(const std::string& permits = "2") {
+  explicit SemaphoreBench(const std::string& permits = "2") {
     servers.Put("/s", 0);
     servers.Put("/s/leases", 0, false, permits);
     servers.Put("/s/locks", 0);
@@ -81,7 +81,7 @@ const std::string kPlace = "locks/_c_x-lock-000000000";
 }  // namespace
 
 TEST_CASE("The permits of one run are one contender, and all of them are used") {
-  Bench bench;
+  SemaphoreBench bench;
   const auto take = [&](int session, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       bench.servers.Put(
@@ -111,7 +111,7 @@ TEST_CASE("The permits of one run are one contender, and all of them are used") 
 
 TEST_CASE(
     "A semaphore is one queue: its holders, the waiter for a permit, the rest of the turnstile") {
-  Bench bench;
+  SemaphoreBench bench;
   bench.Permit(11);
   bench.Permit(12);
   bench.Waiter(13);
@@ -135,7 +135,7 @@ TEST_CASE(
 }
 
 TEST_CASE("A semaphore may have free permits, or be unused") {
-  Bench bench("3");
+  SemaphoreBench bench("3");
   SECTION("one permit is used") {
     bench.Permit(11);
     const LockSurvey lock = bench.Only();
@@ -171,7 +171,7 @@ TEST_CASE("A semaphore may have free permits, or be unused") {
 }
 
 TEST_CASE("If the limit is unknown, the turnstile shows which permit waits") {
-  Bench bench("");
+  SemaphoreBench bench("");
   bench.Permit(11);
   SECTION("none") {
     const LockSurvey lock = bench.Only();
@@ -199,7 +199,7 @@ TEST_CASE("If the limit is unknown, the turnstile shows which permit waits") {
 }
 
 TEST_CASE("A contender that has left the turnstile holds, whatever the limit") {
-  Bench bench("1");
+  SemaphoreBench bench("1");
   bench.Permit(11);
   bench.Permit(12);
   const LockSurvey lock = bench.Only();
@@ -208,7 +208,7 @@ TEST_CASE("A contender that has left the turnstile holds, whatever the limit") {
 }
 
 TEST_CASE("If contenders cannot be read, the limit shows which one waits") {
-  Bench bench("1");
+  SemaphoreBench bench("1");
   bench.servers.nodes.at(bench.Permit(11)).readable = false;
   bench.servers.nodes.at(bench.InTurnstile(12)).readable = false;
   bench.servers.nodes.at(bench.Permit(12)).readable = false;
@@ -218,7 +218,7 @@ TEST_CASE("If contenders cannot be read, the limit shows which one waits") {
 }
 
 TEST_CASE("Children named like a semaphore's do not make one") {
-  Bench bench("zklock/1");
+  SemaphoreBench bench("zklock/1");
   SECTION("two locks of these names") {
     bench.servers.Put("/s/locks/_c_x-lock-", 11, true);
     bench.servers.Put("/s/leases/_c_x-lock-", 12, true);
@@ -245,7 +245,7 @@ TEST_CASE("Children named like a semaphore's do not make one") {
 }
 
 TEST_CASE("Other children of a semaphore are named, and walked in a tree") {
-  Bench bench;
+  SemaphoreBench bench;
   bench.Permit(11);
   bench.servers.Put("/s/below", 0);
   bench.servers.Put("/s/below/_c_x-lock-", 12, true);
@@ -265,7 +265,7 @@ TEST_CASE("A lost connection at any request does not change the result for a sem
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
     for (std::size_t request = 0; request < 12; ++request) {
       CAPTURE(request);
-      Bench bench;
+      SemaphoreBench bench;
       bench.Permit(11);
       bench.Permit(12);
       bench.Waiter(13);
@@ -285,7 +285,7 @@ TEST_CASE("Contenders of a semaphore that vanish during the survey are left out"
   for (std::size_t request = 5; request < 11; ++request) {
     for (const bool first : {false, true}) {
       CAPTURE(request, first);
-      Bench bench;
+      SemaphoreBench bench;
       const std::string held = bench.Permit(11);
       bench.Permit(12);
       bench.Waiter(13);
@@ -302,7 +302,7 @@ TEST_CASE("Contenders of a semaphore that vanish during the survey are left out"
 }
 
 TEST_CASE("Of a semaphore's long queue only a few are read, but all are counted") {
-  Bench bench("100");
+  SemaphoreBench bench("100");
   for (int i = 0; i < 100; ++i) bench.Permit(100 + i);
   bench.Waiter(300);
   for (int i = 0; i < 400; ++i) bench.InTurnstile(1000 + i);
@@ -327,7 +327,7 @@ TEST_CASE("Of a semaphore's long queue only a few are read, but all are counted"
 }
 
 TEST_CASE("A semaphore whose permits we cannot list is refused if it alone is surveyed") {
-  Bench bench;
+  SemaphoreBench bench;
   bench.Permit(11);
   bench.servers.nodes.at("/s/leases").readable = false;
   Survey survey{bench.store, bench.clock, {.place = {"/s", ""}, .connect_timeout = 15s}};
@@ -340,7 +340,7 @@ TEST_CASE("A semaphore whose permits we cannot list is refused if it alone is su
 }
 
 TEST_CASE("Watching, a change in either child of a semaphore is found, and only that is read") {
-  Bench bench;
+  SemaphoreBench bench;
   bench.Permit(11);
   bench.Permit(12);
   class Counts final : public SurveySink {
@@ -388,7 +388,7 @@ TEST_CASE("A stray in the turnstile blocks the semaphore once its number has bee
   const bool is_held = GENERATE(false, true);
   const bool is_lost = GENERATE(false, true);  // the reply about the turnstile
   CAPTURE(was_reached, is_held, is_lost);
-  Bench bench;
+  SemaphoreBench bench;
   // The numbers of the permits are others.
   bench.servers.nodes.at("/s/leases").next_number = 9;
   bench.servers.nodes.at("/s/locks").next_number = was_reached ? 4 : 3;

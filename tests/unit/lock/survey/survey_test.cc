@@ -26,9 +26,9 @@ using test::kUuid;
 
 using Strings = std::vector<std::string>;
 
-struct Bench : test::FakeBench {
+struct SurveyBench : test::FakeBench {
   /// Servers with these persistent znodes, which have no data.
-  Bench(std::initializer_list<const char*> paths = {}) {
+  SurveyBench(std::initializer_list<const char*> paths = {}) {
     for (const char* const path : paths) servers.Put(path, 0);
   }
   /// Adds contenders of one session. Returns the last one's path.
@@ -105,7 +105,7 @@ class Scribe final : public SurveySink {
 }  // namespace
 
 TEST_CASE("A lock that is not there has no queue") {
-  Bench bench;
+  SurveyBench bench;
   Survey survey = bench.Look("/l");
   bench.store.Run();
   REQUIRE(survey.IsOver());
@@ -117,7 +117,7 @@ TEST_CASE("A lock that is not there has no queue") {
 }
 
 TEST_CASE("A queue is read in order, with each contender's data") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.servers.Put("/l/z-" + kUuid + "-lock-", kSession, true, "first");
   bench.servers.Put("/l/m-" + kUuid + "-__READ__", kSession, true, "second");
   bench.servers.Put("/l/a-" + kUuid + "-__READ__", kSession, true, "third");
@@ -136,7 +136,7 @@ TEST_CASE("A queue is read in order, with each contender's data") {
 }
 
 TEST_CASE("A contender that vanishes during the survey is left out") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
   bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
@@ -146,7 +146,7 @@ TEST_CASE("A contender that vanishes during the survey is left out") {
 }
 
 TEST_CASE("A persistent child with a number is not a contender and not waited for") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.Join();
   bench.servers.Put("/l/build-2024010203", 0);
   bench.servers.Put("/l/_c_y-lock-2124010203", kSession);
@@ -159,7 +159,7 @@ TEST_CASE("A persistent child with a number is not a contender and not waited fo
 }
 
 TEST_CASE("A contender that we cannot read keeps its position") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
   bench.servers.nodes.at(first).readable = false;
@@ -171,7 +171,7 @@ TEST_CASE("A contender that we cannot read keeps its position") {
 }
 
 TEST_CASE("A lock whose children we cannot list is a refusal") {
-  Bench bench{"/app", "/app/l"};
+  SurveyBench bench{"/app", "/app/l"};
   bench.servers.nodes.at("/app/l").readable = false;
   Survey survey = bench.Look("/app/l", Scope::kLock, "/app");
   bench.store.Run();
@@ -182,7 +182,7 @@ TEST_CASE("A lock whose children we cannot list is a refusal") {
 }
 
 TEST_CASE("At most 64 requests are pending, and all are answered") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.Join("/l", 500);
   bench.store.Connect();
   Survey survey = bench.Look("/l");
@@ -198,7 +198,7 @@ TEST_CASE("At most 64 requests are pending, and all are answered") {
 }
 
 TEST_CASE("Only the beginning of a contender's data is kept") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.servers.Put("/l/_c_x-lock-", kSession, true, std::string(1000000, 'x'));
   CHECK(bench.Read().entries.at(0).data.size() == 4096);
 }
@@ -207,7 +207,7 @@ TEST_CASE("A lost connection or session at any request does not change the resul
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
     for (std::size_t request = 0; request < 6; ++request) {
       CAPTURE(request);
-      Bench bench{"/l"};
+      SurveyBench bench{"/l"};
       bench.Join("/l", 3);
       bench.store.PlaceFault(request, fault);
       CHECK(bench.Read().entries.size() == 3);
@@ -216,7 +216,7 @@ TEST_CASE("A lost connection or session at any request does not change the resul
 }
 
 TEST_CASE("A connection that breaks at the same request every time is given up") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   for (std::size_t i = 0; i < 100; ++i) bench.store.PlaceFault(2 * i + 1, Fault::kNotDone);
   Survey survey = bench.Look("/l");
   for (int i = 0; i < 1000 && !survey.IsOver(); ++i) {
@@ -228,7 +228,7 @@ TEST_CASE("A connection that breaks at the same request every time is given up")
 }
 
 TEST_CASE("Without a server the survey ends after the connect timeout") {
-  Bench bench;
+  SurveyBench bench;
   Survey survey = bench.Look("/l");
   bench.clock.Advance(14s);
   survey.OnReady(0);
@@ -242,7 +242,7 @@ TEST_CASE("Without a server the survey ends after the connect timeout") {
 }
 
 TEST_CASE("A server that does not answer is given up") {
-  Bench bench;
+  SurveyBench bench;
   bench.store.Connect();
   Survey survey = bench.Look("/l");
   bench.clock.Advance(10s);
@@ -251,7 +251,7 @@ TEST_CASE("A server that does not answer is given up") {
 }
 
 TEST_CASE("A survey may be destroyed before its replies arrive") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.store.Connect();
   { Survey survey = bench.Look("/l"); }
   while (bench.store.Step()) {
@@ -259,7 +259,7 @@ TEST_CASE("A survey may be destroyed before its replies arrive") {
 }
 
 TEST_CASE("A tree is searched for locks that have contenders") {
-  Bench bench{"/j", "/j/a", "/j/a/b", "/j/empty", "/j/c", "/k"};
+  SurveyBench bench{"/j", "/j/a", "/j/a/b", "/j/empty", "/j/c", "/k"};
   for (const char* const lock : {"/j/a", "/j/a/b", "/j/c", "/k"}) {
     bench.servers.Put(std::string(lock) + "/_c_x-lock-", kSession, true);
   }
@@ -267,7 +267,7 @@ TEST_CASE("A tree is searched for locks that have contenders") {
 }
 
 TEST_CASE("The walk skips contenders, but not persistent znodes with a number") {
-  Bench bench{"/j"};
+  SurveyBench bench{"/j"};
   const std::string contender = bench.Join("/j");
   bench.servers.Put("/j/build-2024010203", 0);
   bench.servers.Put("/j/build-2024010203/_c_y-lock-", kSession, true);
@@ -276,7 +276,7 @@ TEST_CASE("The walk skips contenders, but not persistent znodes with a number") 
 }
 
 TEST_CASE("The servers' own znodes are not walked, a user's znodes of the same name are") {
-  Bench bench{"/zookeeper", "/app", "/app/zookeeper"};
+  SurveyBench bench{"/zookeeper", "/app", "/app/zookeeper"};
   bench.Join("/zookeeper");
   bench.Join("/app/zookeeper");
   SECTION("from the root") {
@@ -288,7 +288,7 @@ TEST_CASE("The servers' own znodes are not walked, a user's znodes of the same n
 }
 
 TEST_CASE("Contenders in the root of a chroot are read") {
-  Bench bench{"/app"};
+  SurveyBench bench{"/app"};
   bench.servers.Put("/app/_c_x-lock-", kSession, true, "said");
   const SurveyResult result = bench.Find("/app", Scope::kTree, "/app");
   CHECK(Paths(result) == Strings{"/"});
@@ -296,7 +296,7 @@ TEST_CASE("Contenders in the root of a chroot are read") {
 }
 
 TEST_CASE("Znodes of a tree that we cannot list are named, and the rest is found") {
-  Bench bench{"/j", "/j/a", "/j/b"};
+  SurveyBench bench{"/j", "/j/a", "/j/b"};
   for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.Join(path);
   bench.servers.nodes.at("/j/a").readable = false;
   const SurveyResult result = bench.Find("/j", Scope::kTree);
@@ -305,14 +305,14 @@ TEST_CASE("Znodes of a tree that we cannot list are named, and the rest is found
 }
 
 TEST_CASE("A tree that is not there has no locks") {
-  Bench bench;
+  SurveyBench bench;
   CHECK(bench.Find("/j", Scope::kTree).locks.empty());
 }
 
 TEST_CASE("A lost connection at any request of a walk does not change the result") {
   for (std::size_t request = 0; request < 11; ++request) {
     CAPTURE(request);
-    Bench bench{"/j", "/j/a", "/j/a/b", "/j/c"};
+    SurveyBench bench{"/j", "/j/a", "/j/a/b", "/j/c"};
     bench.Join("/j/a");
     bench.Join("/j/c");
     bench.store.PlaceFault(request, Fault::kNotDone);
@@ -321,7 +321,7 @@ TEST_CASE("A lost connection at any request of a walk does not change the result
 }
 
 TEST_CASE("The child last-run is read if that is requested, and cut") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.servers.now_ms = 1234;
   bench.servers.Put("/l/last-run", 0, false, std::string(kMostLastRun - 1, 'x') + "yz");
   CHECK_FALSE(bench.Read().last_run);
@@ -334,13 +334,13 @@ TEST_CASE("The child last-run is read if that is requested, and cut") {
 }
 
 TEST_CASE("Without a child last-run, none is read") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   CHECK_FALSE(bench.Read("/l", true).last_run);
   CHECK(bench.store.CountSent("get /l/last-run") == 0);
 }
 
 TEST_CASE("A last-run that vanishes or cannot be read does not end the survey") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.servers.Put("/l/last-run", 0, false, "text");
   bool refused = false;
   SECTION("it vanishes") {
@@ -359,7 +359,7 @@ TEST_CASE("A last-run that vanishes or cannot be read does not end the survey") 
 }
 
 TEST_CASE("A run that begins or ends while it is read is not reported as lost") {
-  Bench bench{"/l", "/l/last-run"};
+  SurveyBench bench{"/l", "/l/last-run"};
   const auto record = [&bench](const std::string& path, bool has_ended) {
     RunHistory history;
     history.Enter({.end = has_ended ? RunRecord::End::kEnded : RunRecord::End::kNone,
@@ -443,7 +443,7 @@ TEST_CASE("A run that begins or ends while it is read is not reported as lost") 
 }
 
 TEST_CASE("The child last-start is read if that is requested") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.servers.now_ms = 1234;
   bench.servers.Put("/l/last-start", 0, false, "zklock/1 17 db1");
   CHECK_FALSE(bench.Read().last_start);
@@ -464,13 +464,13 @@ TEST_CASE("The child last-start is read if that is requested") {
 }
 
 TEST_CASE("A LOCK whose data cannot be read is marked") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.store.Refuse("get /l", zookeeper::Error::kNoAuth);
   CHECK_FALSE(bench.Read().readable);
 }
 
 TEST_CASE("The last runs of a tree of 500 LOCKs are read with at most 64 requests pending") {
-  Bench bench{"/j"};
+  SurveyBench bench{"/j"};
   for (int i = 0; i < 500; ++i) {
     const std::string lock = "/j/" + std::to_string(10000 + i);
     bench.servers.Put(lock, 0, false, "zklock/1");
@@ -501,7 +501,7 @@ TEST_CASE("The last runs of a tree of 500 LOCKs are read with at most 64 request
 TEST_CASE("A lost connection at any request does not change what is read of last-run") {
   for (std::size_t request = 0; request < 8; ++request) {
     CAPTURE(request);
-    Bench bench{"/l"};
+    SurveyBench bench{"/l"};
     bench.servers.Put("/l/last-run", 0, false, "text");
     bench.Join();
     bench.store.PlaceFault(request, Fault::kReplyLost);
@@ -510,7 +510,7 @@ TEST_CASE("A lost connection at any request does not change what is read of last
 }
 
 TEST_CASE("The free LOCKs of a tree are reported on request") {
-  Bench bench{"/j", "/j/folder", "/j/foreign", "/j/permits"};
+  SurveyBench bench{"/j", "/j/folder", "/j/foreign", "/j/permits"};
   bench.servers.Put("/j/foreign/child", 0, false, "text");
   bench.servers.Put("/j/free", 0, false, "zklock/1");
   bench.servers.Put("/j/free/below", 0, false, "zklock/1");
@@ -541,7 +541,7 @@ TEST_CASE("The free LOCKs of a tree are reported on request") {
 }
 
 TEST_CASE("Results are reported in order, as they arrive") {
-  Bench bench{"/j", "/j/a", "/j/b"};
+  SurveyBench bench{"/j", "/j/a", "/j/b"};
   bench.Join("/j/a", 2);
   bench.servers.Put("/j/b/_c_x-__READ__", kSession, true);
   Scribe scribe;
@@ -555,7 +555,7 @@ TEST_CASE("Results are reported in order, as they arrive") {
 }
 
 TEST_CASE("The first contenders are reported before the last ones are read") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.Join("/l", 500);
   bench.store.Connect();
   Scribe scribe;
@@ -568,7 +568,7 @@ TEST_CASE("The first contenders are reported before the last ones are read") {
 TEST_CASE("After a lost connection, nothing is reported again") {
   for (std::size_t request = 0; request < 13; ++request) {
     CAPTURE(request);
-    Bench bench{"/l"};
+    SurveyBench bench{"/l"};
     Strings expected{"/l 1/9"};
     for (int i = 0; i < 10; ++i) {
       bench.Join();
@@ -585,7 +585,7 @@ TEST_CASE("After a lost connection, nothing is reported again") {
 }
 
 TEST_CASE("While the sink can take no more, nothing is reported or read") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.Join("/l", 300);
   Scribe scribe;
   scribe.room = 10;
@@ -607,7 +607,7 @@ TEST_CASE("While the sink can take no more, nothing is reported or read") {
 }
 
 TEST_CASE("Of a long queue only the requested number is read, but all are counted") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.Join("/l", 9);
   bench.servers.Put("/l/build-2024010203", 0);
@@ -632,7 +632,7 @@ TEST_CASE("Of a long queue only the requested number is read, but all are counte
 }
 
 TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
-  Bench bench{"/j", "/j/a", "/j/build-2024010203"};
+  SurveyBench bench{"/j", "/j/a", "/j/build-2024010203"};
   bench.Join("/j/a");
   bench.Join("/j/build-2024010203");
   SECTION("a tree") {
@@ -711,7 +711,7 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
 }
 
 TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   SECTION("a lock") {
     bench.servers.Put("/l/lock", kSession);
     const SurveyResult result = bench.Find("/l", Scope::kGuess);
@@ -741,7 +741,7 @@ TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
 }
 
 TEST_CASE("The kind of a lock follows from its contenders") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   const auto kind_with = [&](const std::string& mark) {
     bench.servers.Put("/l/_c_x-" + mark, kSession, true);
     return bench.Read().kind;
@@ -751,7 +751,7 @@ TEST_CASE("The kind of a lock follows from its contenders") {
 }
 
 TEST_CASE("A LOCK below another does not count for the other's kind") {
-  Bench bench{"/l", "/l/lock"};
+  SurveyBench bench{"/l", "/l/lock"};
   bench.Join("/l/lock");
   bench.Join();
   CHECK(bench.Read().kind == LockKind::kMutex);
@@ -763,7 +763,7 @@ namespace {
 
 /// A watching survey and its requests.
 struct Watching {
-  Watching(Bench& bench_of, const std::string& path, Scope scope = Scope::kGuess)
+  Watching(SurveyBench& bench_of, const std::string& path, Scope scope = Scope::kGuess)
       : bench(bench_of),
         survey(bench.store, bench.clock,
                {.place = {path, ""}, .scope = scope, .watch = true, .connect_timeout = 15s},
@@ -783,7 +783,7 @@ struct Watching {
     return bench.store.SentSince(begin);
   }
 
-  Bench& bench;
+  SurveyBench& bench;
   Scribe scribe;
   Survey survey;
   std::size_t asked;
@@ -792,7 +792,7 @@ struct Watching {
 }  // namespace
 
 TEST_CASE("Watching, nothing is read while nothing changes") {
-  Bench bench{"/j", "/j/a", "/j/b"};
+  SurveyBench bench{"/j", "/j/a", "/j/b"};
   bench.Join("/j/a");
   Watching watching(bench, "/j");
   CHECK(watching.scribe.Take().back() == "all");
@@ -804,7 +804,7 @@ TEST_CASE("Watching, nothing is read while nothing changes") {
 }
 
 TEST_CASE("Watching, after a change only what has changed is read, and everything is reported") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.Join();
   Watching watching(bench, "/l");
@@ -825,7 +825,7 @@ TEST_CASE("Watching, after a change only what has changed is read, and everythin
 }
 
 TEST_CASE("Watching, many changes at the same time cause one survey") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();
   bench.Join("/l", 20);
@@ -835,7 +835,7 @@ TEST_CASE("Watching, many changes at the same time cause one survey") {
 }
 
 TEST_CASE("Watching, a change during a survey is not missed") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.Join();
   bench.store.Before("get /l/_c_x-lock-", [&] { bench.Join(); });
   Watching watching(bench, "/l");
@@ -846,7 +846,7 @@ TEST_CASE("Watching, a change during a survey is not missed") {
 }
 
 TEST_CASE("Watching, a lock that is created later is found") {
-  Bench bench;
+  SurveyBench bench;
   Watching watching(bench, "/l");
   CHECK(watching.scribe.Take() == Strings{"/l 0/0", "end /l", "all"});
   CHECK(watching.Go().empty());
@@ -857,7 +857,7 @@ TEST_CASE("Watching, a lock that is created later is found") {
 }
 
 TEST_CASE("Watching, a lock that is deleted and created again is found") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();
   bench.servers.Remove("/l");
@@ -872,7 +872,7 @@ TEST_CASE("Watching, a lock that is deleted and created again is found") {
 TEST_CASE("Watching, everything is read again over a new connection") {
   for (const bool expires : {false, true}) {
     CAPTURE(expires);
-    Bench bench{"/l"};
+    SurveyBench bench{"/l"};
     bench.Join();
     Watching watching(bench, "/l");
     watching.scribe.Take();
@@ -894,7 +894,7 @@ TEST_CASE("Watching, everything is read again over a new connection") {
 }
 
 TEST_CASE("Watching, any number of connections may be lost") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   for (int i = 0; i < 50; ++i) {
     bench.store.Disconnect();
@@ -904,7 +904,7 @@ TEST_CASE("Watching, any number of connections may be lost") {
 }
 
 TEST_CASE("Watching ends after too long without a server") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   bench.store.Disconnect();
   bench.clock.Advance(15s);
@@ -914,7 +914,7 @@ TEST_CASE("Watching ends after too long without a server") {
 }
 
 TEST_CASE("Watching, a larger screen is filled from the cache and from the servers") {
-  Bench bench{"/l"};
+  SurveyBench bench{"/l"};
   bench.Join("/l", 3);
   Watching watching(bench, "/l");
   watching.survey.Repeat(1);
