@@ -73,7 +73,7 @@ void Acquire::OnConnected(bool fresh) {
     return attempt_.Finish(Unusable{Unusable::Why::kShortSessions});
   }
   fresh ? join_.Begin() : join_.Rejoin();
-  // A contender that is being proven again does not wait, but may be asked to leave.
+  // A contender that is being proven again does not wait, but can be asked to leave.
   const auto& given = attempt_.request.given;
   if (given && given->known && attempt_.contender.ticket()) proof_.WatchOwn();
 }
@@ -88,8 +88,8 @@ void Acquire::OnDisconnected() {
 }
 
 void Acquire::OnExpired() {
-  // Expiry requires another connection, and so another turn of the event loop: by then, the caller
-  // has taken an outcome.
+  // Expiry requires another connection, and thus another turn of the event loop: by then, the
+  // caller has taken any outcome.
   if (attempt_.IsOver()) return;
   if (!attempt_.unserved_since) attempt_.unserved_since = attempt_.clock.Now();
   if (attempt_.contender.ticket()) {

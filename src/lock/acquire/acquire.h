@@ -20,21 +20,21 @@
 namespace zklock::lock {
 
 /// Acquires one LOCK: joins its queue, decides, waits for the predecessor, decides again, and, when
-/// its turn comes, proves that its contender exists. It may instead find that the LOCK is already
+/// its turn comes, proves that its contender exists. It can also find that the LOCK is already
 /// reserved for our ID.
 ///
-/// A part carries out each of these steps. Only one part at a time is at work, in its own state:
+/// Each step is carried out by a part. Only one part at a time is active, in a state of its own:
 ///
 ///     JoinPart       -> DecisionPart; or first, for a `try`, a WaitPart's LookIfFree();
-///                       ZnodeWaitPart, if another has the znode (Dialect::kSimple)
+///                       ZnodeWaitPart, if the znode is taken (Dialect::kSimple)
 ///     DecisionPart   -> QueueWaitPart, ProofPart
 ///     QueueWaitPart  -> DecisionPart, ProofPart; JoinPart, if the lock was free for a `try`
 ///     ZnodeWaitPart  -> JoinPart; DecisionPart, if the znode is ours (Dialect::kSimple)
 ///     ProofPart      -> DecisionPart, if LOCK's data does not confirm the turn, or LOCK is gone
 ///
-/// DecisionPart can also use a list that another part has requested; that part then stays at work
-/// until the decision. A lost connection ends the work of any part, and the next connection begins
-/// with JoinPart. Any part may finish the acquisition.
+/// DecisionPart can also use a list that another part has requested; that part then stays active
+/// until the decision. A lost connection stops the active part, and the next connection begins with
+/// JoinPart. Any part may finish the acquisition.
 ///
 /// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
 /// the store's listener while it exists. All znodes that it leaves behind belong to the session:
@@ -50,27 +50,26 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
 
   /// Null until the acquisition is over.
   [[nodiscard]] const AcquireOutcome* outcome() const;
-  /// Whether our turn may come within milliseconds: the answer to a commit that is under way may
-  /// make us the holder, or has just done so; or we are next in line, or had few contenders before
-  /// us.
+  /// Returns whether our turn may be milliseconds away: a commit in flight may make us the holder,
+  /// or has just done so; or we are next in line, or had few contenders ahead of us.
   [[nodiscard]] bool IsNearTurn() const;
-  /// Whether we wait, and our contender is not in the queue or has many others ahead of it.
+  /// Returns whether we wait, and our contender is not in the queue or had many others ahead of it.
   [[nodiscard]] bool IsFarFromTurn() const;
-  /// Whether it waits for another contender, not for an answer.
+  /// Returns whether we wait for another contender rather than for an answer.
   [[nodiscard]] bool IsWaiting() const { return wait_->IsWaiting(); }
-  /// Whether the queue has been examined: the LOCK can be used, and the contender that we wait for
-  /// does not hold it on our behalf. Also true once the acquisition is over.
+  /// Returns whether the queue has been examined: the LOCK can be used, and no contender holds it
+  /// on our behalf. Also true once the acquisition is over.
   [[nodiscard]] bool HasDecided() const;
-  /// With --reserve: whether a run with our ID that takes any of several LOCKs, `lock` among them,
-  /// is ahead of us in the part of the queue that was read.
+  /// With --reserve: returns whether a run with our ID that takes any of several LOCKs, including
+  /// `lock`, is ahead of us in the part of the queue that was read.
   [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
-  /// With --reserve: whether there is a reservation for our ID that was not used, because the
-  /// latest list shows another contender before it, or because it may have ended by the servers'
-  /// clock.
+  /// With --reserve: returns whether there is a reservation for our ID that was not used, because
+  /// another contender is before it in the latest list, or because it may have ended by the
+  /// servers' clock.
   [[nodiscard]] bool MayBeReserved() const { return attempt_.may_be_reserved; }
-  /// Our contender; null if it is not known to have been created.
+  /// Returns our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;
-  /// When the wait ends; kNever before the queue has been joined, or without a `wait`.
+  /// Returns when the wait ends; kNever before the queue has been joined, or without a `wait`.
   [[nodiscard]] TimePoint wait_deadline() const { return attempt_.wait_deadline; }
 
   Interest GetInterest() override;

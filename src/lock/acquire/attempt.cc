@@ -94,7 +94,7 @@ bool Attempt::FinishIfReserved(const ReservationSearch::Found& found) {
   const bool is_usable = found.IsInForce() && !HasEnded(*found.reserved);
   may_be_reserved = found.reserved && !is_usable;
   if (!is_usable) return false;
-  // We may still have to wait for other LOCKs.
+  // Leave the queue now: we may still have to wait for other LOCKs.
   contender.Delete();
   if (found.reserved->mode == request.mode) {
     const auto path = [this](std::string_view name) {
@@ -145,8 +145,7 @@ void Attempt::IfCompatible(const protocol::Children& children,
 
 void Attempt::LookAtQueue(std::function<void(const QueueList&)> then) {
   using zookeeper::ListReply;
-  // A script may have just released the lock, and this server might not have heard of it yet: sync
-  // first.
+  // A script may have just released the lock, and this server may not know that yet: sync first.
   store.Sync(request.QueuePath(), [](const zookeeper::Reply&) {});
   store.List(request.QueuePath(), zookeeper::Watch::kNo,
              InState([this, then = std::move(then)](const ListReply& reply) {

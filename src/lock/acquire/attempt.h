@@ -31,14 +31,15 @@ enum class Proof {
   kLeaseInHand,  ///< see SessionProof::HasLeaseInHand()
 };
 
-/// A part of an acquisition. At most one of them is at work, in its own state.
+/// A part of an acquisition. At most one part is active, in a state of its own.
 class AcquirePart {
  public:
   virtual ~AcquirePart() = default;
   /// Ends the current state. Called at every change of state, even within the same part: set the
   /// new state after Attempt::Enter().
   virtual void Leave() {}
-  /// Whether it waits for other contenders, or for time to pass, but not for an answer.
+  /// Returns whether the part waits for other contenders or for time to pass, rather than for an
+  /// answer.
   [[nodiscard]] virtual bool IsWaiting() const { return false; }
 };
 
@@ -51,21 +52,21 @@ class WaitPart : public AcquirePart {
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   virtual void CheckPredecessor() = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
-  /// Whether the search for a holder that holds the lock on our behalf is over, or was not
+  /// Returns whether the search for a holder that holds the lock on our behalf is over, or was not
   /// requested.
   [[nodiscard]] virtual bool HasSearched() const { return true; }
 
-  /// A watch has fired, other than that of our own contender. Called only while IsWaiting().
+  /// Handles a watch event that is not for our own contender. Called only while IsWaiting().
   virtual void OnWatch(const std::string& path, zookeeper::Change change) = 0;
   /// Finishes the acquisition because of the contender in the way.
   virtual void FinishBlocked(Busy::Why why) = 0;
-  /// When the wait ends; kNever while it is unknown whether the lock is free.
+  /// Returns when the wait ends; kNever while it is unknown whether the lock is free.
   [[nodiscard]] virtual TimePoint end() const = 0;
-  /// When OnDue() has something to do.
+  /// Returns when OnDue() is to be called.
   [[nodiscard]] virtual TimePoint due() const { return kNever; }
   virtual void OnDue() {}
   virtual void OnDisconnected() {}
-  /// The session has expired, and our place in the queue is lost.
+  /// Called when the session has expired and our place in the queue is lost.
   virtual void OnPlaceLost() {}
 };
 
@@ -80,7 +81,7 @@ class AcquireSteps {
   /// `reply`: the answer to the read of the first.
   virtual void AdoptOrJoin(const std::vector<std::string>& names,
                            const zookeeper::GetReply& reply) = 0;
-  /// `try`: joins if the lock is free, otherwise leaves. Nothing has been created yet.
+  /// For a `try` that has created nothing yet: joins if the lock is free, otherwise leaves.
   virtual void LookIfFree() = 0;
   /// Lists the queue and decides.
   virtual void ListAgain() = 0;
@@ -89,8 +90,7 @@ class AcquireSteps {
   /// Requests a list now and decides when it arrives, in the caller's state. `proof`: what will
   /// prove, by the time the list arrives, that our contender exists.
   virtual void DecideByNextList(Proof proof) = 0;
-  /// The watched list has changed: decides based on the new one, in the caller's state, without
-  /// listing again.
+  /// Decides based on `children`, the new list that a watch led to, in the caller's state.
   virtual void Decide(const protocol::Children& children) = 0;
   /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
   /// our contender, but has our ID (--reserve).
@@ -103,80 +103,82 @@ class AcquireSteps {
   virtual void TakeTurn() = 0;
   /// Takes the answer to a read of LOCK's data while we wait. Does not always begin another state.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
-  /// Asks whether the contender that we wait for still exists: a server does not report its
-  /// deletion to those who have lost permission to read it (since CVE-2024-23944).
+  /// Asks whether the contender that we wait for still exists: since the fix for CVE-2024-23944, a
+  /// server does not report its deletion to a client that has lost permission to read it.
   virtual void CheckPredecessor() = 0;
-  /// What the waiter knows about the contenders before its own.
+  /// Returns what the waiter knows about the contenders ahead of its own.
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
 };
 
-/// How long a server that has accepted the session may take to answer.
+/// Returns how long a server that has accepted the session may take to answer.
 [[nodiscard]] Duration AnswerTime(const protocol::Lease& lease);
 
-/// The outcome after an error that nobody handles: the failure that FailureOf() describes.
+/// Returns the outcome after an unhandled error: the failure that FailureOf() returns.
 [[nodiscard]] AcquireOutcome UnexpectedEnd(zookeeper::Error error, const std::string& operation,
                                            const LockName& lock, const char* right,
                                            const std::string& path = "");
 
-/// What the parts of an acquisition share.
+/// The state that the parts of an acquisition share.
 class Attempt {
  public:
   Attempt(zookeeper::Store& its_store, const Clock& its_clock, AcquireRequest its_request,
           std::function<std::string()> make_uuid, AcquireEventSink its_publish,
           AcquireSteps& its_next);
 
-  /// Begins a state of `part`. The previous state ends, and answers that it still awaited are
-  /// dropped. The server has AnswerTime() to answer the requests of the new state.
+  /// Begins a state of `part`. Ends the previous state and drops the answers that it still awaited.
+  /// The server has AnswerTime() to answer the requests of the new state.
   void Enter(AcquirePart& part);
-  /// Ends the current state: no part is at work.
+  /// Ends the current state: no part is active.
   void Stop();
   [[nodiscard]] bool IsAtWork(const AcquirePart& part) const { return at_work_ == &part; }
-  /// Whether the part at work waits, but not for an answer.
+  /// Returns whether the active part waits, but not for an answer.
   [[nodiscard]] bool IsWaiting() const { return at_work_ != nullptr && at_work_->IsWaiting(); }
-  /// A callback that runs only within the current state.
+  /// Wraps `f` in a callback that runs only within the current state.
   template <typename F>
   auto InState(F f) const {
     return state_scope_.Wrap(std::move(f));
   }
 
-  /// Call when an answer is awaited: the server is given up after AnswerTime(), or at an earlier
-  /// deadline that is already set.
+  /// Sets a deadline, after AnswerTime(), for giving up on the server, unless an earlier one is
+  /// set. Call this when an answer is awaited.
   void ExpectAnswer();
-  /// An answer that was awaited has arrived while we wait: gives the server AnswerTime() again if
-  /// others have not.
+  /// Gives the server AnswerTime() again if more answers are awaited, otherwise clears the
+  /// deadline. Call this when an awaited answer arrives while we wait.
   void OnAnswer();
-  /// An answer is awaited that may show that the contender in the way is gone.
+  /// Returns whether an answer is awaited that may show that the contender in the way is gone.
   [[nodiscard]] bool AwaitsAnswer() const { return unanswered > 0 || is_proving; }
 
   [[nodiscard]] bool IsOver() const { return outcome.has_value(); }
   void Finish(AcquireOutcome its_outcome);
   void FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
   void FinishQuota();
-  /// Finishes with the outcome of UnexpectedEnd() or FinishQuota(). Ignores a lost reply, which
-  /// OnDisconnected() follows. `path`: where the right may be missing; empty: on the queue.
+  /// Finishes with the outcome of UnexpectedEnd() or FinishQuota(). Ignores a lost reply:
+  /// OnDisconnected() follows. `path`: the znode on which `right` may be missing; the queue if
+  /// empty.
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
-  /// Whether the answer to a check of our contenders shows that they exist; if not, finishes,
-  /// unless the reply was lost.
+  /// Returns whether `reply`, to a check of our contenders, shows that they exist. If it does not,
+  /// finishes, unless the reply was lost.
   bool ExistsOrFinish(const zookeeper::Reply& reply);
   /// Finishes and returns true if the lock is reserved for our ID.
   [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
   /// --supersede: finishes and returns true if a newer contender supersedes ours, or has released
   /// the lock since ours was lost.
   [[nodiscard]] bool FinishIfSuperseded(const protocol::Contenders& contenders);
-  /// Whether every user of LOCK can see our contender; if not, finishes.
+  /// Returns whether every user of LOCK can see our contender; if not, finishes.
   [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);
   /// Calls `then` with the list if every user of LOCK can see our contender, otherwise finishes.
   void IfCompatible(const protocol::Children& children, std::function<void(const QueueList&)> then);
 
   /// For a `try` that has created nothing yet: lists the queue, and calls `then` if every user of
-  /// LOCK could see our contender. Joins if there is no LOCK.
+  /// LOCK could see our contender. Joins if LOCK does not exist.
   void LookAtQueue(std::function<void(const QueueList&)> then);
 
-  /// Whether a reservation is known to have ended by the servers' clock.
+  /// Returns whether a reservation may have ended by the servers' clock; false before our contender
+  /// exists.
   [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
-  /// Takes a reply with LOCK's data. Returns the record of the last release, if zklock wrote one
-  /// and it is not a reservation's, and notes whether we may leave a record.
+  /// Takes a reply with LOCK's data, and notes whether we may leave a record there. Returns the
+  /// record of the last release, if zklock wrote one and it is not a reservation's.
   std::optional<protocol::ReleaseRecord> TakeLockData(const zookeeper::GetReply& reply);
   [[nodiscard]] std::string ChildPath(std::string_view child) const;
 
@@ -196,13 +198,13 @@ class Attempt {
   bool has_decided = false;  ///< a list has shown that LOCK can be used
   bool may_hold = false;     ///< according to the last list, our contender may hold the lock
   std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
-  bool may_be_reserved = false;             ///< as Acquire::MayBeReserved()
-  std::int64_t newest_released = 0;         ///< the token in LOCK's record, if it is `-newest`
-  bool is_first = false;                    ///< published that only the lease is missing
+  bool may_be_reserved = false;             ///< see Acquire::MayBeReserved()
+  std::int64_t newest_released = 0;         ///< token in LOCK's record, if left by a `-newest` run
+  bool is_first = false;                    ///< FirstEvent was published: only the lease is missing
   std::optional<TimePoint> unserved_since;  ///< no server has served us since then
   TimePoint answer_deadline = kNever;       ///< when to give up on the server
   TimePoint wait_deadline = kNever;         ///< when the wait ends
-  std::size_t unanswered = 0;               ///< requests of this state for AwaitsAnswer()
+  std::size_t unanswered = 0;               ///< requests of this state that AwaitsAnswer() counts
   bool is_proving = false;                  ///< SessionProof awaits an answer, in any state
 
  private:

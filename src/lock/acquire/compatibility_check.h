@@ -40,19 +40,18 @@ using Compatibility = std::variant<Compatible, Unusable, CheckFailed>;
 /// Reads of an earlier check are not repeated.
 class CompatibilityCheck {
  public:
-  /// `list` is the one that was checked, or a copy of it.
+  /// `list`: the list that was checked, or a copy of it.
   using Done = std::function<void(const Compatibility& found, const QueueList& list)>;
 
   /// All three outlive the check.
   CompatibilityCheck(zookeeper::Store& store, const AcquireRequest& request,
                      const AcquireEventSink& publish);
 
-  /// Starts over: a contender is about to be created, and every contender that is there before it
-  /// counts.
+  /// Starts over. Call this before a contender is created: every contender already there counts.
   void Restart();
 
-  /// Whether a list with our contender in it has been accepted: from then on, a contender that
-  /// arrives is tolerated.
+  /// Returns whether a list with our contender in it has been accepted. If so, contenders that
+  /// arrive later are tolerated.
   [[nodiscard]] bool has_accepted() const { return accepted_; }
 
   /// If the queue is below LOCK, requests LOCK's own children for the next Check(). Call this just
@@ -76,7 +75,7 @@ class CompatibilityCheck {
   void CheckNames(const QueueList& list, std::string_view own_name, const Done& done);
   void CheckPermits(Answer answer);
   Compatibility Judge(const protocol::IncompatibleContender& incompatible);
-  /// The `children` that no check has read yet.
+  /// Returns those of `children` that no check has read yet.
   [[nodiscard]] std::vector<protocol::IncompatibleContender> Unread(
       std::vector<protocol::IncompatibleContender> children) const;
 
@@ -85,7 +84,7 @@ class CompatibilityCheck {
   const AcquireEventSink& publish_;
 
   bool accepted_ = false;
-  bool reported_ = false;         ///< one that arrived later was reported
+  bool reported_ = false;         ///< an incompatible late arrival was reported
   bool permits_checked_ = false;  ///< the child `leases` has no contenders
   Compatibility lock_use_;        ///< for a semaphore: the result for LOCK's own children
   /// For a semaphore: LOCK's own children that are incompatible if a session owns them.

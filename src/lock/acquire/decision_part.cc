@@ -41,8 +41,8 @@ void DecisionPart::CheckOwn() {
   }));
 }
 
-/// Asks how LOCK is used, unless that is known. The requests are sent just before the list on which
-/// the decision is based, in the same write.
+/// Reads how LOCK is used, unless that is known. The requests are sent just before the list on
+/// which the decision is based, in the same write.
 void DecisionPart::ReadUse() {
   const AcquireRequest& request = attempt_.request;
   const bool is_number_known = !request.permits || attempt_.permit_number.is_known();
@@ -60,7 +60,7 @@ void DecisionPart::DecideByNextList(Proof proof) {
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this, proof](const ListReply& reply) {
     // The create's reply was lost: OnDisconnected() follows.
     if (!attempt_.contender.ticket()) return;
-    // LOCK was deleted, and our contender before it. The heartbeat will show that.
+    // LOCK is gone, so our contender must be too: the heartbeat will show that.
     if (reply.error == Error::kNoNode && ++missing_ <= kMostMissing) return CheckOwn();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     DecideIfCompatible(reply.children, proof);
@@ -86,7 +86,8 @@ void DecisionPart::FindRival(const QueueList& list, Proof proof) {
                                }));
 }
 
-/// `rival`: the contender that FindRival() has found, or a reservation for our ID that has ended.
+/// `rival`: the contender that FindRival() has found, or a reservation for our ID that may have
+/// ended.
 void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::string& rival) {
   proof_.Schedule();
   OwnContender& contender = attempt_.contender;

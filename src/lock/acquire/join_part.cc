@@ -23,7 +23,8 @@ void JoinPart::Begin() {
   attempt_.request.reserve ? FindOwnReservation() : LookOrJoin();
 }
 
-/// The caller has created our contender. The create proves the session, unless it was too long ago.
+/// Takes the contender that the caller has created. The create proves the session, unless the
+/// contender was known before (GivenContender::known).
 void JoinPart::TakeGiven() {
   if (attempt_.contender.ticket()) EnterQueue();
   if (!attempt_.has_queued || attempt_.request.given->known) return Rejoin();
@@ -37,7 +38,7 @@ void JoinPart::TakeGiven() {
 void JoinPart::FindOwnReservation() {
   attempt_.Enter(*this);
   const std::string path = attempt_.request.ReservationsPath();
-  // The job that made it may have just ended: sync first.
+  // The job that made it may have only just ended: sync first.
   attempt_.store.Sync(path, [](const Reply&) {});
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return LookOrJoin();
@@ -57,7 +58,7 @@ void JoinPart::FindOwnReservation() {
 
 void JoinPart::LookOrJoin() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
 
-/// A server has queued our contender: the wait for others begins.
+/// Begins the wait for other contenders: our create has reached the servers.
 void JoinPart::EnterQueue() {
   attempt_.has_queued = true;
   if (attempt_.wait_deadline != kNever || !attempt_.request.wait) return;
@@ -118,8 +119,8 @@ void JoinPart::CreateLock() {
                                                     : attempt_.Finish(*failure);
   };
   if (attempt_.request.below.empty()) return create();
-  // LOCK may be in use without permits. Then our znodes would count as permits in kazoo's
-  // Semaphore: check before creating any.
+  // If LOCK is in use without permits, kazoo's Semaphore would count our znodes as permits: check
+  // before creating any.
   attempt_.Enter(*this);
   attempt_.compatibility.CheckLock(attempt_.InState([this, create](const Compatibility& found) {
     if (attempt_.AcceptOrFinish(found)) create();
@@ -151,8 +152,7 @@ void JoinPart::FindLostCreate() {
   }));
 }
 
-/// Anyone else may also have created children with our UUID: only those that our session owns are
-/// ours.
+/// Anyone can create children with our UUID: only those that our session owns are ours.
 void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
   struct Created {
     std::vector<std::string> names;
@@ -178,8 +178,8 @@ void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
       if (reply.error == Error::kNoNode) found->other = reply;
       if (!is_last) return;
       if (found->own.empty()) return AdoptOrJoin({}, found->other);
-      // A create made all of them, or none: where one is missing, it has been deleted since. Znodes
-      // of a second create are strays.
+      // A create makes all of them or none: one that is missing has been deleted since. Znodes of a
+      // second create are strays.
       for (const auto& [zxid, created] : found->own) {
         if (created.names.size() < attempt_.request.znodes()) continue;
         return AdoptOrJoin(created.names, created.first);

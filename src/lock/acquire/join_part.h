@@ -15,16 +15,16 @@ class JoinPart final : public AcquirePart {
   explicit JoinPart(Attempt& attempt)
       : attempt_(attempt), creation_(attempt.store, attempt.request) {}
 
-  /// Begins over the connection of a new session.
+  /// Joins over the connection of a new session.
   void Begin();
   /// Checks, over another connection of the same session, whether our contender still exists, or
-  /// the create succeeded.
+  /// whether its create succeeded.
   void Rejoin();
   // As in AcquireSteps.
   void Join();
   void AdoptOrJoin(const std::vector<std::string>& names, const zookeeper::GetReply& reply);
 
-  /// Whether the create of our contender is under way.
+  /// Returns whether the create of our contender is under way.
   [[nodiscard]] bool IsCreating() const { return is_creating_ && attempt_.contender.may_exist(); }
 
   void Leave() override { is_creating_ = false; }

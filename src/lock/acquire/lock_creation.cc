@@ -15,11 +15,11 @@ using zookeeper::GetReply;
 using zookeeper::NodeKind;
 using zookeeper::Watch;
 
-// The servers delete empty containers once a minute. If LOCK vanishes more often than this in a
-// row, something else deletes it.
+// The servers delete empty containers once a minute. If LOCK vanishes this many times in a row,
+// something else deletes it.
 constexpr int kMostAttempts = 8;
 
-/// The znodes from the root down to `path` itself: "/a", "/a/b".
+/// Returns the znodes from the root down to `path` itself: "/a", "/a/b".
 std::vector<std::string> PathAndParents(const std::string& path) {
   std::vector<std::string> paths;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
@@ -80,8 +80,8 @@ void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) 
   // to all later requests are lost.
   if (reply.error == Error::kUnimplemented) containers_ = false;
   if (IsLost(reply.error)) return;
-  // If a znode already exists, it does not matter that we lack permission to create znodes above
-  // it: only the errors below it count. kNoNode only means that a znode above could not be created.
+  // If a znode already exists, errors above it do not matter, such as a missing permission to
+  // create. kNoNode only means that a znode above could not be created.
   if (reply.error == Error::kNodeExists) {
     error_ = Error::kNone;
   } else if (reply.error != Error::kNoNode) {
@@ -92,7 +92,7 @@ void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) 
 
 void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
                const std::function<void(const std::string& path)>& done) {
-  // The servers keep a quota's limits below /zookeeper/quota, and allow one quota on a path.
+  // The servers keep a quota's limits below /zookeeper/quota, and allow only one quota on a path.
   const auto limited = std::make_shared<std::string>(request.lock.path);
   const std::vector<std::string> paths = PathAndParents(request.QueuePath());
   for (const std::string& path : paths) {

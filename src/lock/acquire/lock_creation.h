@@ -15,20 +15,20 @@ namespace zklock::lock {
 /// there; otherwise none.
 [[nodiscard]] std::optional<Unusable::Why> CannotOwnContenders(zookeeper::Error error);
 
-/// Creates a LOCK's znode and those above it, where they are missing.
+/// Creates the znode of a LOCK and those above it, if they are missing.
 class LockCreation {
  public:
   /// Both outlive the creation.
   LockCreation(zookeeper::Store& store, const AcquireRequest& request);
 
-  /// Why another Send() would fail, judging by the answers to the previous one; none if it may
-  /// succeed.
+  /// Returns why another Send() would fail, judging by the answers to the previous one; none if it
+  /// may succeed.
   [[nodiscard]] std::optional<AcquireOutcome> failure() const;
 
   /// Sends creates for all znodes from the root down to the queue. The create of a contender must
   /// follow in the same write; it fails if these did not succeed.
   void Send();
-  /// LOCK has a child. If LOCK vanishes later, that does not count as vanishing immediately.
+  /// Notes that LOCK has a child. If LOCK vanishes later, that does not count as vanishing at once.
   void OnUsed() { attempts_ = 0; }
 
  private:
@@ -37,14 +37,14 @@ class LockCreation {
   zookeeper::Store& store_;
   const AcquireRequest& request_;
   bool containers_ = true;                            ///< the servers support container znodes
-  int attempts_ = 0;                                  ///< since LOCK was last seen to be used
+  int attempts_ = 0;                                  ///< since LOCK was last seen in use
   zookeeper::Error error_ = zookeeper::Error::kNone;  ///< of the last attempt
   std::string refused_path_;  ///< the znode in which we lack permission to create
   CallbackScope scope_;
 };
 
-/// Calls `done` with the znode at or above the queue that has a hard quota; with LOCK if none can
-/// be found. Does not call it after a lost reply.
+/// Calls `done` with the znode at or above the queue that has a hard quota, or with LOCK if none
+/// can be found. Does not call it after a lost reply.
 void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
                const std::function<void(const std::string& path)>& done);
 

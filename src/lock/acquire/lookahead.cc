@@ -19,16 +19,16 @@ using zookeeper::Watch;
 // Reservations are at the head of a queue. If many contenders wait to reserve, only the first
 // ones are read; the next list shows more.
 constexpr std::size_t kMostRead = 16;
-// The next list shows contenders that have been converted since.
+// After this time, the queue is listed again to find contenders that have been converted.
 constexpr Duration kListPause = 10min;
-// The servers' clock may be set forward while we wait.
+// The servers' clock may be set forward while we wait: the first waiter checks at least this often.
 constexpr milliseconds kLongestPause = 1h;
-// It may also stand still, or be set back a little.
+// It may also stand still, or be set back a little: wait at least this long before the next check.
 constexpr Duration kLeastPause = 50ms;
 // The contenders that wait for an overdue reservation try to delete it in turn, until one succeeds.
 // Each turn is longer than a list and a delete take.
 constexpr Duration kDelayOfEach = 1s;
-// The pause after a delete was refused: the ACL may be changed.
+// The pause before a refused delete is tried again: the ACL may have been changed.
 constexpr Duration kRefusalPause = 10min;
 
 std::optional<Reserved> ReservationIn(const std::string& name, const GetReply& reply) {
@@ -36,8 +36,8 @@ std::optional<Reserved> ReservationIn(const std::string& name, const GetReply& r
   return FindReservation(name, reply.data, reply.stat);
 }
 
-/// The contenders before `own` with `-reserve` in their names, in queue order. Without `own`, all
-/// of them.
+/// Returns the contenders before `own`, or all of them if it is null, that have `-reserve` in their
+/// names, in queue order.
 std::vector<ContenderNameView> ReservingBefore(const ContenderNameView* own,
                                                const Contenders& contenders) {
   std::vector<ContenderNameView> found;
@@ -49,8 +49,8 @@ std::vector<ContenderNameView> ReservingBefore(const ContenderNameView* own,
   return found;
 }
 
-/// How many zklock names are between `after` and `own_name`, or before `own_name` if `after` is
-/// null.
+/// Returns how many zklock names are between `after` and `own_name`, or before `own_name` if
+/// `after` is null.
 std::size_t CountZklocks(const Contenders& contenders, const ContenderNameView* after,
                          std::string_view own_name) {
   const ContenderNameView* const own = contenders.Find(own_name);
@@ -129,7 +129,7 @@ void Lookahead::OnSearchProgress() {
 // ---- reservations ----------------------------------------------------------------------------
 
 void Lookahead::JoinIfReservationEnds(const Contenders& contenders, std::string_view blocker) {
-  // If the blocker is not a reservation, the lock stays taken, no matter which reservations have
+  // If the blocker is not a reservation, the lock remains taken, no matter which reservations have
   // ended.
   const ContenderNameView* const first = contenders.Find(blocker);
   if (first == nullptr || !first->reserves()) return;
@@ -237,7 +237,7 @@ void Lookahead::GroupPermits() {
   }
 }
 
-/// All contenders that may be reservations have been read: decides when to act on each.
+/// Decides when to act on each reservation. Called once all contenders that may be one were read.
 void Lookahead::PlanExpiries() {
   if (!is_ordered()) GroupPermits();
   const bool waits = state_->purpose == For::kWait;
@@ -258,7 +258,7 @@ void Lookahead::PlanExpiries() {
   }
 }
 
-/// The latest time that the servers' clock may show now.
+/// Returns the latest time that the servers' clock may show now.
 milliseconds Lookahead::LatestServerTime(const Reserving& one) const {
   const TimePoint now = attempt_.clock.Now();
   const auto asked = not_ended_.find(one.name);
@@ -301,7 +301,7 @@ void Lookahead::PlanExpiry(Reserving& one) {
   }
 }
 
-/// The reservation that is due first; null if there is none, or if one is being deleted.
+/// Returns the reservation that is due first; null if there is none, or if one is being deleted.
 const Lookahead::Reserving* Lookahead::NextExpiry() const {
   if (!state_ || state_->reserving.empty() || expiry_) return nullptr;
   const auto& reserving = state_->reserving;
@@ -326,7 +326,8 @@ void Lookahead::OnExpiryDue() {
   expiry_->Run(scope_.Wrap([this](const ReservationExpiry::Result& result) { OnExpiry(result); }));
 }
 
-/// Usually another contender has already deleted it; then there is no need to list the queue.
+/// Reads the reservation before listing the queue: usually another contender has already deleted
+/// it, and the list is not needed.
 void Lookahead::ReadBeforeList(Reserving& one) {
   attempt_.ExpectAnswer();
   ++attempt_.unanswered;
@@ -382,7 +383,7 @@ Lookahead::Reserving* Lookahead::Find(std::string_view name) {
   return found == state_->reserving.end() ? nullptr : &*found;
 }
 
-/// True for a queue. In a semaphore, any permit may be released first.
+/// Returns true for a queue; in a semaphore, any permit may be released first.
 bool Lookahead::is_ordered() const {
   return !attempt_.request.permits && !attempt_.request.is_for_turnstile();
 }

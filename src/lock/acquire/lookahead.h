@@ -22,14 +22,14 @@
 
 namespace zklock::lock {
 
-/// During the wait for one contender, examines the others ahead of us: whether one of them holds
-/// the lock on our behalf, and which of them are reservations, to be deleted when they end.
+/// While we wait for one contender, examines the others ahead of us: whether one of them holds the
+/// lock on our behalf, and which are reservations, to be deleted when they end.
 class Lookahead {
  public:
   /// Why a wait state looks ahead.
   enum class For {
-    kDecision,  ///< to decide whether to join, or to leave a full queue: looks only until that is
-                ///< clear
+    kDecision,  ///< to decide whether to join, or to leave a full queue: looks ahead only until
+                ///< that is clear
     kWait,
   };
 
@@ -37,50 +37,51 @@ class Lookahead {
   Lookahead(Attempt& attempt, std::function<void()> on_progress)
       : attempt_(attempt), on_progress_(std::move(on_progress)) {}
 
-  /// A wait state begins. `predecessor`: the contender that it waits for; empty if it waits for
-  /// none. `leaves`: the state does not wait for a reservation to end.
+  /// Begins a wait state. `predecessor`: the contender that it waits for; empty if none. `leaves`:
+  /// the state does not wait for a reservation to end.
   void Begin(For purpose, std::string predecessor, bool leaves);
-  /// The state ends: discards everything that was found for it.
+  /// Ends the state and discards everything that was found for it.
   void End();
-  /// The connection is lost.
+  /// Called when the connection is lost.
   void OnDisconnected() { expiry_.reset(); }
-  /// Our place in the queue is lost.
+  /// Called when our place in the queue is lost.
   void OnPlaceLost();
 
   /// Searches the holders for one that holds the lock on our behalf. `awaited`: as for
   /// HolderSearch::Begin().
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
-  /// Whether the search is over for this place in the queue, or was not requested.
+  /// Returns whether the search is over for this place in the queue, or was not requested.
   [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
   /// Reads the contenders that may be reservations: in a queue, those ahead of us; in a semaphore,
   /// any permit. `reads_predecessor`: the wait itself reads the predecessor.
   void FindReserving(const protocol::Contenders& contenders, bool reads_predecessor);
-  /// The predecessor was read; `reserved` if it is a reservation.
+  /// Takes the answer to a read of the predecessor. `reserved`: set if it is a reservation.
   void TakePredecessor(const zookeeper::GetReply& reply, const std::optional<Reserved>& reserved);
   /// For a `try` that has created nothing yet and has found `blocker`, which the caller reads next:
-  /// joins if a reservation has an end, because only by creating a contender can we learn whether
-  /// the end has passed.
+  /// joins if a reservation has an end, because we must create a contender to learn whether the end
+  /// has passed.
   void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
   /// In a turnstile: counts zklock's contenders ahead of us, which may delete an overdue permit
   /// before we do.
   void CountZklocksBefore(const protocol::Contenders& contenders);
 
-  /// The permits have changed: a reservation that has lost one of its permits has ended.
+  /// Takes a new list of the permits: a reservation that has lost one of its permits has ended.
   void RecountPermits(const protocol::Contenders& permits);
 
-  /// The lookahead needs another answer: call Take() when it arrives.
+  /// Makes the lookahead wait for another answer: call Take() when it arrives.
   void Expect() { ++state_->unread; }
   void Take();
 
-  /// Whether nothing is left to wait for before leaving.
+  /// Returns whether there is nothing left to wait for before leaving.
   [[nodiscard]] bool IsOver() const;
-  /// Whether a reservation may become due for deletion by `moment`; true if that is not known yet.
+  /// Returns whether a reservation may become due for deletion by `moment`; true if that is not
+  /// known yet.
   [[nodiscard]] bool MayDeleteOneBy(TimePoint moment) const;
 
-  /// When the next reservation is due.
+  /// Returns when the next reservation is due for deletion.
   [[nodiscard]] TimePoint expiry_due() const;
   void OnExpiryDue();
-  /// When to look for new reservations.
+  /// Returns when to look for new reservations.
   [[nodiscard]] TimePoint list_due() const { return state_ ? state_->list_at : kNever; }
   void OnListed() { state_->list_at = kNever; }
 
@@ -92,9 +93,9 @@ class Lookahead {
     std::size_t between = 0;             ///< how many zklock names are between it and our own
     bool was_first = false;              ///< it was the first in the list
     std::vector<std::string> more{};     ///< its other permits
-    bool is_more = false;                ///< it is one of another's `more`
+    bool is_more = false;                ///< it is in the `more` of another one
     std::optional<Reserved> reserved{};  ///< none: it was not a reservation when it was read
-    std::size_t position = 0;            ///< our contender's among those that may delete it
+    std::size_t position = 0;            ///< of our contender among those that may delete it
     /// When to delete it, or to list the queue first; kNever while it is being deleted.
     TimePoint due = kNever;
     bool lists_first = false;
@@ -108,9 +109,9 @@ class Lookahead {
     const bool leaves;
     std::optional<HolderSearch> search{};
     std::vector<Reserving> reserving{};  ///< in queue order
-    std::size_t unread = 0;              ///< answers that are awaited
-    bool reads_predecessor = false;      ///< the wait itself reads it, and it is in `reserving`
-    bool has_more = false;               ///< there were too many for `reserving`
+    std::size_t unread = 0;              ///< awaited answers
+    bool reads_predecessor = false;      ///< the wait reads `predecessor`, which is in `reserving`
+    bool has_more = false;               ///< there were too many contenders for `reserving`
     TimePoint list_at = kNever;
     std::size_t zklocks_before = 0;  ///< in a turnstile: zklock's contenders before our own
   };
@@ -135,8 +136,8 @@ class Lookahead {
   std::optional<State> state_;
 
   bool searched_ = false;  ///< the search for a holder on our behalf is over
-  /// Overdue reservations: those for which the queue was listed again, and the times when a delete
-  /// was refused.
+  /// Overdue reservations: those for which the queue was listed again, and those whose delete was
+  /// refused, with the time of the refusal.
   std::set<std::string> listed_again_;
   std::map<std::string, TimePoint> refused_;
   /// Reservations that had not yet ended when we last asked for the servers' time.

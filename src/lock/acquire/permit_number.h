@@ -12,17 +12,17 @@
 
 namespace zklock::lock {
 
-/// The number of permits of a semaphore, which zklock keeps in the data of its child `leases`.
+/// The number of permits of a semaphore, which zklock keeps in the data of LOCK's child `leases`.
 ///
 /// Only one zklock at a time is past the turnstile without a permit, and it takes none before its
 /// number is written. Any later one reads that number, and finds the permits of the runs that wrote
 /// it. Permits of other programs do not settle the number, because Curator does not write it.
 class PermitNumber {
  public:
-  /// Whether we may use the semaphore with our own number.
+  /// The result of comparing our number with the written one.
   enum class Agreement {
     kAgreed,         ///< the written number is ours
-    kUnread,         ///< the data has to be read first
+    kUnread,         ///< the data must be read first
     kOtherNumber,    ///< others use another number
     kUnknownNumber,  ///< another zklock has a permit, but no number is written
     kOpen,           ///< nobody depends on a number: ours may be written
@@ -35,9 +35,9 @@ class PermitNumber {
   void Take(const zookeeper::GetReply& reply);
   void Forget() { data_.reset(); }
 
-  /// Whether the data was read, and has not been written since, as far as we know.
+  /// Returns whether the data was read and, as far as we know, has not been written since.
   [[nodiscard]] bool is_known() const { return data_.has_value(); }
-  /// The written number; none if it is unknown or not a number.
+  /// Returns the written number; none if it is unknown or not a number.
   [[nodiscard]] std::optional<std::size_t> written() const;
   [[nodiscard]] Agreement Compare(const protocol::Contenders& permits,
                                   std::string_view own_name) const;

@@ -18,7 +18,7 @@ using zookeeper::ListReply;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
-// Added to the time between pings, because clocks and servers round.
+// Added to the time between pings, because clocks and servers round times.
 constexpr Duration kRoundMargin = 1ms;
 
 }  // namespace

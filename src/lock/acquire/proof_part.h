@@ -20,7 +20,7 @@ class ProofPart final : public AcquirePart {
   void Confirm(const std::string& record_of);
   void TakeTurn();
 
-  /// When to confirm again to get a longer lease; kNever unless one is awaited.
+  /// Returns when to confirm again to get a longer lease; kNever unless one is awaited.
   [[nodiscard]] TimePoint due() const;
   void ConfirmAgain();
 

@@ -23,15 +23,15 @@ using zookeeper::Watch;
 
 constexpr Duration kLongestLookAgain = std::chrono::milliseconds(100);
 
-/// The first contender that `request` would have to wait for; empty if the lock is free.
+/// Returns the first contender that `request` would have to wait for; empty if the lock is free.
 std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
   if (request.permits && list.contenders.size() + request.take <= *request.permits) return "";
   const auto* const blocker = protocol::FirstConflict(list.contenders, request.mode);
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
 
-/// If the contender with this data waits for any of several LOCKs: the queues of the others. Anyone
-/// may have written the data.
+/// Returns the other queues of a contender with this data that waits for any of several LOCKs.
+/// Anyone may have written the data.
 std::vector<std::string> OtherQueues(const std::string& data, const AcquireRequest& request) {
   const auto parsed = ParseContenderData(data);
   std::vector<std::string> others = parsed ? parsed->any : std::vector<std::string>();
@@ -47,7 +47,7 @@ bool HasReservation(const Contenders& contenders) {
                      [](const auto& one) { return one.reserves(); });
 }
 
-/// How many contenders wait ahead of us.
+/// Returns how many contenders wait ahead of us.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::ContenderNameView& own,
                          const protocol::Rank& rank) {
   if (request.permits) return 0;                      // only our contender is past the turnstile
@@ -109,7 +109,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   lookahead_.Begin(Lookahead::For::kDecision, blocker, true);
   lookahead_.JoinIfReservationEnds(list.contenders, blocker);
   if (request.permits) {
-    // We have passed the turnstile, as the holders of these permits have.
+    // We have passed the turnstile, so the holders of all these permits have left it.
     attempt_.store.Get(
         request.QueuePath(), Watch::kNo,
         attempt_.InState([this, holders = RunsOf(list.contenders).size()](const GetReply& reply) {
@@ -127,7 +127,7 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
 
 // ---- the wait --------------------------------------------------------------------------------
 
-/// Whether `list` shows that `contender`, which is in our way, holds the lock. False: not known.
+/// Returns whether `list` shows that `contender`, which is in our way, holds the lock.
 bool QueueWaitPart::Holds(const QueueList& list, std::string_view contender) const {
   if (attempt_.request.permits) return true;
   const protocol::ContenderNameView* const first = list.contenders.First();
@@ -168,8 +168,7 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   if (predecessor_.ahead.IsNextInLine() && !is_in_hand) proof_.Prove();
 }
 
-/// Contenders that join later come after ours, so it is enough to ask once for each place in the
-/// queue.
+/// Asks once for each place in the queue: contenders that join later are not ahead of us.
 void QueueWaitPart::BeginPreemption(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   if (!request.preempt || preempted_ || preemption_) return;
@@ -215,7 +214,7 @@ void QueueWaitPart::ReadPredecessor() {
   const bool leaves_at_once = request.try_only && !request.looks_again;
   attempt_.ExpectAnswer();
   ++attempt_.unanswered;
-  // A get, not an exists: exists would leave a watch on a znode that is gone.
+  // An exists would leave a watch on a znode that is gone; a get does not.
   attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
                      leaves_at_once ? Watch::kNo : Watch::kYes,
                      attempt_.InState([this](const GetReply& reply) {
@@ -231,8 +230,8 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
       if (reply.stat.ephemeral_owner == 0) {
         reserved = FindReservation(predecessor_.name, reply.data, reply.stat);
         if (!reserved) {
-          // A new contender may still get a lower number: only our own shows whether this znode is
-          // in the way. A permit takes its place whatever its number.
+          // A new contender may still get a lower number: only our own contender shows whether this
+          // znode is in the way. A permit counts whatever its number.
           const bool is_in_the_way = attempt_.contender.ticket() || attempt_.request.permits;
           if (!is_in_the_way) return attempt_.next.Join();
           return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
@@ -240,7 +239,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
         predecessor_.reserved = reserved;
         if (!TakeReservation(*reserved)) return;
       }
-      // It is from a create of our own that was repeated: waiting for it would never end.
+      // It is a stray from a repeated create of ours: waiting for it would never end.
       if (reply.stat.ephemeral_owner == attempt_.store.session_id() &&
           attempt_.contender.may_have_strays()) {
         return attempt_.OnUnexpected("queue in", Error::kNoAuth, "DELETE",
@@ -265,7 +264,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
   if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
 }
 
-/// The contender in the way is a reservation. Returns false if the wait for it is over.
+/// Takes the reservation in the way. Returns false if the wait for it is over.
 bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {
@@ -305,9 +304,9 @@ void QueueWaitPart::WatchChildren() {
   }));
 }
 
-/// The predecessor was deleted. Uses the least evidence needed to show that it is our turn: none,
-/// if the predecessor is known to have been the first contender; the record in LOCK's data, if it
-/// may have been; otherwise another list.
+/// Handles the deletion of the predecessor. Uses the least evidence needed to show that it is our
+/// turn: none, if the predecessor is known to have been the first contender; the record in LOCK's
+/// data, if it may have been; otherwise another list.
 void QueueWaitPart::OnPredecessorGone() {
   const AcquireRequest& request = attempt_.request;
   if (request.reserve) return attempt_.next.ListAgain();  // to find a reservation for our ID
@@ -335,7 +334,7 @@ void QueueWaitPart::OnPredecessorGone() {
 
 void QueueWaitPart::OnLockData(const GetReply& reply) {
   if (!IsWaiting() || !attempt_.contender.ticket()) return;
-  // LOCK was deleted, and our contender before it.
+  // LOCK is gone, so our contender must be too.
   if (reply.error == Error::kNoNode) return attempt_.next.CheckOwn();
   if (reply.error != Error::kNone || attempt_.request.permits) return;
   if (const auto record = attempt_.TakeLockData(reply)) predecessor_.ahead.Take(*record);
@@ -367,7 +366,7 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
 /// `wait` limits the wait for other contenders. It applies only while the last answer shows a
 /// contender ahead of us, and none that is or may be an overdue reservation. Otherwise, an answer
 /// that may show that the lock is free is under way, or there is no server to ask; other deadlines
-/// limit those.
+/// apply then.
 TimePoint QueueWaitPart::end() const {
   if (!IsWaiting() || attempt_.AwaitsAnswer()) return kNever;
   const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
@@ -403,7 +402,7 @@ void QueueWaitPart::ListPermits() {
   lookahead_.Expect();
   attempt_.store.List(request.ReservationsPath(), watches ? Watch::kYes : Watch::kNo,
                       attempt_.InState([this, taken](const ListReply& reply) {
-                        // kNoNode: no permit was ever taken.
+                        // kNoNode: no permit is taken.
                         if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
                           return attempt_.OnUnexpected("list", reply.error, "READ",
                                                        attempt_.request.ReservationsPath());
@@ -427,8 +426,9 @@ void QueueWaitPart::FindReservationIn(const Contenders& contenders) {
                                }));
 }
 
-/// Whether our contender is in a turnstile where it must not wait: that of a `try`, or one with
-/// `max_queue` contenders. Those that only pass, because permits are free, do not count.
+/// Returns whether our contender is in a turnstile where it must not wait: that of a `try`, or one
+/// in which `max_queue` contenders may already wait. Those that only pass, because permits are
+/// free, do not count.
 bool QueueWaitPart::OnlyPasses() const {
   const AcquireRequest& request = attempt_.request;
   return request.is_for_turnstile() && (request.passes || (request.max_queue && !ranked_));
@@ -439,12 +439,13 @@ bool QueueWaitPart::OnlyPasses() const {
 void QueueWaitPart::CountPermits(std::size_t ahead) {
   ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
-  // Contenders ahead of us can only leave. If the turnstile lists as many after the list of the
-  // permits as before it, they are the same ones, and none has left with a permit in between: the
+  // Contenders ahead of us can only leave. If the turnstile has as many of them after the permits
+  // were listed as before, they are the same ones, and none has left with a permit in between: the
   // three lists show the same moment.
   const auto taken = std::make_shared<std::size_t>(0);
   const auto runs = std::make_shared<std::size_t>(0);
-  // With a watch, because those ahead of us may each take more than one permit, and wait for them.
+  // With a watch, because each contender ahead of us may take more than one permit and wait for
+  // them.
   attempt_.store.List(request.ReservationsPath(), Watch::kYes,
                       attempt_.InState([this, taken, runs](const ListReply& reply) {
                         if (reply.error == Error::kNoNode) return AwaitPermits();
@@ -469,10 +470,10 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
         // The last of them was our predecessor, and its watch has fired.
         if (still_ahead == 0) return;
         if (still_ahead != ahead) return CountPermits(still_ahead);
-        // The first of them may already have created its permit. If not, one more will be taken
-        // than is counted here. If there is still one for each of them, they take them immediately,
-        // and then the list of permits shows that none is left for us. If they take more, that list
-        // shows it sooner.
+        // The first of them may already have created its permit, hence the - 1; if it has not, one
+        // more permit will be taken than is counted here. If there is one for each of them, they
+        // take them at once, and the watched list of permits then shows that none is left for us.
+        // If they take more than one each, it shows that sooner.
         const AcquireRequest& asked = attempt_.request;
         if (*taken + still_ahead - 1 + asked.take <= asked.most_permits) return;
         if (asked.max_queue) {
@@ -482,7 +483,7 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
           const std::size_t passing =
               std::min(still_ahead, *taken > asked.most_permits ? 0 : left + 1);
           const bool may_wait = still_ahead - passing < *asked.max_queue;
-          if (may_wait && passing > 0) return;  // counted again with their permits
+          if (may_wait && passing > 0) return;  // we count again when they have permits
           if (may_wait) return attempt_.next.ListAgain();
         }
         permits_are_taken_ = true;
@@ -490,8 +491,7 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
       }));
 }
 
-/// Counts the permits again once there is a parent of permits: the servers delete it when it is not
-/// in use.
+/// Counts the permits again once their parent exists: the servers delete it when it is not in use.
 void QueueWaitPart::AwaitPermits() {
   attempt_.store.Exists(attempt_.request.ReservationsPath(), Watch::kYes,
                         attempt_.InState([this](const Reply& reply) {
@@ -499,21 +499,21 @@ void QueueWaitPart::AwaitPermits() {
                         }));
 }
 
-/// In a turnstile, after the permits were listed, which sets `taken`: if another number is in use,
-/// fails now rather than when a permit becomes free for us.
+/// In a turnstile, reads the number of permits after a list of the permits, whose reply sets
+/// `taken`. If another number is in use, fails now rather than when a permit becomes free for us.
 void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) {
   lookahead_.Expect();
   const std::string path = protocol::PermitsPath(attempt_.request.lock.path);
   attempt_.store.Get(path, Watch::kNo, attempt_.InState([this, taken](const GetReply& reply) {
     if (IsLost(reply.error)) return;
     const std::size_t most = attempt_.request.most_permits;
-    // There is a contender ahead of us: one of the permits may belong to the first in the
+    // There is a contender ahead of us, so one of the permits may belong to the first in the
     // turnstile.
     const std::size_t holders = *taken - std::min<std::size_t>(*taken, 1);
     if (const auto other = FindOtherNumber(reply, holders, most)) return attempt_.Finish(*other);
     lookahead_.Take();
     if (LeavesAtOnce()) return LeaveAfterLookahead();
-    // If there is only one permit, we learn whose it is when the first contender creates another or
+    // If only one permit is taken, we learn whose it is when the first contender takes another or
     // leaves.
     const bool may_differ = FindOtherNumber(reply, *taken, most).has_value();
     const bool watched = std::exchange(watches_permits_, may_differ);
@@ -523,8 +523,8 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
 
 // ---- leaving ---------------------------------------------------------------------------------
 
-/// Whether we leave now, unless one of the contenders ahead of us holds the lock on our behalf, or
-/// is a reservation that has ended and can be deleted.
+/// Returns whether we leave now, unless one of the contenders ahead of us holds the lock on our
+/// behalf, or is a reservation that has ended and can be deleted.
 bool QueueWaitPart::LeavesAtOnce() const {
   return attempt_.request.try_only || state_ == State::kLeavingFull || permits_are_taken_;
 }
@@ -545,10 +545,10 @@ void QueueWaitPart::LeaveAfterLookahead() {
   LeaveUnlessWithdrawn();
 }
 
-/// For a `try`, if the only contender before it waits for any of several LOCKs. While that
-/// contender is in another queue too, it may take that LOCK and withdraw from here: looks again
-/// until it is in only one queue. Its data is only a hint: only our own queue can show that the
-/// lock is free.
+/// Leaves, unless this is a `try` and the only contender ahead waits for any of several LOCKs.
+/// While that contender is in another queue too, it may take that LOCK and withdraw from ours:
+/// looks again until it is in only one queue. Its data is only a hint: only our own queue can show
+/// that the lock is free.
 void QueueWaitPart::LeaveUnlessWithdrawn() {
   if (looks_elsewhere_) return;
   const AcquireRequest& request = attempt_.request;

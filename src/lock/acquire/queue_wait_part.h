@@ -55,7 +55,7 @@ class QueueWaitPart final : public WaitPart {
   struct Predecessor {
     std::string name;
     std::string data{};
-    std::optional<Reserved> reserved{};  ///< it is this reservation
+    std::optional<Reserved> reserved{};  ///< set if it is a reservation
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< computed from the list that made it the predecessor
     bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
@@ -91,7 +91,7 @@ class QueueWaitPart final : public WaitPart {
   std::unique_ptr<Preemption> preemption_;  // lasts as long as a connection
 
   // These last as long as our place in the queue.
-  bool ranked_ = false;     // fewer than `max_queue` wait ahead of us
+  bool ranked_ = false;     // fewer than `max_queue` waited ahead of us
   bool preempted_ = false;  // the contenders ahead of us were asked to leave
   // In a turnstile: the permits do not yet show whether a different number of them is in use.
   bool watches_permits_ = false;
@@ -104,8 +104,8 @@ class QueueWaitPart final : public WaitPart {
   TimePoint withdrawn_by_ = kNever;  // the latest time to leave
   TimePoint look_again_at_ = kNever;
   Duration look_again_after_ = std::chrono::milliseconds(10);
-  // The reservation for our ID for which the queue was listed again. If it is still in the way
-  // after that, it does not hold the lock.
+  // The czxid of the reservation for our ID for which the queue was listed again. If it is still in
+  // the way after that, it does not hold the lock.
   std::int64_t listed_for_ = 0;
 };
 

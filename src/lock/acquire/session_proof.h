@@ -11,21 +11,21 @@
 
 namespace zklock::lock {
 
-/// While we wait: proves that our contenders and the session still exist, and that the server still
-/// answers.
+/// Proves, while we wait, that our contenders and the session still exist, and that the server
+/// still answers.
 class SessionProof {
  public:
   explicit SessionProof(Attempt& attempt) : attempt_(attempt) {}
 
   /// Reads and watches our contenders, each of which may have been written to or deleted.
   void WatchOwn();
-  /// The watch of our contender at `path` has fired: reads it, and watches it again.
+  /// Reads our contender at `path`, whose watch has fired, and watches it again.
   void OnOwnChanged(const std::string& path);
   [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
-  /// Whether our contenders certainly exist, without a commit to prove it: the servers cannot have
-  /// ended the session, and if one of our contenders had been deleted by force before the state
-  /// that the server has just shown us, its watch would have fired first. Permits need a commit to
-  /// prove their number.
+  /// Returns whether our contenders are known to exist even without a commit to prove it: the
+  /// servers cannot have ended the session, and if one of our contenders had been deleted by force
+  /// before the state that the server has just shown us, its watch would have fired first. Permits
+  /// need a commit to prove their number.
   [[nodiscard]] bool HasLeaseInHand() const;
 
   /// Schedules the next proof, unless one is under way or already scheduled.
@@ -34,10 +34,10 @@ class SessionProof {
   /// turn comes. For all others, the answer to a small read is enough: the next commit turns it
   /// into a lease. They read LOCK's data, and so learn when they are next.
   void Prove();
-  /// When Prove() is due.
+  /// Returns when Prove() is due.
   [[nodiscard]] TimePoint due() const { return due_; }
 
-  /// The connection is lost, and with it all watches.
+  /// Called when the connection is lost, and with it all watches.
   void Forget();
 
  private:
@@ -48,7 +48,7 @@ class SessionProof {
   void OnProof(zookeeper::Error error);
 
   Attempt& attempt_;
-  /// How many of our contenders have no watch that is known to be set. None: not begun.
+  /// How many of our contenders have no watch that is known to be set; none before WatchOwn().
   std::optional<std::size_t> unwatched_;
   CallbackScope watches_;
   TimePoint due_ = kNever;
