@@ -77,7 +77,8 @@ void HolderSearch::ReadMore() {
 
 void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply& reply) {
   if (IsLost(reply.error)) return;
-  // A znode of this session, for example from a create whose reply was lost, ends with the session.
+  // A znode of this session, for example from a create whose reply was lost, does not count: it
+  // ends with the session.
   const bool is_of_another_session = reply.error == Error::kNone &&
                                      reply.stat.ephemeral_owner != 0 &&
                                      reply.stat.ephemeral_owner != store_.session_id();

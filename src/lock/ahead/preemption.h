@@ -12,9 +12,9 @@
 
 namespace zklock::lock {
 
-/// Asks the contenders ahead of us to leave, as a release request does: one by one, the last one
-/// first, so that none of them gets the lock because another one has left. A contender that someone
-/// has already asked is not asked again, unless that request was for waiters only and ours is not.
+/// Asks the contenders ahead of us to leave, with release requests: one by one, the last one first,
+/// so that none of them gets the lock because another one has left. A contender that has already
+/// been asked is not asked again, unless that request was for waiters only and ours is not.
 ///
 /// Passive. It uses the waiter's session and serves one connection only: after a lost reply nothing
 /// more happens, and the next connection needs a new Preemption.

@@ -22,17 +22,16 @@ struct ServersTime {
 /// Deletes a reservation that has lasted long enough, on behalf of a waiter, and leaves the record
 /// of its release in LOCK.
 ///
-/// What counts is the servers' clock, never this host's: the waiter writes to its own contender,
-/// and compares the servers' timestamp of that write with the end of the reservation. The write is
-/// not needed if the contender was created after both the reservation and its end.
+/// The servers' clock decides, never this host's: the waiter writes to its own contender, and
+/// compares the servers' timestamp of that write with the end of the reservation. The write is not
+/// needed if the contender was created after both the reservation and its end.
 ///
 /// Passive. It serves one connection only: after a lost reply nothing more happens.
 class ReservationExpiry {
  public:
   /// `queue`: the parent of the reservation's znode `name` and of `more`, the znodes of its other
-  /// permits. `was_first`: a list has shown that it was before all other contenders; otherwise it
-  /// may never have held the lock, and leaves no record. `own`: our contender in LOCK. `store`
-  /// outlives this.
+  /// permits. `was_first`: a list has shown it before all other contenders; otherwise it may never
+  /// have held the lock, and leaves no record. `own`: our contender in LOCK. `store` outlives this.
   ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name,
                     std::vector<std::string> more, Reserved reserved, bool was_first, Ticket own)
       : store_(store),
@@ -54,9 +53,9 @@ class ReservationExpiry {
   };
   /// Calls `done` once, but not after a lost reply.
   void Run(std::function<void(Result)> done);
-  /// After kNotYet.
+  /// Valid after kNotYet.
   [[nodiscard]] const ServersTime& servers_time() const { return servers_time_; }
-  /// After kMayNot: whether we lack DELETE permission on the reservation's parent.
+  /// After kMayNot, returns whether we lack DELETE permission on the reservation's parent.
   [[nodiscard]] bool lacks_right() const { return lacks_right_; }
 
  private:
