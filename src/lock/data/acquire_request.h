@@ -22,7 +22,7 @@
 
 namespace zklock::lock {
 
-/// For --preempt: contenders ahead of us are asked to leave.
+/// For --preempt: how contenders ahead of us are asked to leave.
 struct Preempt {
   bool holders = false;  ///< ask holders too, not only waiters
   ReleaseRequest request{};
@@ -35,7 +35,7 @@ struct Preempt {
 struct GivenContender {
   std::string uuid;
   TimePoint sent{};            ///< when its create was first sent
-  std::string path{};          ///< its znode; empty if the reply was lost: it might not exist
+  std::string path{};          ///< its znode; empty if the reply was lost: it may not exist
   zookeeper::NodeStat stat{};  ///< of the znode
   /// Replaces `path` and `stat` for a contender that was known before and must be proven again.
   std::optional<Ticket> known{};
@@ -44,7 +44,7 @@ struct GivenContender {
 /// A run's first contender in a LOCK, which determines for --supersede how old the run is. Kept
 /// when the contender is lost and the run queues again, in the same session or in another one.
 struct FirstPlace {
-  std::int64_t token = 0;            ///< 0: the run has not yet seen itself in the queue
+  std::int64_t token = 0;            ///< 0: the run has not yet seen its contender in a list
   std::vector<std::string> older{};  ///< protocol::SupersedingUpTo() this contender
 };
 
@@ -84,31 +84,31 @@ struct AcquireRequest {
   /// For both requests of a semaphore, turnstile and permits: how many permits to take. They are
   /// created and deleted together.
   std::size_t take = 1;
-  /// For the turnstile request of a `try`: it does not wait there, but passes. It leaves if the
-  /// contenders before it leave too few permits.
+  /// For the turnstile request of a `try`: do not wait there; leave if the contenders ahead of us
+  /// take so many permits that too few remain.
   bool passes = false;
   /// For both requests of a semaphore: how many permits there may be.
   std::size_t most_permits = 0;
-  /// Reserves the lock for an ID. An existing reservation for this ID will do; otherwise our
+  /// Reserve the lock for an ID. An existing reservation for this ID suffices; otherwise our
   /// contender will be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};
   std::optional<Preempt> preempt{};
-  /// Asked when the lock is not free: is it held on our behalf? Empty: do not ask.
+  /// Called when the lock is not free: is it held on our behalf? May be empty.
   HoldsForUs holds_for_us{};
-  /// How long to go without a server. Once we have been in the queue, we continue at least as long
-  /// as the session and the wait can last.
+  /// How long to continue without a server. Once we have been in the queue, we continue at least as
+  /// long as the session and the wait can last.
   Duration connect_timeout = std::chrono::seconds(15);
 
-  /// The znode whose children are the queue.
+  /// Returns the znode whose children are the queue.
   [[nodiscard]] std::string QueuePath() const {
     return below.empty() ? lock.path : protocol::ChildPath(lock.path, below);
   }
-  /// How many znodes our contender consists of.
+  /// Returns how many znodes our contender consists of.
   [[nodiscard]] std::size_t znodes() const { return permits ? take : 1; }
   [[nodiscard]] bool is_for_turnstile() const { return below == protocol::kTurnstileChild; }
-  /// Our contender is only created if we may delete it.
+  /// Returns whether our contender is created only if we may delete it.
   [[nodiscard]] bool must_be_deletable() const { return may_leave || is_for_turnstile(); }
-  /// The parent of the contenders that can become reservations.
+  /// Returns the parent of the contenders that can become reservations.
   [[nodiscard]] std::string ReservationsPath() const {
     return is_for_turnstile() ? protocol::PermitsPath(lock.path) : QueuePath();
   }

@@ -7,8 +7,9 @@
 
 namespace zklock::lock {
 
-/// Whether a read of the contender's path shows that the contender is gone: no znode has that name,
-/// or the name belongs to a later contender or to the reservation that it was converted to.
+/// Returns whether a read of the contender's path shows that the contender is gone: no znode has
+/// that name, or the name belongs to a later contender or to the reservation that it was converted
+/// to.
 [[nodiscard]] bool IsGone(const ContenderId& contender, const zookeeper::GetReply& read);
 
 /// Checks with a commit that all of `contenders` still exist, and calls `done` once: with kNone if

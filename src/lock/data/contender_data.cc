@@ -28,7 +28,7 @@ void Put(json& object, const char* name, const std::optional<std::string>& value
   if (!kept.empty()) object[name] = kept;
 }
 
-/// As many of the innermost paths as there is room for.
+/// Returns as many of the innermost paths as there is room for.
 std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
   constexpr std::size_t kMostPaths = 8;
   constexpr std::size_t kMostBytes = 1024;
@@ -56,7 +56,7 @@ std::string Format(const ContenderData& data, std::size_t most_text, bool with_a
   Put(object, "command", data.command, most_text);
   Put(object, "label", data.label, most_text);
   if (with_any) object["any"] = data.any;
-  // If it were written without `any`, it would look as if all contenders of the run had to hold
+  // Without `any`, `under` would look as if all contenders of the run had to hold their locks
   // before the locks under which it runs are released.
   const std::vector<std::string> under = Innermost(data.under);
   if (!under.empty() && (with_any || data.any.empty())) object["under"] = under;
@@ -216,7 +216,7 @@ std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& reque
 
 std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data) {
   if (data == kCuratorRevoke) return ReleaseRequest{.program = protocol::Program::kCurator};
-  // Every holder reads its own data once, usually without a request: skip the parser then. (A
+  // Every holder reads its own data once, and usually finds no request: skip the parser then. (A
   // field's name may also be written with escapes.)
   if (data.find("revoke") == data.npos && data.find('\\') == data.npos) return std::nullopt;
   const auto parsed = ParseContenderData(data);

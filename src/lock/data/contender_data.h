@@ -36,7 +36,7 @@ struct OwnerData {
 
 /// A request to the contender to release its lock or to leave the queue.
 struct ReleaseRequest {
-  std::string by{};      ///< what the requester calls itself: "root on web1"; may be empty
+  std::string by{};      ///< who asks, for example "root on web1"; may be empty
   std::string reason{};  ///< may be empty
   /// A contender whose command has begun, or that holds the lock for an owner, ignores it
   /// (--preempt).
@@ -48,8 +48,8 @@ struct ReleaseRequest {
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
 };
 
-/// The data of a contender's znode, for people to read: who queues. Correctness never depends on
-/// it, because anyone may have written it.
+/// The data of a contender's znode, which tells people who is in the queue. Correctness never
+/// depends on it, because anyone may have written it.
 struct ContenderData {
   std::optional<std::int64_t> version = 1;
   std::optional<protocol::Mode> mode{};
@@ -87,12 +87,12 @@ struct ContenderData {
 [[nodiscard]] std::string FormatContenderData(const ContenderData& data);
 
 /// Parses what FormatContenderData wrote, or anything else; never throws. A field with a wrong type
-/// or an impossible value counts as unknown. None if `text` is not a JSON object or is longer than
-/// kMostContenderData.
+/// or an impossible value counts as unknown. Returns none if `text` is not a JSON object or is
+/// longer than kMostContenderData.
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
 /// Returns `data`, which may be any bytes, with `request` added. If `data` is a contender's, its
-/// other known fields are kept. The mark of a forced release, which asks for nothing, replaces no
+/// other known fields are kept. A forced request, which asks for nothing, does not replace a
 /// request that the contender may not have read yet.
 [[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
 

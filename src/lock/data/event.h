@@ -14,8 +14,8 @@
 #include "lock/data/ticket.h"
 #include "protocol/queue.h"
 
-// What happens while a lock is acquired and while it is held. cli/reports/event turns those events
-// that users see into text. `lock` is the LOCK as the user knows it.
+// Events while a lock is acquired and while it is held. cli/reports/event turns those that users
+// see into text. `lock` is the LOCK as the user knows it.
 
 namespace zklock::lock {
 
@@ -37,7 +37,7 @@ struct QueuedEvent {
 /// The contenders ahead of us in the queue.
 struct Ahead {
   std::size_t contenders = 0;            ///< all of them, when the queue was last listed
-  std::optional<std::size_t> waiting{};  ///< those that do not hold; none: not known
+  std::optional<std::size_t> waiting{};  ///< those that do not hold the lock; none if unknown
 };
 
 /// Our contender waits for `predecessor`, whose name may contain arbitrary bytes.
@@ -94,7 +94,7 @@ struct QueueLeftEvent {
   std::optional<ReleaseRequest> request{};
 };
 
-/// Why a queue is left after this outcome; none if the waits in all queues end.
+/// Returns why a queue is left after this outcome; none if the waits in all queues end.
 [[nodiscard]] inline std::optional<QueueLeftEvent::Why> WhyLeft(Busy::Why why) {
   if (why == Busy::Why::kQueueFull) return QueueLeftEvent::Why::kQueueFull;
   if (why == Busy::Why::kRemoved) return QueueLeftEvent::Why::kRemoved;
@@ -121,7 +121,7 @@ struct IncompatibleArrivedEvent {
   protocol::IncompatibleContender incompatible{};
 };
 
-/// The data of our own `contender`: once at the start, and again whenever it is written to.
+/// The data of our own `contender`: published once at the start, and whenever it is written to.
 struct OwnDataEvent {
   std::string contender;
   std::string data;
@@ -147,7 +147,7 @@ using AcquireEvent =
 using HoldEvent = std::variant<SessionAcceptedEvent, LeaseEvent, AnswerOverdueEvent,
                                ProvenAgainEvent, OwnDataEvent>;
 
-/// These functions receive the events. They are called from within the code that publishes them.
+/// Functions that receive the events, called from within the code that publishes them.
 using AcquireEventSink = std::function<void(const AcquireEvent&)>;
 using HoldEventSink = std::function<void(const HoldEvent&)>;
 

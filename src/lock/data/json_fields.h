@@ -17,12 +17,12 @@ namespace zklock::lock {
 /// Returns at most `size` bytes of `text`, without splitting a character.
 [[nodiscard]] std::string_view CutText(std::string_view text, std::size_t size);
 
-/// None unless the field is an integer from `least` to `most`.
+/// Returns none unless the field is an integer from `least` to `most`.
 [[nodiscard]] std::optional<std::int64_t> NumberField(const nlohmann::json& object,
                                                       const char* name, std::int64_t least,
                                                       std::int64_t most);
 
-/// None unless the field is a string.
+/// Returns none unless the field is a string.
 [[nodiscard]] std::optional<std::string> TextField(const nlohmann::json& object, const char* name);
 
 }  // namespace zklock::lock

@@ -34,21 +34,21 @@ class LockChildren {
   /// For a LOCK that is known to be a semaphore: its own children and its limit are not read.
   [[nodiscard]] static LockChildren OfSemaphore(std::string lock);
 
-  /// Sends the next request, or returns false if all have been sent. The last reply calls `done`,
-  /// which may destroy this object.
+  /// Sends the next request, or returns false if all have been sent. Calls `done`, which may
+  /// destroy this object, after the last reply.
   bool SendNext(const Requests& requests, std::function<void()> done);
   /// Sends all requests. Calls `done` at once if there are none.
   void SendAll(const Requests& requests, const std::function<void()>& done);
 
-  /// Whether everything was read. The next three functions are valid only then.
+  /// Returns whether everything was read. The next three functions are valid only then.
   [[nodiscard]] bool IsComplete() const { return pending_ == 0 && next_ == Part::kNone; }
-  /// None if the LOCK is not a semaphore. Any list that could not be read is empty.
+  /// Returns none if the LOCK is not a semaphore. Any list that could not be read is empty.
   [[nodiscard]] const std::optional<SemaphoreChildren>& semaphore() const { return semaphore_; }
   [[nodiscard]] zookeeper::Error permits_error() const { return permits_.error; }
   [[nodiscard]] zookeeper::Error turnstile_error() const { return turnstile_.error; }
 
   [[nodiscard]] const std::string& lock() const { return lock_; }
-  /// The children of the LOCK itself.
+  /// Returns the children of the LOCK itself.
   [[nodiscard]] const protocol::Children& children() const { return children_; }
 
  private:

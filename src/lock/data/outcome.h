@@ -28,7 +28,7 @@ struct Busy {
   enum class Why {
     kTaken,       ///< `try`: not free
     kWaitOver,    ///< the wait is over
-    kRemoved,     ///< our contender was deleted: we were told to leave
+    kRemoved,     ///< our contender was deleted: we must leave
     kQueueFull,   ///< the maximum number of contenders already wait
     kSuperseded,  ///< a newer contender supersedes ours
   };
@@ -44,8 +44,8 @@ struct Busy {
 /// written the data, so it is only a claim.
 using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
 
-/// This contender already holds the LOCK for us: HoldsForUs accepts it, and the servers confirm
-/// that it is still there. Waiting for it would never end.
+/// A contender that already holds the LOCK on our behalf: HoldsForUs accepts it, and the servers
+/// confirm that it still exists. Waiting for it would never end.
 struct HeldForUs {
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< its znode, chroot included
@@ -61,7 +61,7 @@ struct ReservedLock {
   std::vector<std::string> more{};  ///< the paths of its other permits
 };
 
-/// No server gave us a session in time.
+/// No server granted us a session in time.
 struct Unreachable {};
 
 /// The LOCK is free, but the servers do not confirm the session quickly enough to start a command
@@ -138,8 +138,8 @@ using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defec
 /// Why a record of runs is unknown or cannot be written. Unusable: another program's data.
 using RecordFailure = std::variant<Unusable, OperationFailure>;
 
-/// The failure of `operation` on `lock` because of an error that the caller does not handle:
-/// Refused if we lack the permission `right` on `path`, or on LOCK if `path` is empty;
+/// Returns the failure of `operation` on `lock` because of an error that the caller does not
+/// handle: Refused if we lack the permission `right` on `path`, or on LOCK if `path` is empty;
 /// QuotaExceeded for that error; otherwise a Defect.
 [[nodiscard]] OperationFailure FailureOf(zookeeper::Error error, const std::string& operation,
                                          const LockName& lock, const char* right,

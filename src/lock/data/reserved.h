@@ -32,11 +32,11 @@ struct Reserved {
   std::int32_t version = 0;       ///< of the znode's data
   bool is_incomplete = false;     ///< one of its permits is gone: it has ended
 
-  /// The same as `until`, or a time long past if it is incomplete.
+  /// Returns `until`, or a time long past if it is incomplete.
   [[nodiscard]] std::optional<std::chrono::milliseconds> end() const {
     return is_incomplete ? std::chrono::milliseconds(0) : until;
   }
-  /// Whether it may end before it is released, judging by one of its znodes.
+  /// Returns whether it may end before it is released, judging by one of its znodes.
   [[nodiscard]] bool MayEnd() const { return until || take > 1; }
 };
 
@@ -47,31 +47,31 @@ struct Reserved {
                                                       const std::string& data,
                                                       const zookeeper::NodeStat& stat);
 
-/// Whether the creation time of `own` shows that the reservation has ended. If `own` is older than
-/// the reservation, its creation time shows nothing: the servers' clock may have been set back in
-/// between.
+/// Returns whether the creation time of `own` shows that the reservation has ended. If `own` is
+/// older than the reservation, its creation time shows nothing: the servers' clock may have been
+/// set back in between.
 [[nodiscard]] bool HadEnded(const Reserved& reserved, const Ticket& own);
-/// The latest time that the servers' clock may show at `moment` on our clock, judging by the
-/// creation times of `own` and of the reservation.
+/// Returns the latest time that the servers' clock may show at `moment` on our clock, judging by
+/// the creation times of `own` and of the reservation.
 [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment,
                                                            const Reserved& reserved, Ticket own);
 
-/// The record of the reservation's release.
+/// Returns the record of the reservation's release.
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
-/// Whether the reservation's release is recorded in LOCK's data. It is not for a reader's
-/// reservation, nor for one with other contenders before it in the queue: anyone who may create
-/// children can forge such a reservation, which has never been in force.
+/// Returns whether the reservation's release is recorded in LOCK's data. No record is left for a
+/// reader's reservation, nor for one with other contenders before it in the queue: anyone who may
+/// create children can forge such a reservation, which has never been in force.
 [[nodiscard]] bool LeavesRecord(const Reserved& reserved, bool was_first);
 
-/// The reservation as a run for the history, without its end.
+/// Returns the reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
-/// The beginning of the names of znodes that are created only to read the servers' clock.
+/// The prefix of the names of znodes that are created only to read the servers' clock.
 inline constexpr char kStampPrefix[] = "zklock-clock-";
 
-/// The name of the znode that Store::Stamp() and Store::CreateAll() create and delete below a LOCK.
-/// It contains the session, so that no other znode has it. Whoever makes and releases reservations
-/// has the permissions on LOCK that this requires.
+/// Returns the name of the znode that Store::Stamp() and Store::CreateAll() create and delete below
+/// a LOCK. It contains the session's ID, so that no other znode has it. Whoever makes and releases
+/// reservations has the permissions on LOCK that this requires.
 [[nodiscard]] std::string StampName(const zookeeper::Store& store);
 
 /// Returns the data of the reservation that our contender, whose data is `contender`, becomes.

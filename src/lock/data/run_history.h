@@ -73,8 +73,8 @@ class RunHistory {
   /// Records as lost the runs without an end whose contender is not in `present`, except the one
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
-  /// The contender of the run with this token was deleted: records the run as lost, with who
-  /// deleted the contender and why. Returns false if there is no such run or it had already ended.
+  /// Records the run with this token as lost, with who deleted its contender and why. Returns false
+  /// if there is no such run or it had already ended.
   bool EnterTaken(std::int64_t token, const std::string& by, const std::string& reason);
   /// Records the end of the run with this token, unless it already has one. The run gets no status.
   void EnterEnd(std::int64_t token, std::chrono::milliseconds duration);

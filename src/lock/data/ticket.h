@@ -17,16 +17,16 @@ struct LockName {
   std::string path;    ///< on the servers, chroot included
   std::string chroot;  ///< the part of `path` that the user does not see; may be empty
 
-  /// The LOCK that the user knows as `shown`.
+  /// Returns the LOCK that the user knows as `shown`.
   [[nodiscard]] static LockName In(const std::string& chroot, const std::string& shown) {
     if (shown == "/") return {chroot.empty() ? shown : chroot, chroot};
     return {chroot + shown, chroot};
   }
 
-  /// As the user knows it.
+  /// Returns the path as the user knows it.
   [[nodiscard]] std::string display_path() const { return path.substr(chroot.size()); }
-  /// Any path as the user knows it: the chroot is the user's root. A path above the chroot is
-  /// displayed as the servers know it.
+  /// Returns any path as the user knows it: the chroot is the user's root. A path above the chroot
+  /// is displayed as the servers know it.
   [[nodiscard]] std::string DisplayPath(const std::string& any) const {
     if (any.size() < chroot.size()) return any;
     return any.size() == chroot.size() ? "/" : any.substr(chroot.size());
@@ -38,8 +38,8 @@ struct ContenderId {
   std::string path;        ///< its znode, chroot included
   std::int64_t token = 0;  ///< its czxid; 0: not known, so that only the name counts
 
-  /// Whether a later contender may have the same name, so that the path alone does not identify
-  /// this one.
+  /// Returns whether a later contender may have the same name, so that the path alone does not
+  /// identify this one.
   [[nodiscard]] bool has_reused_name() const {
     return protocol::BaseOf(path) == protocol::kSimpleName;
   }
@@ -51,7 +51,7 @@ struct Ticket {
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< the contender's znode, chroot included
   /// With --take: the znodes of its other permits, after `path` in the queue. They were created in
-  /// the same transaction, and the run holds only while all of them exist.
+  /// the same transaction, and the run holds the lock only while all of them exist.
   std::vector<std::string> more{};
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: increases from each holder to the next conflicting one
@@ -69,20 +69,20 @@ struct Ticket {
 
   [[nodiscard]] std::string display_path() const { return lock.DisplayPath(path); }
   [[nodiscard]] ContenderId id() const { return {path, token}; }
-  /// All znodes: `path` first.
+  /// Returns all znodes, `path` first.
   [[nodiscard]] std::vector<std::string> paths() const {
     std::vector<std::string> all{path};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// Likewise: `id()` first.
+  /// Returns the IDs of all znodes, `id()` first.
   [[nodiscard]] std::vector<ContenderId> ids() const {
     std::vector<ContenderId> all;
     for (const std::string& one : paths()) all.push_back({one, token});
     return all;
   }
-  /// The latest and the earliest time that the servers' clock may show at `moment` on our clock.
-  /// They differ by the round trip of the create.
+  /// Return the latest and the earliest time that the servers' clock may show at `moment` on our
+  /// clock. They differ by the round trip of the create.
   [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment) const {
     return created + std::chrono::ceil<std::chrono::milliseconds>(moment - created_after);
   }
