@@ -94,7 +94,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNoNode:
       return Lose(EndCause::kRemoved);
     case Error::kConnectionLoss:
-      return;  // the store's next event tells whether the session is also lost
+      return;  // the store's next event shows whether the session is also lost
     default:
       // A refusal or a nonsensical answer: this server proves nothing. Try another one before the
       // lease ends.
@@ -122,8 +122,8 @@ std::size_t Hold::Release(const FinishedRun& run) {
   bool all = passed_.empty();
   for (const Ticket& ticket : tickets_) {
     const std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
-    // Refused if the LOCK has been written since, possibly by another reader: when several readers
-    // hold the lock together, not all of them leave a record.
+    // Refused if the LOCK has been written to since, possibly by another reader: when several
+    // readers hold the lock together, not all of them leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
     if (writes.empty()) {
       all = false;
@@ -162,8 +162,8 @@ void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& p
       }));
 }
 
-/// Deletes all of them in one transaction, so that others wait for a single commit; one by one if
-/// one of them is already gone.
+/// Deletes all `passed_` in one transaction, so that others wait for a single commit, or one by one
+/// if one of them is already gone.
 void Hold::DeletePassed() {
   if (passed_.size() < 2) return DeletePassedSingly();
   store_.WriteAndDelete({}, passed_, zookeeper::kAnyVersion,
@@ -205,8 +205,8 @@ void Hold::ReadLockVersion(Ticket& ticket) {
 }
 
 void Hold::WatchContender(const ContenderId& contender) {
-  // Notices at once if the contender is deleted by force (the heartbeat determines what that means)
-  // or written to.
+  // The watch shows at once if the contender is written to, or deleted by force; a heartbeat then
+  // confirms the deletion.
   store_.Get(contender.path, zookeeper::Watch::kYes,
              scope_.Wrap([this, id = contender](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
@@ -295,7 +295,7 @@ void Hold::OnWatch(const std::string& path, zookeeper::Change change) {
     return std::find(paths.begin(), paths.end(), path) != paths.end();
   });
   if (own == tickets_.end() || state_ == State::kLost) return;
-  // After a change of the data, read it before anything else: a release request may come just
+  // After a change of the data, read it before anything else: a release request may arrive just
   // before the deletion.
   if (state_ == State::kProven && change != zookeeper::Change::kData) SendHeartbeat();
   WatchContender({path, own->token});

@@ -20,7 +20,7 @@ struct FinishedRun {
   Duration duration{};  ///< how long the command ran
   int status = 0;       ///< zklock's status: the command's own if it ended by itself
   std::string host{};   ///< on which it ran
-  /// For the history: what ended it, and who requested that; empty if it ended by itself.
+  /// For the history: what ended it, who requested that, and why; empty if it ended by itself.
   std::string cause{};
   std::string asked_by{};
   std::string asked_reason{};
@@ -28,7 +28,7 @@ struct FinishedRun {
 };
 
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
-/// to another server if this one does not answer in time (zklock-protocol(7), The lease).
+/// to another server if the current one does not answer in time (zklock-protocol(7), The lease).
 ///
 /// The first heartbeat is due T/8 after the last commit: at once, if the lock was acquired with a
 /// lease in hand.
@@ -38,25 +38,27 @@ struct FinishedRun {
 class Hold final : public EventSource, public zookeeper::StoreListener {
  public:
   /// `kill_after`: the requested time between the stop signal and KILL. All tickets belong to one
-  /// session. `passed`: our own contenders that are no longer needed; deletes are repeated until
-  /// they are gone.
+  /// session. `passed`: our own contenders that are no longer needed; the Hold deletes them, and
+  /// repeats a delete after a lost reply.
   Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
        Duration kill_after, HoldEventSink publish, std::vector<std::string> passed = {});
   ~Hold() override;
 
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
-  /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
+  /// Returns the time between the stop signal and KILL: as requested, or as much as the lease
+  /// allows.
   [[nodiscard]] Duration grace() const;
-  /// Whether a command may start: as far as is known, the contenders exist, and enough of the lease
-  /// is left. Also takes into account extensions of the lease by commits other than heartbeats.
+  /// Returns whether a command may start: as far as is known, the contenders exist, and enough of
+  /// the lease is left. Also takes into account extensions of the lease by commits other than
+  /// heartbeats.
   [[nodiscard]] bool SufficesToStart();
   /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
   /// after that.
   [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
-  /// The time since the last answered commit, usually a heartbeat, was sent.
+  /// Returns the time since the last answered commit, usually a heartbeat, was sent.
   [[nodiscard]] Duration Unconfirmed() const;
-  /// How long this process was paused after that commit, because it was stopped or the host was
-  /// suspended. None: not at all, or not long enough to matter.
+  /// Returns how long this process was paused after that commit, because it was stopped or the host
+  /// was suspended; none if it was not, or not long enough to matter.
   [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the

@@ -20,7 +20,7 @@ using zookeeper::Watch;
 // of its history.
 constexpr int kMostLosses = 5;
 
-/// Whether there is a run without an end other than the one with the token `own`.
+/// Returns whether there is a run without an end other than the one with the token `own`.
 bool HasOtherOpenRun(const RunHistory& history, std::int64_t own) {
   return std::any_of(history.entries().begin(), history.entries().end(),
                      [own](const RunHistory::Entry& one) {
@@ -131,7 +131,7 @@ void RunRecorder::Release(Hold& hold, const FinishedRun& run) {
     }
   }
   step_ = Step::kRelease;
-  // Even without a server: the requests then count as lost, and we wait for nothing.
+  // Do this even without a server: the requests then count as lost, and we wait for nothing.
   for (Place& place : places_) Proceed(place);
 }
 
@@ -145,7 +145,7 @@ void RunRecorder::GiveUpRest() {
 
 // ---- one LOCK ---------------------------------------------------------------------------------
 
-/// Called when no request is pending: sends the next one for this step, if it needs one.
+/// Sends the next request for this step, if it needs one. Called when no request is pending.
 void RunRecorder::Proceed(Place& place) {
   place.is_asking = false;
   if (IsDone(place)) return;
@@ -164,7 +164,8 @@ void RunRecorder::Proceed(Place& place) {
     case Step::kLastSuccess:
       return;
     case Step::kBeginning:
-      // The reply to the write was lost, or another run with the same --reserve has written.
+      // The reply to the write was lost, or another run with the same --reserve has written the
+      // entry.
       if (is_entered) {
         place.done = step_;
         return;
@@ -186,7 +187,7 @@ void RunRecorder::Read(Place& place) {
   place.is_asking = true;
   const bool asks_lock = step_ == Step::kLastSuccess;
   // List after reading the data: if an entry has no end, its permit is either in the list or has
-  // been released or lost. The same is true of a reservation, which anyone may release at any time.
+  // been released or lost. The same is true of a reservation, which can be released at any time.
   const bool lists = step_ == Step::kBeginning && (request_.is_shared || place.reservation);
   const bool is_all = !asks_lock && !lists;
   store_.Get(PathOf(place), Watch::kNo, scope_.Wrap([this, &place, is_all](const GetReply& reply) {
@@ -265,7 +266,7 @@ void RunRecorder::OnListed(Place& place, const zookeeper::ListReply& reply) {
   Proceed(place);
 }
 
-/// Once it is written, `step` is done.
+/// Writes `text`; `step` is then done.
 void RunRecorder::Write(Place& place, const std::string& text, Step step) {
   place.is_asking = true;
   const auto done = scope_.Wrap([this, &place, text, step](const zookeeper::Reply& reply) {
@@ -319,7 +320,7 @@ void RunRecorder::OnReleased(Place& place, Error error) {
   Proceed(place);
 }
 
-/// Reads again because the reply was lost or another run has written.
+/// Starts the step again with a read, because the reply was lost or another run has written.
 void RunRecorder::TryAgain(Place& place, Error error) {
   place.is_asking = false;
   place.data.reset();

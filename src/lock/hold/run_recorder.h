@@ -21,11 +21,11 @@ namespace zklock::lock {
 /// What --history records about a run, in addition to its tickets and its outcome.
 struct HistoryRequest {
   std::size_t most_runs = 0;  ///< 0: no history is kept
-  bool is_shared = false;  ///< others may hold, and write, at the same time: a semaphore's permit
+  bool is_shared = false;     ///< for a permit: others may hold, and write, at the same time
   std::string host{};
   std::string user{};
   std::string label{};
-  /// When its wait began; none: when its contender was created.
+  /// When its wait began; if none, when its contender was created.
   std::optional<TimePoint> queued_at{};
 };
 
@@ -36,15 +36,15 @@ struct ReservationRun {
   RunRecord record;
 };
 
-/// Keeps LOCK/last-run while LOCKs are held (zklock-protocol(7), The last run): the last success
-/// for --min-interval, and the last runs for --history. Both are in the same data, which is read
-/// once and written with the version that was read.
+/// Maintains LOCK/last-run while LOCKs are held (zklock-protocol(7), The last run): the last
+/// success for --min-interval, and the last runs for --history. Both are in the same data, which is
+/// read once and written with the version that was read.
 ///
 /// When a run begins, it is recorded in the history without its end; nothing waits for that write.
-/// The end replaces that entry: in the transaction that releases the lock, or by itself if the
-/// servers refuse that, for example because a permission on the LOCK is missing. With
-/// --min-interval, the success and the end are written before the release. Data that another
-/// program wrote is left alone.
+/// An entry with its end replaces that one: in the transaction that releases the lock, or in a
+/// separate write if the servers refuse that, for example because a permission on the LOCK is
+/// missing. With --min-interval, the success and the end are written before the release. Data that
+/// another program wrote is left alone.
 ///
 /// For reservations, only the start is recorded here: ReleaseReservation() records the end.
 ///
@@ -60,7 +60,7 @@ class RunRecorder final : public EventSource {
   /// A LOCK whose history cannot be kept.
   struct Unkept {
     std::string lock;  ///< as the user knows it
-    /// The servers' error; none: the data is not a history that we understand.
+    /// The servers' error; none if the data is not a history that we understand.
     std::optional<zookeeper::Error> error;
   };
 
@@ -74,41 +74,41 @@ class RunRecorder final : public EventSource {
 
   /// Finds the last success under any of the LOCKs. Must not be called for permits or readers.
   void FindLastSuccess();
-  /// Once done: the newest success.
+  /// Once done, returns the newest success.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
-  /// Set if the last run under one of the LOCKs is unknown. That run may then have been a moment
+  /// Set if the last run under one of the LOCKs is unknown. That run may have been only a moment
   /// ago.
   [[nodiscard]] const std::optional<RecordFailure>& unknown() const { return unknown_; }
 
-  /// The run begins. Later calls do nothing.
+  /// Records that the run begins. Later calls do nothing.
   void Begin(TimePoint began);
-  /// Whether the content of last-run, including the entry of this run, is known or cannot be
-  /// determined.
+  /// Returns whether the content of last-run, including the entry of this run, is known or cannot
+  /// be determined.
   [[nodiscard]] bool IsSettled() const;
 
   /// Records that the run, which began at `began`, was a success, and records its end in the
   /// history.
   void RecordSuccess(TimePoint began, const FinishedRun& run);
-  /// Once done: whether it was recorded in all LOCKs.
+  /// Once done, returns whether the success was recorded in all LOCKs.
   [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
   /// If settled or shared: records the end together with the release. If another holder of a permit
   /// has written in the meantime, retries with the new data. `hold` outlives the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
 
-  /// Whether nothing is left to do for the last request, not even over another connection.
+  /// Returns whether nothing is left to do for the last request, not even over another connection.
   /// Hold::Release() releases whatever this class's Release() did not.
   [[nodiscard]] bool IsDone() const;
   /// Stops waiting: whatever is not known to be written counts as not kept.
   void GiveUpRest();
 
-  /// The LOCKs whose history cannot be kept, each once.
+  /// Returns the LOCKs whose history cannot be kept, each once.
   [[nodiscard]] const std::vector<Unkept>& unkept() const { return unkept_; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
 
  private:
-  /// What the caller requests, in this order. Some steps may be left out; the last one is kSuccess
+  /// What the caller requests, in this order. The caller may omit steps; the last one is kSuccess
   /// or kRelease.
   enum class Step { kNone, kLastSuccess, kBeginning, kSuccess, kRelease };
   /// The content of last-run, as it was last read or written.
@@ -151,7 +151,7 @@ class RunRecorder final : public EventSource {
   void Unkeep(Place& place, std::optional<zookeeper::Error> error);
 
   [[nodiscard]] RunRecord RecordOf(const Place& place) const;
-  /// The data with the run's end and its success.
+  /// Returns the data with the run's end and its success.
   [[nodiscard]] std::string TextOfEnd(Place& place) const;
 
   zookeeper::Store& store_;

@@ -41,10 +41,11 @@ class StartCommit final : public EventSource {
               std::string host, Duration once_per);
 
   [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
-  /// Whether the start is committed under all LOCKs. The lease may be too short by then to start a
-  /// command.
+  /// Returns whether the start is committed under all LOCKs. The lease may be too short by then to
+  /// start a command.
   [[nodiscard]] bool IsCommitted() const;
-  /// Whether the start may be committed under at least one LOCK, even after a refusal by another.
+  /// Returns whether the start may be committed under at least one LOCK, even after a refusal by
+  /// another.
   [[nodiscard]] bool MayBeCommitted() const;
 
   Interest GetInterest() override;
@@ -57,7 +58,7 @@ class StartCommit final : public EventSource {
     Ticket ticket;
     State state = State::kUnread;
     std::optional<std::int32_t> version{};  ///< the version that was read; none: there is no znode
-    std::size_t unrefused = 0;              ///< writes that may have been done, or may yet be
+    std::size_t unrefused = 0;              ///< writes that may have taken effect, or still may
   };
 
   [[nodiscard]] bool IsIdle() const;
