@@ -30,7 +30,7 @@ void Calls::Await(const std::function<bool()>& has_answer) {
   if (!has_answer()) RequireConnection();
 }
 
-// The answer may be stored on the stack: OnReply() drops one that arrives after its wait has ended.
+// The answer can be stored on the stack: OnReply() drops one that arrives after its wait has ended.
 
 template <typename R, typename F>
 R Calls::Ask(F send) {

@@ -19,7 +19,7 @@ namespace zklock::lock {
 class OperationFailed : public std::exception {
  public:
   explicit OperationFailed(OperationFailure failure) : failure_(std::move(failure)) {}
-  /// The failure is the one that FailureOf() describes.
+  /// The failure is the one that FailureOf() returns.
   OperationFailed(zookeeper::Error error, const std::string& operation, const LockName& lock,
                   const char* right, const std::string& path = "")
       : failure_(FailureOf(error, operation, lock, right, path)) {}
@@ -32,9 +32,9 @@ class OperationFailed : public std::exception {
 };
 
 /// Sends requests to the servers and blocks until they are answered, serving the event loop in the
-/// meantime. With this class, an operation of several requests is a plain function. Only for code
-/// that holds no lock itself, or that other runs must wait for anyway: code that maintains a lease
-/// must not block.
+/// meantime. An operation of several requests is thus a plain function. Only for code that holds no
+/// lock itself, or that other runs must wait for anyway: code that maintains a lease must not
+/// block.
 ///
 /// Requests may only be sent from within Repeat(), by one function at a time. The connection can be
 /// lost during any of them; Repeat() then runs the work again.
@@ -44,7 +44,7 @@ class Calls final : public ServerOperation {
   /// operation.
   using Serve = std::function<void(EventSource& source, const std::function<bool()>& is_done)>;
 
-  /// All outlive it. `connect_timeout`: how long to go without a server that answers.
+  /// All outlive it. `connect_timeout`: how long to continue without a server that answers.
   Calls(zookeeper::Store& store, const Clock& clock, Duration connect_timeout, Serve serve)
       : ServerOperation(store, clock, connect_timeout), serve_(std::move(serve)) {}
 
@@ -95,11 +95,12 @@ class Calls final : public ServerOperation {
   /// Waits until those requests are answered.
   void Await(const std::function<bool()>& has_answer);
   /// Waits until the znode that was last read by a Get() with a watch changes, but only for a few
-  /// seconds: a server does not report the deletion of a znode to those who have lost permission to
-  /// read it (since CVE-2024-23944). Returns whether it has changed.
+  /// seconds: since the fix for CVE-2024-23944, a server does not report the deletion of a znode to
+  /// a client that has lost permission to read it. Returns whether it has changed.
   bool AwaitChange();
 
-  /// The session over which requests are sent. A session that expires is replaced with a new one.
+  /// Returns the session over which requests are sent. An expired session is replaced with a new
+  /// one.
   [[nodiscard]] std::int64_t session_id() { return store().session_id(); }
 
   Interest GetInterest() override;

@@ -58,20 +58,20 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
       std::int32_t version = zookeeper::kAnyVersion;
       if (contender.token != 0 && paths.front() == contender.path) {
         const GetReply read = calls.Get(contender.path);
-        if (read.error == Error::kNoNode && paths.size() > 1) {  // delete the rest
+        if (read.error == Error::kNoNode && paths.size() > 1) {  // delete the others
           paths.erase(paths.begin());
           continue;
         }
         if (IsGone(contender, read)) return may_be_done;
         RequireRead(read, lock, contender);
-        // It must not evade its deletion by writing to its znode again and again.
+        // A contender must not evade its deletion by writing to its znode again and again.
         if (conflicts < kMostHistoryConflicts) version = read.stat.version;
       }
       const bool may_have_been_done = std::exchange(may_be_done, true);
       const Error error = calls.WriteAndDelete({}, paths, version);
       if (error == Error::kNone) return true;
       may_be_done = may_have_been_done;
-      if (error == Error::kNoNode && paths.size() > 1) {  // one is gone: delete the rest
+      if (error == Error::kNoNode && paths.size() > 1) {  // one is gone: delete the others
         const std::vector<GetReply> read = calls.GetAll(paths);
         std::vector<std::string> left;
         for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -141,10 +141,10 @@ bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& pa
 bool IsGoneSoon(Calls& calls, const LockName& lock, const ContenderId& contender) {
   return calls.Repeat([&] {
     for (bool is_late = false;; is_late = !calls.AwaitChange()) {
-      // Get, not exists, which would leave a watch on a znode that is already gone.
+      // An exists would leave a watch on a znode that is already gone; a get does not.
       const GetReply read = calls.Get(contender.path, zookeeper::Watch::kYes);
       if (IsGone(contender, read)) return true;
-      // One that may not be read still exists.
+      // A contender that we lack permission to read still exists.
       if (read.error != Error::kNoAuth) RequireRead(read, lock, contender);
       if (is_late) return false;
     }

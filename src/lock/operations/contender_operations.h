@@ -15,8 +15,8 @@ namespace zklock::lock {
 // Operations on contenders of other processes, which are children of `lock`. They throw
 // OperationFailed.
 
-/// The znodes of the run that the contender at `path` belongs to. For a permit, `path` and the
-/// run's other permits that were created with it; otherwise just `path`.
+/// Returns the znodes of the run that the contender at `path` belongs to. For a permit, `path` and
+/// the run's other permits that were created with it; otherwise just `path`.
 [[nodiscard]] std::vector<std::string> PathsOfRun(Calls& calls, const std::string& path);
 
 /// Deletes a contender, and in the same transaction the other permits of its run. Returns false if
@@ -46,14 +46,14 @@ bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& conte
                     const std::function<std::string(const std::string&)>& edit);
 
 /// For --dry-run: the checks of DeleteContender() and RequestRelease() without their effects.
-/// Return whether the contender at `path` exists, and throw if the servers would not let us.
+/// Return whether the contender at `path` exists, and throw if the servers would refuse.
 [[nodiscard]] bool MayDelete(Calls& calls, const LockName& lock, const std::string& path);
 [[nodiscard]] bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path);
 
 /// Waits until a contender is gone, but only for a few seconds. Does not wait for a later contender
 /// with the same name. Returns whether it is gone.
 [[nodiscard]] bool IsGoneSoon(Calls& calls, const LockName& lock, const ContenderId& contender);
-/// Likewise, but waits however long that takes.
+/// Waits until a contender is gone, like IsGoneSoon(), but however long that takes.
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);
 
 /// Checks with a commit whether `contenders` still hold the lock: all of them exist, and none is a

@@ -26,7 +26,8 @@ std::vector<std::string> TakeSome(std::deque<std::string>& paths, std::size_t mo
   return some;
 }
 
-/// Whether the znode may be a LOCK. Appends to `others` the children that must also be examined.
+/// Returns whether the znode may be a LOCK. Appends to `others` the children that must also be
+/// examined.
 bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   // A semaphore is a LOCK; its turnstile and the parent of its permits are not.
   if (children.semaphore()) return true;
@@ -43,8 +44,8 @@ bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   return is_used || !has_others;
 }
 
-/// How many permits are used. If there are more than the limit, the contender that is passing the
-/// turnstile has created the last ones and waits with them.
+/// Returns how many permits are used. If there are more than the limit, the contender that is
+/// passing the turnstile has created the last ones and waits with them.
 std::size_t UsedPermits(const SemaphoreChildren& semaphore) {
   const std::vector<protocol::ContenderName> permits = protocol::Queue(semaphore.permits);
   const bool one_waits = semaphore.permit_limit && permits.size() > *semaphore.permit_limit &&

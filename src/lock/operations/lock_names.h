@@ -10,12 +10,12 @@
 
 namespace zklock::lock {
 
-/// A znode that may be a LOCK, and its queue judging by the names of its children: a reservation
+/// A znode that may be a LOCK, and its queue as the names of its children show it: a reservation
 /// looks like any other holder.
 struct FoundLock {
   std::string path;  ///< as shown to users
   bool is_semaphore = false;
-  std::size_t held = 0;  ///< how many contenders hold; for a semaphore, how many permits are used
+  std::size_t held = 0;  ///< how many contenders hold the lock, or how many permits are used
   std::size_t waiting = 0;
   std::optional<std::size_t> permit_limit{};  ///< for a semaphore, if known
 };

@@ -9,7 +9,7 @@ namespace {
 
 using zookeeper::Error;
 
-// The quickest of several has the least uncertainty.
+// The quickest of several stamps has the least uncertainty.
 constexpr std::size_t kStamps = 3;
 // A server that closes more connections than this by itself is no longer measured.
 constexpr std::size_t kMostReconnects = 4;

@@ -17,8 +17,8 @@ namespace zklock::lock {
 struct MeasurementRequest {
   std::string checked;              ///< an existing znode, for commits like those of heartbeats
   std::vector<std::string> stamps;  ///< where to try, in this order, to create a short-lived znode
-  std::size_t rounds = 20;          ///< how often to commit
-  std::size_t connects = 20;        ///< how often to connect, the first time included
+  std::size_t rounds = 20;          ///< how many commits to send
+  std::size_t connects = 20;        ///< how many times to connect, including the first
 };
 
 /// Measures one server through a store that connects to it alone: how long a commit takes (sent
@@ -37,9 +37,9 @@ class ServerMeasurement final : public zookeeper::StoreListener {
                     std::function<Duration()> connect_took, MeasurementRequest request);
   ~ServerMeasurement() override;
 
-  /// Whether everything has been measured, or nothing more can be.
+  /// Returns whether everything has been measured, or nothing more can be.
   [[nodiscard]] bool IsOver() const { return over_; }
-  /// Whether the server has granted a session.
+  /// Returns whether the server has granted a session.
   [[nodiscard]] bool has_reached() const { return !connects_.empty(); }
   /// Set if the servers reject the credentials, or require some.
   [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
@@ -49,9 +49,9 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
   /// Derived from the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
-  /// Whether the znode to be checked does not exist.
+  /// Returns whether the znode to be checked does not exist.
   [[nodiscard]] bool lacks_checked() const { return lacks_checked_; }
-  /// The data of /zookeeper/config.
+  /// Returns the data of /zookeeper/config.
   [[nodiscard]] const std::optional<std::string>& configuration() const { return configuration_; }
 
   void OnConnected(bool fresh) override;

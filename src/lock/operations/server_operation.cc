@@ -12,7 +12,7 @@ using zookeeper::Error;
 // of children that is too large for the servers' or the client's buffer, for example.
 constexpr int kMostBegins = 8;
 
-/// How long a server may take to answer.
+/// Returns how long a server may take to answer.
 Duration AnswerTime(const zookeeper::Store& store, Duration connect_timeout) {
   return std::min(connect_timeout, std::max<Duration>(2s, store.lease().timeout() / 3));
 }

@@ -22,10 +22,10 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
  public:
   ~ServerOperation() override;
 
-  /// Whether it has ended, either with a failure or with the derived class's result.
+  /// Returns whether it has ended, either with a failure or with the derived class's result.
   [[nodiscard]] bool IsOver() const { return over_; }
   [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
-  /// From now on, it waits for servers as long as it takes, however often they fail.
+  /// Makes it wait for servers from now on, however long that takes and however often they fail.
   void KeepTrying() { keeps_trying_ = true; }
 
   Interest GetInterest() override;
@@ -37,28 +37,29 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   void OnRefused(zookeeper::Error why) override;
 
  protected:
-  /// `connect_timeout`: how long to go without a server that answers.
+  /// `connect_timeout`: how long to continue without a server that answers.
   ServerOperation(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
 
-  /// Call this at the end of the derived class's constructor.
+  /// Starts the operation. Call this at the end of the derived class's constructor.
   void Start();
   /// Starts over, as if nothing had been tried yet. Replies to earlier requests are ignored.
   void Restart();
   /// Starts the work from the beginning, over a new connection.
   virtual void Begin() = 0;
-  /// Counts connects and disconnects.
+  /// Returns the number of connects and disconnects so far.
   [[nodiscard]] std::uint64_t attempt() const { return attempt_; }
 
-  /// The work is done for now: no answer is expected until ArmAnswerDeadline().
+  /// Clears the answer deadline: the work is done for now, and no answer is expected.
   void DisarmAnswerDeadline();
-  /// There is work again. Not needed without a connection: Begin() will follow.
+  /// Sets the answer deadline again, because there is work. Not needed without a connection:
+  /// Begin() will follow.
   void ArmAnswerDeadline();
 
   void Succeed();
   void Fail(OperationFailure failure);
 
-  /// Makes a callback for a request. It runs only if the reply arrives over the same connection,
-  /// not for a lost reply, which Begin() follows.
+  /// Makes a callback for a request. It runs only if the reply arrives over the same connection;
+  /// Begin() follows a lost reply.
   template <typename F>
   auto OnReply(F f) {
     return scope_.Wrap([this, attempt = attempt_, f = std::move(f)](const auto& reply) {
