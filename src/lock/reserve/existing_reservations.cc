@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using zookeeper::Error;
 
-/// None if LOCK is gone: then no reservation of it is left.
+/// Returns none if LOCK is gone, and thus all of its reservations.
 std::optional<milliseconds> AskServersTime(Calls& calls, const LockName& lock) {
   const zookeeper::SetReply stamp =
       calls.Stamp(protocol::ChildPath(lock.path, StampName(calls.store())));
@@ -28,7 +28,7 @@ std::optional<milliseconds> AskServersTime(Calls& calls, const LockName& lock) {
   return milliseconds(stamp.stat.modified_ms);
 }
 
-/// The reservation of `lock` at `path`, according to `read`; none if it is gone. Throws
+/// Returns the reservation of `lock` at `path`, according to `read`; none if it is gone. Throws
 /// OperationFailed.
 std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const LockName& lock,
                                       const std::string& path) {
@@ -39,8 +39,8 @@ std::optional<Reserved> ReservationIn(const zookeeper::GetReply& read, const Loc
   throw OperationFailed(read.error, "read the reservation of", lock, "READ", path);
 }
 
-/// The reservations that `holder` consists of: at most one, unless someone has forged names for its
-/// permits. The permits of one reservation were created in one transaction.
+/// Returns the reservations that `holder` consists of: at most one, unless someone has forged names
+/// for its permits. The permits of one reservation were created in one transaction.
 std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, const Holder& holder) {
   std::vector<ReservedLock> found;
   const auto add = [&](const std::string& path, const std::string& data,
@@ -67,8 +67,8 @@ std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, con
   return found;
 }
 
-/// If `one` consists of permits: whether all of them are within the limit. Anyone who may create
-/// znodes can forge a permit beyond the limit; a real one stays within it.
+/// Returns whether all permits of `one`, if it consists of permits, are within the limit. Anyone
+/// who may create znodes can forge a permit beyond the limit; a real one stays within it.
 bool HoldsPermits(Calls& calls, const ReservedLock& one) {
   const std::string path(protocol::ParentOf(one.path));
   if (path != protocol::PermitsPath(one.lock.path)) return true;

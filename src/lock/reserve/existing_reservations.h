@@ -20,17 +20,17 @@ namespace zklock::lock {
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// The number of contenders that wait in the queue of `lock`, if the queue has a contender with our
-/// `id` that is older than `own` and whose run takes any of several LOCKs, including that of `own`.
-/// None if there is no such contender. Throws OperationFailed.
+/// Returns the number of contenders that wait in the queue of `lock`, if the queue has a contender
+/// with our `id` that is older than `own` and whose run takes any of several LOCKs, including that
+/// of `own`. Returns none if there is no such contender. Throws OperationFailed.
 [[nodiscard]] std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls,
                                                                    const LockName& lock,
                                                                    const std::string& id,
                                                                    const Ticket& own);
 
-/// Why a run in `mode` that takes `take` of `permits` permits (none: without --permits) cannot use
-/// that reservation: it was made for another use of the LOCK, so the users of the LOCK do not agree
-/// on its use. None if it can. Throws OperationFailed.
+/// Returns why a run in `mode` that takes `take` of `permits` permits (none: without --permits)
+/// cannot use that reservation, which was made for another use of the LOCK; none if it can. Throws
+/// OperationFailed.
 [[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
                                                    protocol::Mode mode,
                                                    std::optional<std::size_t> permits,
@@ -52,13 +52,13 @@ struct Renewal {
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal);
 
-/// A reservation that ended after it was found, such as while a command was running under it.
+/// A reservation that ended after it was found, for example while a command was running under it.
 struct Outlived {
   LockName lock;
   std::optional<Reserved> overdue{};  ///< it exists, but its end has passed; none: it is gone
 };
-/// The reservations in `reserved` that are gone or have reached their ends by the servers' clock. A
-/// later reservation for the same ID does not count. Throws OperationFailed.
+/// Returns the reservations in `reserved` that are gone or have reached their ends by the servers'
+/// clock. A later reservation for the same ID does not count. Throws OperationFailed.
 [[nodiscard]] std::vector<Outlived> FindOutlived(Calls& calls, const std::vector<Ticket>& reserved);
 
 }  // namespace zklock::lock

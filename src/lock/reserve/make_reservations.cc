@@ -123,8 +123,8 @@ class Maker {
     return reservations;
   }
 
-  /// Called when all of them were made but one has been released since: releases the others as
-  /// well.
+  /// Releases all of `made`, because the other reservations made with them have been released
+  /// since.
   void ReleaseRest(const std::vector<ReservedLock>& made) {
     may_be_made_ = true;
     for (const ReservedLock& one : made) {

@@ -29,8 +29,8 @@ struct NotReserved {
   ReleaseRequest request{};
 };
 
-/// Making the reservations has failed. `may_be_made`: some may exist, because an answer from the
-/// servers was lost or a release failed; otherwise none was made.
+/// Thrown when making the reservations has failed. `may_be_made`: some may exist, because an answer
+/// from the servers was lost or a release failed; if false, none was made.
 class ReservingFailed : public OperationFailed {
  public:
   ReservingFailed(OperationFailure failure, bool may_be_made)

@@ -26,7 +26,7 @@ bool MayNotWrite(Error error) {
   return zookeeper::IsRefusal(error) || error == Error::kQuotaExceeded;
 }
 
-/// The record of the release in LOCK's data; none if the reservation does not leave one.
+/// Returns the record of the release in LOCK's data; none if the reservation does not leave one.
 std::optional<DataWrite> RecordFor(Calls& calls, const std::string& lock, const std::string& path,
                                    const Reserved& reserved) {
   // A semaphore has no record.
@@ -42,7 +42,8 @@ std::optional<DataWrite> RecordFor(Calls& calls, const std::string& lock, const 
                    data.stat.version};
 }
 
-/// The history in `last_run`, if the start of the reservation is recorded there but its end is not.
+/// Returns the history in `last_run`, if the start of the reservation is recorded there but its end
+/// is not.
 std::optional<RunHistory> OpenHistory(const GetReply& last_run, const std::string& path,
                                       const Reserved& reserved) {
   if (last_run.error != Error::kNone) return std::nullopt;
@@ -108,7 +109,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       is_entering = false;
       if (error == Error::kNone) return {true, unkept};
       may_be_done = may_have_been_done;
-      // After each of these, the loop reads the current state.
+      // After each of these errors, the loop reads the current state.
       if (error == Error::kNoNode || error == Error::kBadVersion) {
         if (history && ++conflicts >= kMostHistoryConflicts) unkept = error;
       } else if (history) {
