@@ -15,7 +15,8 @@ using zookeeper::Error;
 using zookeeper::ListReply;
 using zookeeper::Watch;
 
-/// If queues were left for different reasons, the one with the largest weight is reported.
+/// Returns the weight of a reason: if queues were left for different reasons, the one with the
+/// largest weight is reported.
 int Weight(Busy::Why why) {
   if (why == Busy::Why::kWaitOver) return 2;
   return why == Busy::Why::kQueueFull ? 1 : 0;
@@ -98,7 +99,7 @@ bool AcquireAny::GiveUp(const std::string& contender) {
   if (outcome_) return !tickets().empty() && tickets().front().path != contender;
   const std::vector<std::size_t> open = Open();
   if (open.size() < 2) return false;
-  // Also compare the queues: the contender's session may have just expired.
+  // Compare the queues rather than the contenders: the contender's session may have just expired.
   const auto asked = std::find_if(open.begin(), open.end(), [&](std::size_t index) {
     return requests_[index].QueuePath() == protocol::ParentOf(contender);
   });
@@ -106,7 +107,7 @@ bool AcquireAny::GiveUp(const std::string& contender) {
   return true;
 }
 
-/// The queues that we have not left.
+/// Returns the queues that we have not left.
 std::vector<std::size_t> AcquireAny::Open() const {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < queues_.size(); ++i) {
@@ -171,7 +172,8 @@ void AcquireAny::OnCreated(const std::vector<std::size_t>& queues, const CreateA
                                reply.may_not_delete ? "DELETE" : "CREATE", request.QueuePath()));
 }
 
-/// The LOCK of `queues[first]` does not exist, and perhaps neither do those of some later queues.
+/// Creates the LOCK of `queues[first]`, which does not exist, and those of later queues, which may
+/// not exist either.
 void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t first) {
   for (std::size_t i = first; i < queues.size(); ++i) {
     LockCreation& creation = queues_[queues[i]].creation;
@@ -183,8 +185,8 @@ void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t
   Create();
 }
 
-/// Called over a new connection after the reply to the create was lost: either all contenders are
-/// there, or none is. If only some are missing, they have been deleted since.
+/// Looks for our contenders over a new connection, after the reply to the create was lost: it made
+/// all of them or none. If only some are missing, they have been deleted since.
 void AcquireAny::FindLostCreate() {
   const std::vector<std::size_t> open = Open();
   ExpectAnswer();
@@ -277,8 +279,8 @@ void AcquireAny::Advance() {
     return;
   }
   if (YieldToRival(*granted)) return;
-  // Nothing watches a grant while it waits, and the lease becomes too short for a command: prove it
-  // again.
+  // Nothing watches a grant while it waits, and the lease becomes too short to start a command:
+  // prove it again.
   const bool is_proven = proven_again_ && queues_[*proven_again_].IsGranted();
   const std::size_t taken = is_proven ? *proven_again_ : *granted;
   const bool suffices = store_.lease().SufficesToStart(clock_.Now());
@@ -295,15 +297,14 @@ void AcquireAny::ProveAgain(std::size_t index) {
   Start(index, {.uuid = uuid_, .sent = create_sent_at_, .known = known});
 }
 
-/// Whether a LOCK that was granted can be taken now.
+/// Returns whether a LOCK that was granted can be taken now.
 bool AcquireAny::MayTake() const {
   return store_.IsConnected() && HaveAllDecided() && !IsProvingAgain();
 }
 
 /// With --reserve: an earlier run with our ID that waits in another queue may reserve the LOCK of
-/// that queue. We must hold no LOCK while we wait for that run: together with a run that needs both
-/// LOCKs, this would be a deadlock. Returns true if there is such a run, or if that is not known
-/// yet.
+/// that queue. We must hold no LOCK while we wait for that run: with a run that needs both LOCKs,
+/// that could be a deadlock. Returns true if there is such a run, or if that is not known yet.
 bool AcquireAny::YieldToRival(std::size_t granted) {
   std::vector<std::size_t> rivals = Open();
   std::erase_if(rivals, [&](std::size_t index) {
@@ -330,7 +331,7 @@ bool AcquireAny::IsProvingAgain() const {
   return acquire && !acquire->outcome() && !acquire->IsWaiting();
 }
 
-/// When to stop looking for servers while no Acquire looks for them; otherwise kNever.
+/// Returns when to stop looking for servers; kNever while an Acquire looks for them.
 TimePoint AcquireAny::UnreachableAt() const {
   const bool is_one_at_work = std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
     return queue.acquire && !queue.acquire->outcome();
@@ -356,7 +357,7 @@ void AcquireAny::Leave(std::size_t index, std::optional<QueueLeftEvent::Why> why
   DeleteLeft();
   std::vector<std::string> open;
   for (const std::size_t one : Open()) open.push_back(requests_[one].lock.display_path());
-  if (!why || open.empty()) return;  // the outcome tells of the last
+  if (!why || open.empty()) return;  // the outcome reports the last one
   publish_(QueueLeftEvent{requests_[index].lock.display_path(), contender, *why, open});
 }
 
@@ -420,8 +421,8 @@ void AcquireAny::OnDisconnected() {
 }
 
 void AcquireAny::OnExpired() {
-  // Expiry requires another connection, and so another turn of the event loop: by then, the caller
-  // has taken an outcome.
+  // Expiry requires another connection, and thus another turn of the event loop: by then, the
+  // caller has taken any outcome.
   if (outcome_) return;
   // The servers have answered: restart the time for finding them.
   if (HasJoined() || !unserved_since_) unserved_since_ = clock_.Now();

@@ -26,7 +26,7 @@ namespace zklock::lock {
 ///
 /// A run that holds one LOCK waits for no other, so it cannot be part of a deadlock.
 ///
-/// With --reserve, a reservation for our ID in any of the LOCKs will do. Of two runs with the same
+/// With --reserve, a reservation for our ID in any of the LOCKs suffices. Of two runs with the same
 /// ID and the same LOCKs, the later one takes no LOCK while the earlier one is in any of the
 /// queues: if it is granted a LOCK, it leaves that queue.
 ///
@@ -44,7 +44,7 @@ class AcquireAny final : public Acquisition {
   /// Always false: the contenders of a waiter that was killed without a guard would block each of
   /// the LOCKs until its session expires.
   [[nodiscard]] bool IsFarFromTurn() const override { return false; }
-  /// The contender for the LOCK that was taken.
+  /// Returns the contender for the LOCK that was taken.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override;
   [[nodiscard]] std::vector<std::string> passed() const override;
@@ -125,7 +125,7 @@ class AcquireAny final : public Acquisition {
   std::optional<std::size_t> listed_for_;    // the last grant for which rivals were listed again
   /// No server has served us since then.
   std::optional<TimePoint> unserved_since_;
-  CallbackScope scope_;  // of a connection
+  CallbackScope scope_;  // replaced when the connection is lost
 };
 
 }  // namespace zklock::lock

@@ -106,7 +106,7 @@ void AcquireSet::Advance() {
     if (take_ == Take::kFirstFree) return Finish(outcome);
   } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
     reserved_.push_back(*reserved);
-    // Acquire has deleted it, but perhaps the connection was lost first.
+    // Acquire has deleted our contender, but the connection may have been lost first.
     if (const Ticket* const ticket = acquire_->contender()) Leave(*ticket);
     if (requests_[current_].is_for_turnstile()) {
       ++next;  // the permits are reserved for us: skip the request for them
@@ -147,13 +147,13 @@ bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contender
                                              [](const auto& one) { return one.reserves(); });
     return contenders.size() + request.take > *request.permits && !has_reservation;
   }
-  // So it does with a child that may not be a contender at all.
+  // Acquire also examines a child that may not be a contender at all.
   const auto* const blocker = protocol::FirstConflict(contenders, request.mode);
   return blocker != nullptr && !blocker->reserves() && blocker->mark != protocol::Mark::kNone;
 }
 
-/// `children`: the permits, all of which are taken. Finishes as taken; or as unusable if a
-/// different number of permits is in use, since waiting would not change that.
+/// Finishes as taken, or as unusable if a different number of permits is in use, since waiting
+/// would not change that. `children`: the permits, all of which are taken.
 void AcquireSet::LeaveSemaphore(std::size_t index, const protocol::Children& children) {
   const AcquireRequest& request = requests_[index];
   const auto holders = std::make_shared<std::size_t>(protocol::RunsOf(children).size());
@@ -203,8 +203,8 @@ void AcquireSet::CheckAllFree() {
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     // A contender in a turnstile may already have its permit, and may leave between two lists. Only
-    // a contender of our own, after the others in the turnstile, can count the permits that they
-    // leave for us.
+    // with a contender of our own, after the others in the turnstile, can we count the permits that
+    // they leave for us.
     if (requests_[i].is_for_turnstile()) {
       --lists_pending_;
       continue;
@@ -271,8 +271,8 @@ void AcquireSet::OnWatch(const std::string& path, zookeeper::Change change) {
 std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
   permit.below = std::string(protocol::kPermitsChild);
   permit.most_permits = *permit.permits;
-  // A `try` queues in the turnstile too, as long as the contenders before it leave a permit for it:
-  // they do not wait there either.
+  // A `try` also queues in the turnstile, if the contenders ahead of it leave enough permits for
+  // it: they do not wait there either.
   AcquireRequest turnstile{
       .lock = permit.lock,
       .host = permit.host,

@@ -42,10 +42,10 @@ class AcquireSet final : public Acquisition {
 
   [[nodiscard]] bool IsNearTurn() const override;
   [[nodiscard]] bool IsFarFromTurn() const override;
-  /// Without those in turnstiles.
+  /// Returns those that are not in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override { return reserved_; }
-  /// Our contenders in turnstiles that we have passed and in queues that a `try` has left.
+  /// Returns our contenders in turnstiles that we have passed and in queues that a `try` has left.
   [[nodiscard]] std::vector<std::string> passed() const override;
   [[nodiscard]] TimePoint wait_end() const override {
     return std::min(wait_end_, acquire_->wait_deadline());
@@ -66,7 +66,7 @@ class AcquireSet final : public Acquisition {
   /// Once the current LOCK has its outcome, starts the next one or finishes.
   void Advance();
   void CheckAllFree();
-  /// Whether a LOCK with these contenders would make us wait.
+  /// Returns whether a LOCK with these contenders would make us wait.
   [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
   void LeaveSemaphore(std::size_t index, const protocol::Children& children);
   void LeaveTaken(std::size_t index, const protocol::Children& children);
@@ -102,9 +102,9 @@ class AcquireSet final : public Acquisition {
   CallbackScope scope_;
 };
 
-/// The requests of an AcquireSet for one permit of a semaphore, as Curator's
+/// Returns the requests of an AcquireSet for permits of a semaphore, as Curator's
 /// InterProcessSemaphoreV2 makes them: first for the turnstile, which one contender at a time
-/// passes, then for the permit. `permit`: the request for the LOCK, with the number of permits in
+/// passes, then for the permits. `permit`: the request for the LOCK, with the number of permits in
 /// `permits`.
 [[nodiscard]] std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit);
 
