@@ -20,7 +20,8 @@ struct Holder {
   std::string data{};  ///< truncated; any bytes if another program wrote it
 };
 
-/// Of the readers that hold the lock together, at most this many are read unless all are needed.
+/// The maximum number of readers to read, of those that hold the lock together, unless all are
+/// needed.
 inline constexpr std::size_t kMostHolders = 256;
 inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max();
 
@@ -32,7 +33,7 @@ inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max
                                               std::size_t most = kMostHolders,
                                               std::vector<Holder>* unreadable = nullptr);
 
-/// The failure to read this holder: we lack permission.
+/// Returns the failure to read this holder for lack of permission.
 [[nodiscard]] OperationFailed MayNotRead(const LockName& lock, const Holder& holder);
 
 }  // namespace zklock::lock

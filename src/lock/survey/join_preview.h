@@ -20,13 +20,14 @@ namespace zklock::lock {
 struct QueueAccess {
   std::string path;                      ///< the queue, or the nearest znode above it that exists
   zookeeper::AclReply acl;               ///< of that znode
-  std::optional<RecordFailure> refusal;  ///< why they would not; none if they would
+  std::optional<RecordFailure> refusal;  ///< why the servers would refuse; none if they would not
 };
-/// `and_delete`: whether the run has to delete its contender while it keeps the session.
+/// `and_delete`: whether the run must be able to delete its contender while it keeps the session.
 [[nodiscard]] QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request,
                                           bool and_delete);
 
-/// Why LOCK cannot be used for `request`, judging by its present contenders. None if it can.
+/// Returns why LOCK cannot be used for `request`, judging by its present contenders; none if it
+/// can.
 [[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);
 
 /// What --min-interval and --once-per depend on.
@@ -38,8 +39,8 @@ struct LastRuns {
 };
 [[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,
                                     bool with_start);
-/// --once-per: throws OperationFailed if we lack permission to write to the last start of LOCK. If
-/// there is none, it would be created like a contender.
+/// For --once-per: throws OperationFailed if we lack permission to write to the last start of LOCK.
+/// If there is none, a run would create it, as it creates a contender.
 void RequireStartIsWritable(Calls& calls, const LockName& lock);
 
 }  // namespace zklock::lock

@@ -19,7 +19,7 @@ struct Predecessor {
   std::size_t position = 0;
   std::string name;
   std::string path{};       ///< on the servers
-  bool any_holder = false;  ///< for a semaphore: the first holder, but any release will do
+  bool any_holder = false;  ///< for a semaphore: it is the first holder, but any release suffices
   friend bool operator==(const Predecessor&, const Predecessor&) = default;
 };
 
@@ -36,23 +36,24 @@ struct QueueEntry {
   std::string data{};                     ///< truncated; any bytes if another program wrote it
   std::optional<std::size_t> position{};  ///< counted from 1; none: not a contender
   std::optional<Predecessor>
-      waits_for{};                     ///< none: it holds, is not a contender, or a permit is free
-  std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
+      waits_for{};  ///< none if it holds the lock or is not a contender, or if a permit is free
+  std::optional<Reserved> reserved{};  ///< set if it is a reservation, which no session owns
   /// Its path below the LOCK, if it is not a contender and runs are refused because of it. Set when
   /// it is reported.
   std::string blocking{};
   /// For a permit whose contender is still in the turnstile: that znode's name.
   std::string turnstile_name{};
-  /// Likewise: when that znode was created, in ms since 1970. None if we may not read it.
+  /// When that znode was created, in ms since 1970; none if we lack permission to read it.
   std::optional<std::int64_t> turnstile_ms{};
 
-  /// False for a LOCK below this one, or another program's znode, which no session owns. A numbered
-  /// name counts even if the znode is unreadable; a child named `lock` may itself be a LOCK.
+  /// Returns false for a LOCK below this one, or another program's znode, which no session owns. A
+  /// numbered name counts even if the znode is unreadable; a child named `lock` may itself be a
+  /// LOCK.
   [[nodiscard]] bool IsContender() const {
     if (!readable) return name.full != protocol::kSimpleName;
     return stat.ephemeral_owner != 0 || reserved;
   }
-  /// Whether it waits. Valid only for a contender that was reported.
+  /// Returns whether it waits. Valid only for a contender that was reported.
   [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }
 };
 
@@ -64,7 +65,7 @@ enum class LockKind {
   kSimple,  ///< in Dialect::kSimple: the single znode `lock`
 };
 
-/// How many bytes of a last-run's data are kept: one more than the maximum, so that a larger one is
+/// How many bytes of last-run's data are kept: one more than the maximum, so that larger data is
 /// noticed.
 inline constexpr std::size_t kMostLastRun = 16 * 1024 + 1;
 
@@ -88,7 +89,7 @@ struct LockSurvey {
   /// runs without an end were lost.
   std::vector<std::string> running{};
   std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
-  std::size_t held = 0;               ///< how many contenders hold, including those not read
+  std::size_t held = 0;  ///< how many contenders hold the lock, including those not read
   std::size_t waiting = 0;
   std::size_t used = 0;                         ///< for a semaphore: the permits of those that hold
   std::optional<LockKind> kind{};               ///< none if nothing shows the kind
@@ -98,8 +99,8 @@ struct LockSurvey {
 
   [[nodiscard]] bool IsHeld() const { return held != 0; }
   [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }
-  /// How many permits are free. (A program with another limit may have taken more permits than our
-  /// limit allows.)
+  /// Returns how many permits are free. (A program with another limit may have taken more permits
+  /// than our limit allows.)
   [[nodiscard]] std::optional<std::size_t> FreePermits() const {
     if (!permit_limit) return std::nullopt;
     return *permit_limit - std::min(used, *permit_limit);
@@ -111,16 +112,17 @@ struct LockSurvey {
 class SurveySink {
  public:
   virtual ~SurveySink() = default;
-  /// The next LOCK, in the tree's order. Its entries follow. `held` and `waiting` count names, some
-  /// of which may turn out not to be contenders.
+  /// Receives the next LOCK, in the tree's order. Its entries follow. `held` and `waiting` count
+  /// names, some of which may turn out not to be contenders.
   virtual void OnLock(const LockSurvey& /*lock*/) {}
-  /// The LOCK's next entry: in queue order, then those that are not contenders.
+  /// Receives the LOCK's next entry: in queue order, then those that are not contenders.
   virtual void OnEntry(const QueueEntry& /*entry*/) {}
-  /// The LOCK is complete. The counts are now exact.
+  /// Called when the LOCK is complete. The counts are now exact.
   virtual void OnLockEnd(const LockSurvey& /*lock*/) {}
-  /// The survey is complete. When watching, the survey starts again after a change.
+  /// Called when the survey is complete. When watching, the survey starts again after a change.
   virtual void OnEnd() {}
-  /// False while the sink can accept no more: the survey then sends no requests until Resume().
+  /// Returns false while the sink can accept no more: the survey then sends no requests until
+  /// Resume().
   [[nodiscard]] virtual bool WantsMore() const { return true; }
 };
 

@@ -65,7 +65,8 @@ void FindQueuePosition::OnSemaphore() {
   if (const auto in_permits = RankIn(permits)) {
     position_.ahead = position_.holders = in_permits->ahead;
   } else if (in_turnstile) {
-    // The first contender in the turnstile has created the last permit, and waits with it.
+    // Normally, the first contender in the turnstile has created the last permit, and waits with
+    // it.
     position_.waiting = in_turnstile->ahead;
     const std::size_t waits_with_permit = position_.waiting > 0 && !permits.empty() ? 1 : 0;
     position_.holders = permits.size() - waits_with_permit;
@@ -86,7 +87,7 @@ std::optional<protocol::Rank> FindQueuePosition::RankIn(
   return protocol::RankOf(contenders, own);
 }
 
-/// Its answer precedes that of ReadFirst().
+/// Reads last-run; the answer precedes that of ReadFirst().
 void FindQueuePosition::ReadLastRun() {
   if (last_run_) return;
   const std::string path = protocol::ChildPath(lock_.path, protocol::kLastRunChild);

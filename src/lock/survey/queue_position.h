@@ -16,14 +16,14 @@
 
 namespace zklock::lock {
 
-/// What is before a waiter in the queue.
+/// What is ahead of a waiter in the queue.
 struct QueuePosition {
   std::size_t ahead = 0;                   ///< contenders ahead of us
-  std::size_t waiting = 0;                 ///< those of them that do not hold
+  std::size_t waiting = 0;                 ///< those of them that do not hold the lock
   std::size_t holders = 1;                 ///< more than one only for a semaphore
   std::string first;                       ///< the name of the first contender, a holder
   std::string first_data;                  ///< its data; empty if unknown
-  std::optional<Reserved> first_reserved;  ///< it is a reservation
+  std::optional<Reserved> first_reserved;  ///< set if it is a reservation
   /// How much older the first contender is than ours, by the servers' clock.
   std::optional<Duration> first_older_by;
   std::string last_run;  ///< the data of LOCK's last-run, read once; empty if unknown
@@ -37,15 +37,15 @@ class FindQueuePosition {
   FindQueuePosition(zookeeper::Store& store, LockName lock)
       : store_(store), lock_(std::move(lock)) {}
 
-  /// Calls `done` once: with no position if a reply was lost or no contender is ahead of us. `own`:
-  /// our contender's path. Must not be called while IsUnderWay().
+  /// Calls `done` once: without a position if a reply was lost or no contender is ahead of us.
+  /// `own`: our contender's path. Must not be called while IsUnderWay().
   void Begin(const std::string& own, std::function<void(const std::optional<QueuePosition>&)> done);
   [[nodiscard]] bool IsUnderWay() const { return done_ != nullptr; }
 
  private:
   void OnListed(const zookeeper::ListReply& reply);
   void OnSemaphore();
-  /// The rank of our contender; none if it is not in the list.
+  /// Returns the rank of our contender; none if it is not in the list.
   [[nodiscard]] std::optional<protocol::Rank> RankIn(const protocol::Contenders& contenders) const;
   void ReadLastRun();
   void ReadFirst(const std::string& queue);

@@ -45,7 +45,7 @@ class Collector final : public SurveySink {
 /// changed.
 class Survey::ReadCache {
  public:
-  /// Null: the data must be read.
+  /// Returns null if the data must be read.
   [[nodiscard]] const zookeeper::GetReply* FindData(const std::string& path) const {
     return Find(data_, path);
   }
@@ -57,13 +57,13 @@ class Survey::ReadCache {
     children_[path] = std::move(reply);
   }
 
-  /// A watch on `path` fired. It may be the watch on the data or the one on the children: both are
-  /// read again.
+  /// Called when a watch on `path` has fired. It may be the watch on the data or the one on the
+  /// children: both are read again.
   void Forget(const std::string& path) {
     data_.erase(path);
     children_.erase(path);
   }
-  /// The connection was lost, and with it all watches.
+  /// Called when the connection is lost, and with it all watches.
   void Clear() {
     data_.clear();
     children_.clear();
@@ -116,8 +116,8 @@ void Survey::Begin() {
     if (is_listing) node.state = Node::State::kToList;
     if (node.queue) node.queue->Forget();
   }
-  // A contender may have just released or joined at a server that is ahead of ours. No need to wait
-  // for the reply: replies arrive in order.
+  // A contender may have just joined or released the lock through a server that is ahead of ours.
+  // There is no need to wait for the reply: replies arrive in order.
   under_way_ = 1;
   store().Sync(request_.place.path, OnReply([this](const zookeeper::Reply&) {
                  --under_way_;
@@ -315,7 +315,7 @@ bool Survey::Report() {
 void Survey::Finish(Frontier::iterator node) {
   SurveyQueue& queue = *node->queue;
   std::vector<std::string> to_walk = queue.Strays();
-  // What is below the others was queued when they were listed.
+  // If we already walk, TakeQueue() has queued the ignored children.
   const bool is_guess = request_.scope == Scope::kGuess && !walks_;
   const bool may_walk = !queue.is_announced() || request_.below_contenders;
   if (is_guess && may_walk && queue.HasOthers()) {
@@ -326,7 +326,7 @@ void Survey::Finish(Frontier::iterator node) {
     if (!queue.is_announced()) queue.SetInTree();
   }
   if (walks_) Walk(node, to_walk);
-  // A free LOCK of a tree is not reported, unless it was asked for or nobody can acquire it.
+  // A free LOCK of a tree is not reported, unless that was requested or nobody can acquire it.
   const bool is_wanted = queue.IsBlocked() || (request_.with_free && queue.IsLock());
   if (walks_ && !queue.is_announced() && !is_wanted) return;
   queue.ReportEnd(*sink_);

@@ -51,7 +51,7 @@ struct SurveyResult {
 /// where it stopped: nothing is reported twice.
 ///
 /// The walk of a tree visits everything except contenders and the servers' own /zookeeper. It keeps
-/// only the names in the part still ahead, and nothing from the part already reported.
+/// only the names of the part still ahead, and nothing of the part already reported.
 ///
 /// When watching, every read leaves a watch. When one fires, it reads what has changed and reports
 /// everything again, at most ten times a second.
@@ -79,7 +79,7 @@ class Survey final : public ServerOperation {
   void Begin() override;
 
  private:
-  /// One znode of the frontier. Znodes are reported in order, but requests may be sent in any
+  /// One znode of the frontier. Znodes are reported in order, but requests can be sent in any
   /// order.
   struct Node {
     explicit Node(std::string znode) : path(std::move(znode)) {}

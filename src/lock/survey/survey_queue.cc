@@ -141,7 +141,8 @@ bool SurveyQueue::HasPermit(const QueueEntry& in_turnstile, const QueueEntry& pe
   return lock_.permit_limit && CountPermits() > *lock_.permit_limit;
 }
 
-/// The contender that is passing the turnstile waits unless its permit is within the limit.
+/// Returns whether the contender that is passing the turnstile waits: it does unless its permit is
+/// within the limit.
 bool SurveyQueue::LastPermitWaits() const {
   return passing_ && CountPermits() > lock_.permit_limit.value_or(1);
 }
@@ -257,7 +258,7 @@ bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
   }
 }
 
-/// The children were listed before the record was read: looks for runs that may have joined since.
+/// Looks for runs that have joined since the children were listed: the record was read after that.
 void SurveyQueue::SeekUnlisted() {
   const auto history = RunHistory::Parse(*lock_.last_run);
   if (!history) return;
@@ -278,8 +279,8 @@ void SurveyQueue::SeekUnlisted() {
   }
 }
 
-/// If a run's contender is gone, the run was lost only if its end is still not recorded: the end is
-/// recorded before, or together with, the contender's deletion. So reads the record again.
+/// Reads the record again: if a run's contender is gone, the run was lost only if its end is still
+/// not recorded, because the end is recorded before, or together with, the contender's deletion.
 void SurveyQueue::OnGone(const std::string& contender) {
   if (!lock_.last_run || lock_.last_run->find(contender) == std::string::npos) return;
   ReadAgain(&SurveyQueue::TakeLastRun);
@@ -434,8 +435,8 @@ std::string SurveyQueue::BelowLock(const QueueEntry& entry) const {
   return entry.path.substr(protocol::ChildPath(path_, "").size());
 }
 
-/// The lowest number that a new contender may have, in the turnstile or without one. The metadata
-/// may be from a moment before the list.
+/// Returns the lowest number that a new contender can have, in the turnstile or without one. The
+/// metadata may be slightly older than the list.
 std::int64_t SurveyQueue::NextNumber(bool in_turnstile) const {
   std::int64_t next = in_turnstile ? turnstile_children_made_ : lock_.stat.children_made;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -446,7 +447,7 @@ std::int64_t SurveyQueue::NextNumber(bool in_turnstile) const {
   return next;
 }
 
-/// Whether a znode that no session owns is ahead of every new contender. One such as
+/// Returns whether a znode that no session owns is ahead of every new contender. One such as
 /// `build-2024010203` may be a LOCK, with a number that no contender will ever reach.
 bool SurveyQueue::Blocks(const QueueEntry& entry) const {
   const bool is_permit = lock_.IsSemaphore() && !entry.in_turnstile;

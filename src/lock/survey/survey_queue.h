@@ -48,32 +48,33 @@ class SurveyQueue {
   SurveyQueue(LockSurvey lock, const LockChildren& children, const QueueReads& reads);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
-  /// Whether no child can be a contender.
+  /// Returns whether no child can be a contender.
   [[nodiscard]] bool IsEmpty() const { return entries_.empty(); }
-  /// Whether OnLock() was called.
+  /// Returns whether OnLock() was called.
   [[nodiscard]] bool is_announced() const { return announced_; }
   /// Makes OnLock() report the LOCK as one of a tree.
   void SetInTree() { lock_.in_tree = true; }
 
-  /// The connection was lost: unanswered requests must be sent again.
+  /// Called when the connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// The next znode to read; returns each one once. Besides the records and the first contenders,
-  /// these are the entries that might not be contenders, and the two entries of a semaphore that
-  /// may be the same contender: the counts depend on them.
+  /// Returns the next znode to read; none if all have been requested. Besides the records and the
+  /// first contenders, these are the entries that might not be contenders, and the two entries of a
+  /// semaphore that may be the same contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
 
   /// Reports the contenders known so far. Returns true if no more contenders remain to be reported.
   [[nodiscard]] bool ReportContenders(SurveySink& sink);
-  /// Children that turned out not to be contenders: their paths below the LOCK, sorted. There may
-  /// be LOCKs below them.
+  /// Returns the children that turned out not to be contenders: their paths below the LOCK, sorted.
+  /// There may be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
-  /// Whether runs are refused because of one of them.
+  /// Returns whether runs are refused because of one of the strays.
   [[nodiscard]] bool IsBlocked() const;
-  /// Whether it is a LOCK: even if its queue is empty, its children or its data may show that.
+  /// Returns whether it is a LOCK: even if its queue is empty, its children or its data may show
+  /// that.
   [[nodiscard]] bool IsLock() const;
-  /// Whether it has children other than its queue and zklock's own znodes.
+  /// Returns whether it has children other than its queue and zklock's own znodes.
   [[nodiscard]] bool HasOthers() const;
-  /// Reports the rest.
+  /// Reports the entries that are not contenders, and the end of the LOCK.
   void ReportEnd(SurveySink& sink);
 
  private:
