@@ -34,7 +34,7 @@ namespace zklock::lock {
 ///
 /// DecisionPart can also use a list that another part has requested; that part then stays active
 /// until the decision. A lost connection stops the active part, and the next connection begins with
-/// JoinPart. Any part may finish the acquisition.
+/// JoinPart. Any part can finish the acquisition.
 ///
 /// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
 /// the store's listener while it exists. All znodes that it leaves behind belong to the session:
@@ -48,7 +48,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
           std::function<std::string()> make_uuid, AcquireEventSink publish);
   ~Acquire() override;
 
-  /// Null until the acquisition is over.
+  /// Returns null until the acquisition is over.
   [[nodiscard]] const AcquireOutcome* outcome() const;
   /// Returns whether our turn may be milliseconds away: a commit in flight may make us the holder,
   /// or has just done so; or we are next in line, or had few contenders ahead of us.

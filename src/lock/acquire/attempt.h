@@ -90,7 +90,7 @@ class AcquireSteps {
   /// Requests a list now and decides when it arrives, in the caller's state. `proof`: what will
   /// prove, by the time the list arrives, that our contender exists.
   virtual void DecideByNextList(Proof proof) = 0;
-  /// Decides based on `children`, the new list that a watch led to, in the caller's state.
+  /// Decides based on `children`, a list that the caller already has, in the caller's state.
   virtual void Decide(const protocol::Children& children) = 0;
   /// Waits for the deletion of `predecessor`, a child in `list`. `is_rival`: it does not exclude
   /// our contender, but has our ID (--reserve).
@@ -98,8 +98,8 @@ class AcquireSteps {
   /// Proves that our contender exists, then takes the lock. `record_of`: the predecessor whose
   /// record must be in LOCK's data; empty if all contenders ahead of us are certainly gone.
   virtual void Confirm(const std::string& record_of) = 0;
-  /// Called when our contender is first and proven: takes the lock as soon as enough of the lease
-  /// is left.
+  /// Takes the lock as soon as the lease is long enough. Called when our contender is first and
+  /// proven.
   virtual void TakeTurn() = 0;
   /// Takes the answer to a read of LOCK's data while we wait. Does not always begin another state.
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
@@ -162,8 +162,8 @@ class Attempt {
   bool ExistsOrFinish(const zookeeper::Reply& reply);
   /// Finishes and returns true if the lock is reserved for our ID.
   [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
-  /// --supersede: finishes and returns true if a newer contender supersedes ours, or has released
-  /// the lock since ours was lost.
+  /// With --supersede: finishes and returns true if a newer contender supersedes ours, or has
+  /// released the lock since ours was lost.
   [[nodiscard]] bool FinishIfSuperseded(const protocol::Contenders& contenders);
   /// Returns whether every user of LOCK can see our contender; if not, finishes.
   [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);

@@ -35,7 +35,7 @@ using Compatibility = std::variant<Compatible, Unusable, CheckFailed>;
 /// reading those children whose names are not conclusive.
 ///
 /// An incompatible contender that was there before ours makes the LOCK unusable. One that arrives
-/// later can no longer be refused: it is tolerated, and the first one is published.
+/// later can no longer be refused: it is tolerated, and the first such arrival is published.
 ///
 /// Reads of an earlier check are not repeated.
 class CompatibilityCheck {

@@ -65,7 +65,7 @@ void LockCreation::Send() {
     if (path == request_.lock.path) data = protocol::FormatLockData({});
     if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
     const bool is_above = path.size() < request_.lock.path.size();
-    // The chroot is not a container: it is created only once, and the user is told.
+    // The chroot is not a container: it is created only once, and an event reports that.
     const bool is_chroot = path.size() <= request_.lock.chroot.size();
     store_.Create(path, data,
                   is_chroot  ? NodeKind::kSharedPersistent

@@ -237,7 +237,7 @@ void Lookahead::GroupPermits() {
   }
 }
 
-/// Decides when to act on each reservation. Called once all contenders that may be one were read.
+/// Decides when to act on each reservation. Called once all candidates have been read.
 void Lookahead::PlanExpiries() {
   if (!is_ordered()) GroupPermits();
   const bool waits = state_->purpose == For::kWait;

@@ -46,9 +46,9 @@ class OwnContender {
     ticket_->lock_version_is_guess = true;
   }
 
-  /// Creates it. When `done` is called with Error::kNone, there is a ticket. If it takes several
-  /// permits, created() is set instead: the caller must read the metadata of the first and call
-  /// Adopt(). If AcquireRequest::must_be_deletable(), it is created only if we may delete it,
+  /// Creates the contender. When `done` is called with Error::kNone, there is a ticket. If it takes
+  /// several permits, created() is set instead: the caller must read the metadata of the first and
+  /// call Adopt(). If AcquireRequest::must_be_deletable(), it is created only if we may delete it,
   /// because the run may leave the queue and keep its session.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
   [[nodiscard]] const std::vector<std::string>& created() const { return created_; }

@@ -394,7 +394,7 @@ void QueueWaitPart::OnDue() {
 // ---- semaphores ------------------------------------------------------------------------------
 
 /// In a turnstile: lists the permits, some of which may be reserved for our ID or overdue, and
-/// compares their number with ours.
+/// compares the recorded number of permits with ours.
 void QueueWaitPart::ListPermits() {
   const AcquireRequest& request = attempt_.request;
   const bool watches = request.reserve || watches_permits_;

@@ -30,8 +30,8 @@ class SessionProof {
 
   /// Schedules the next proof, unless one is under way or already scheduled.
   void Schedule();
-  /// Proves it now. The next in line sends a heartbeat, so that it has a lease in hand when its
-  /// turn comes. For all others, the answer to a small read is enough: the next commit turns it
+  /// Starts a proof now. The next in line sends a heartbeat, so that it has a lease in hand when
+  /// its turn comes. For all others, the answer to a small read is enough: the next commit turns it
   /// into a lease. They read LOCK's data, and so learn when they are next.
   void Prove();
   /// Returns when Prove() is due.

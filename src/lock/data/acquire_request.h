@@ -66,7 +66,7 @@ struct AcquireRequest {
   /// With `try_only`: keep looking, for `connect_timeout` at most, while the contender in the way
   /// waits for any of several LOCKs and may be about to withdraw.
   bool looks_again = false;
-  /// Our contender may have to leave while the session goes on.
+  /// Our contender may have to leave while the session continues.
   bool may_leave = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: forever
   TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends

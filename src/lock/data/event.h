@@ -74,7 +74,8 @@ struct FirstEvent {
 struct PlaceLostEvent {
   std::string lock;
   std::optional<TooSlow> too_short{};  ///< set if it was given up for a longer one
-  /// Another event follows for the LOCK that was waited for, whose place was lost with this one.
+  /// Another event follows for the LOCK that we were waiting for, whose place was lost with this
+  /// one.
   bool is_followed = false;
 };
 

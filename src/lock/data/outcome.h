@@ -37,7 +37,7 @@ struct Busy {
   std::string blocker_data;  ///< its data, which anyone may have written: for display only
   std::optional<Reserved> reserved{};  ///< the blocker is this reservation
   bool holds = false;                  ///< the blocker is known to hold the lock
-  std::size_t more_hold = 0;           ///< for a semaphore: how many others hold, if known
+  std::size_t more_hold = 0;           ///< for a semaphore: how many others hold it, if known
 };
 
 /// Returns whether a holder with this mode and data holds the lock on our behalf. Anyone may have

@@ -40,7 +40,8 @@ bool HadEnded(const Reserved& reserved, const Ticket& own) {
 }
 
 milliseconds LatestServerTimeAt(TimePoint moment, const Reserved& reserved, Ticket own) {
-  // The reservation was made after our contender, so it has not existed for longer than that.
+  // The reservation was made after our contender, so it has not existed for longer than our
+  // contender.
   if (own.token < reserved.created_zxid) own.created = std::min(own.created, reserved.since);
   return own.LatestServerTimeAt(moment);
 }

@@ -32,7 +32,7 @@ struct RunRecord {
   protocol::ServerTime began{};                       ///< when the command was started
   std::optional<std::chrono::milliseconds> waited{};  ///< in the queue
   std::optional<std::chrono::milliseconds> duration{};
-  std::optional<int> status{};  ///< as in a shell; none with --hold, or if unknown
+  std::optional<int> status{};  ///< as in a shell; none if unknown, as usual with --hold
   std::string host{};
   std::string user{};
   std::string label{};

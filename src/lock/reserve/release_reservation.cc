@@ -61,7 +61,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
   const std::string last_run_path = protocol::ChildPath(lock.path, protocol::kLastRunChild);
   bool may_be_done = false;  // a delete was sent over a connection that was lost
   bool keeps_record = true;
-  std::optional<Error> unkept;  // none: the end is recorded in the history
+  std::optional<Error> unkept;  // why the end is not recorded in the history
   bool is_entering = false;     // the end is being recorded
   int losses = 0;               // of the connection, while recording the end
   int conflicts = 0;

@@ -41,8 +41,8 @@ class AcquireAny final : public Acquisition {
   ~AcquireAny() override;
 
   [[nodiscard]] bool IsNearTurn() const override;
-  /// Always false: the contenders of a waiter that was killed without a guard would block each of
-  /// the LOCKs until its session expires.
+  /// Always returns false: the contenders of a waiter that was killed without a guard would block
+  /// each of the LOCKs until its session expires.
   [[nodiscard]] bool IsFarFromTurn() const override { return false; }
   /// Returns the contender for the LOCK that was taken.
   [[nodiscard]] std::vector<Ticket> tickets() const override;

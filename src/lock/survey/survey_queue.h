@@ -57,7 +57,7 @@ class SurveyQueue {
 
   /// Called when the connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// Returns the next znode to read; none if all have been requested. Besides the records and the
+  /// Returns the next znode to read; none if there is none at present. Besides the records and the
   /// first contenders, these are the entries that might not be contenders, and the two entries of a
   /// semaphore that may be the same contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
