@@ -100,7 +100,7 @@ void JoinPart::OnCreated(const CreateReply& reply) {
   }
 }
 
-/// Dialect::kSimple: another contender has created the znode.
+/// Waits for the contender that has created the znode before us (Dialect::kSimple).
 void JoinPart::OnOtherZnode() {
   creation_.OnUsed();
   EnterQueue();
@@ -152,7 +152,8 @@ void JoinPart::FindLostCreate() {
   }));
 }
 
-/// Anyone can create children with our UUID: only those that our session owns are ours.
+/// Reads the children with our UUID. Anyone can create such children: only those that our session
+/// owns are ours.
 void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
   struct Created {
     std::vector<std::string> names;

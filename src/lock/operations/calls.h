@@ -67,7 +67,7 @@ class Calls final : public ServerOperation {
   [[nodiscard]] zookeeper::GetReply Get(const std::string& path,
                                         zookeeper::Watch watch = zookeeper::Watch::kNo);
   [[nodiscard]] zookeeper::ListReply List(const std::string& path);
-  /// All reads are requested together and answered in the order of `paths`.
+  /// Sends all reads together. The answers are in the order of `paths`.
   [[nodiscard]] std::vector<zookeeper::GetReply> GetAll(const std::vector<std::string>& paths);
   [[nodiscard]] std::vector<zookeeper::ListReply> ListAll(const std::vector<std::string>& paths);
   /// Sends together all reads that `children` still needs, and waits for the replies.
