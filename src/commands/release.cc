@@ -49,7 +49,7 @@ lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& loc
 
 lock::LockName LockOf(const cli::ReleaseOptions& options) { return LockOf(options, options.lock); }
 
-/// The contender's parent znode: LOCK, or one of the queues of a semaphore.
+/// Returns the contender's parent znode: LOCK, or one of the queues of a semaphore.
 lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   return {protocol::ParentOf(contender.path), options.server.servers.chroot};
 }
@@ -84,7 +84,7 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
   return false;
 }
 
-/// Whether LOCK or the chroot does not exist; if so, reports that. Throws Exit.
+/// Returns whether LOCK or the chroot does not exist; if so, reports that. Throws Exit.
 bool IsMissing(const lock::LockName& lock, const cli::ReleaseOptions& options,
                ShortSession& session, cli::Report& report) {
   const bool exists = session.Ask([&](lock::Calls& calls) {
@@ -182,8 +182,8 @@ void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::Contende
   throw Exit(kExitConflict);
 }
 
-/// Whether the contender was waiting when the user confirmed. Such a contender may only be asked to
-/// leave the queue: the user has not agreed to end a command that starts later.
+/// Returns whether the contender was waiting when the user confirmed. Such a contender may only be
+/// asked to leave the queue: the user has not agreed to end a command that starts later.
 bool IsToLeaveQueue(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   return !options.yes && contender.state == cli::ContenderState::kWaiting;
 }
@@ -226,7 +226,7 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   return {.by = self.user + " on " + self.host, .reason = options.reason, .forced = options.force};
 }
 
-/// Call this before contenders are deleted. Writes who deletes them and why to the data of zklock's
+/// Call this before deleting contenders. Writes who deletes them, and why, to the data of zklock's
 /// contenders, and gives them a moment to read it. Skips contenders whose data we lack permission
 /// to write.
 void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,

@@ -43,8 +43,9 @@ namespace {
 using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
 
-/// How many contenders of each LOCK to read to list a tree. The list shows only one of them;
-/// the others are read to find deadlocks. The limit keeps a list fast however long the queues are.
+/// How many contenders of each LOCK are read for the list of a tree. The list shows only one of
+/// them; the others are read to find deadlocks. The limit keeps the list fast however long the
+/// queues are.
 constexpr std::size_t kMostForDeadlocks = 64;
 constexpr Duration kShortOutage = std::chrono::seconds(1);
 
@@ -81,7 +82,7 @@ class Backpressure final : public lock::SurveySink {
 
 /// Passes the survey of one LOCK on to a view, and finds two kinds of other LOCKs: those whose
 /// holders' commands have queued for this one, and those that such a command waits for as well
-/// (--any). Then takes the surveys of these LOCKs, to find deadlocks among all of them.
+/// (--any). Then receives the surveys of these LOCKs, to find deadlocks among all of them.
 class NestedQueues final : public lock::SurveySink {
  public:
   NestedQueues(lock::SurveySink& view, const lock::LockName& lock)
@@ -113,7 +114,7 @@ class NestedQueues final : public lock::SurveySink {
     if (view_ != nullptr) std::exchange(view_, nullptr)->OnEnd();
   }
 
-  /// The next LOCK to survey.
+  /// Returns the next LOCK to survey.
   [[nodiscard]] std::optional<lock::LockName> Next() {
     if (next_ < locks_.size()) return lock::LockName{locks_[next_++], chroot_};
     while (next_other_ < others_.size()) {
@@ -422,8 +423,8 @@ class Inspection {
     output_.Append(cli::Frame(text, size.rows));
   }
 
-  /// One column narrower than the terminal: on some terminals, the sequence that erases the rest of
-  /// a line also erases the last column.
+  /// Returns a style that is one column narrower than the terminal: on some terminals, the sequence
+  /// that erases the rest of a line also erases the last column.
   [[nodiscard]] cli::ViewStyle ScreenStyle(const TerminalSize& size) const {
     cli::ViewStyle style = StyleFor(size);
     if (style.width > 1) --style.width;
@@ -439,7 +440,7 @@ class Inspection {
     return width == 0 ? line : cli::Printable(line, width);  // 0: unknown
   }
 
-  /// Whether `text` fills `rows` lines.
+  /// Returns whether `text` fills `rows` lines.
   static bool HasLines(const std::string& text, std::size_t rows) {
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) >= rows;
   }
@@ -453,7 +454,7 @@ class Inspection {
     text.resize(end);
   }
 
-  /// The largest number of contenders that fits on the screen.
+  /// Returns the largest number of contenders that fits on the screen.
   static std::size_t RoomFor(const TerminalSize& size) {
     constexpr std::size_t kLinesAbove = 3;
     return size.rows == 0 ? std::string::npos : std::max(size.rows, 2 * kLinesAbove) - kLinesAbove;

@@ -47,8 +47,8 @@ lock::SurveyRequest RequestFor(const cli::InspectOptions& options, const std::st
           .connect_timeout = options.server.connect_timeout};
 }
 
-/// Whether the failure concerns only this path: the servers answer, but we lack permission to read
-/// it.
+/// Returns whether the failure concerns only this path: the servers answer, but we lack permission
+/// to read it.
 bool IsAboutPath(const lock::ServerOperation& operation) {
   if (!operation.failure()) return false;
   const auto* refused = std::get_if<lock::Refused>(&*operation.failure());
@@ -89,7 +89,7 @@ class NewFile {
 
 [[noreturn]] void ThrowErrno() { throw NotReplaced(std::generic_category().message(errno)); }
 
-/// The mode of a file that open() creates for everyone to read.
+/// Returns the mode of a file that open() creates for everyone to read.
 mode_t NewFileMode() {
   const mode_t mask = umask(0);
   umask(mask);

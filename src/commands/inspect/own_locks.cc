@@ -25,8 +25,8 @@
 namespace zklock::commands {
 namespace {
 
-/// The hold claimed by the innermost ancestor that claims to hold `lock`: one contender or, in a
-/// semaphore, all permits that it took. Empty if no ancestor claims to hold `lock`.
+/// Returns the hold claimed by the innermost ancestor that claims to hold `lock`: one contender or,
+/// in a semaphore, all permits that it took. Empty if no ancestor claims to hold `lock`.
 std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   auto held = AncestorHolds(getpid());
   for (const std::string& parent : {lock, protocol::PermitsPath(lock)}) {
@@ -40,8 +40,8 @@ std::vector<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   return {};
 }
 
-/// Whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit if that cannot
-/// be determined.
+/// Returns whether a keeper proves that it holds the LOCK for the calling shell. Throws Exit if
+/// that cannot be determined.
 bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
   // The search starts at this process, not its parent: the shell that holds the LOCK may have

@@ -22,7 +22,7 @@ constexpr Duration kLeastWordTime = 3s;
 
 Duration WallClock() { return std::chrono::system_clock::now().time_since_epoch(); }
 
-/// "[::1]:2181" for the client library's "::1:2181".
+/// Returns "[::1]:2181" for the client library's "::1:2181".
 std::string AddressText(const zookeeper::Endpoint& endpoint) {
   const std::size_t colon = endpoint.address.rfind(':');
   return zookeeper::ToString(

@@ -45,7 +45,7 @@ class ServerVisit {
   void Stop();
 
   [[nodiscard]] bool has_reached() const { return measurement_.has_reached(); }
-  /// Whether the servers refused the credentials.
+  /// Returns whether the servers refused the credentials.
   [[nodiscard]] bool is_refused() const { return measurement_.refusal().has_value(); }
   [[nodiscard]] bool lacks_chroot() const { return measurement_.lacks_checked(); }
   [[nodiscard]] zookeeper::Session& session() { return session_; }

@@ -33,7 +33,7 @@ constexpr int kExitToFix = 1;
 // The time for closing the sessions. Those not closed by then expire.
 constexpr Duration kCloseTime = 1s;
 
-/// Finds out whether a server knows another server's session: then both belong to one ensemble.
+/// Finds out whether a server knows another server's session: if so, both belong to one ensemble.
 class SessionRecognition final : public zookeeper::StoreListener {
  public:
   explicit SessionRecognition(zookeeper::Session& session) : session_(session) {
@@ -52,7 +52,7 @@ class SessionRecognition final : public zookeeper::StoreListener {
   std::optional<bool> known_;
 };
 
-/// A unique path below `parent` for a znode that is created and deleted in one transaction.
+/// Returns a unique path below `parent` for a znode that is created and deleted in one transaction.
 std::string UniqueStampPath(const std::string& parent) {
   return (parent == "/" ? "" : parent) + "/" + lock::kStampPrefix + process::MakeUuid();
 }
@@ -104,7 +104,7 @@ class ServersInspection {
     std::string reason;  ///< why the name has no address; empty: it has one
   };
 
-  /// A server answers four-letter words before any authentication.
+  /// Returns `spec` without SASL: servers answer four-letter words before any authentication.
   static process::TransportSpec ForWords(process::TransportSpec spec) {
     spec.sasl.clear();
     spec.sasl_secret.clear();

@@ -49,7 +49,7 @@ process::ProcessId ProcessOf(std::int64_t pid, std::uint64_t start_time) {
   return {static_cast<pid_t>(pid), start_time};
 }
 
-/// The entries of $ZKLOCK_HELD for locks that are held or, if `reserved`, for reservations.
+/// Returns the entries of $ZKLOCK_HELD for locks that are held or, if `reserved`, for reservations.
 std::vector<protocol::HeldLock> HeldInEnvironment(bool reserved) {
   const char* const variable = getenv("ZKLOCK_HELD");
   if (variable == nullptr) return {};
@@ -60,7 +60,7 @@ std::vector<protocol::HeldLock> HeldInEnvironment(bool reserved) {
   return held;
 }
 
-/// The entries in `held` of the process `pid` and its living ancestors.
+/// Returns the entries in `held` that belong to the process `pid` or its living ancestors.
 std::vector<protocol::HeldLock> OfAncestors(std::vector<protocol::HeldLock> held, pid_t pid) {
   if (held.empty()) return held;  // the usual case: avoids a walk through /proc
   const std::vector<process::ProcessId> lineage = process::Lineage(pid);

@@ -28,35 +28,36 @@ struct HolderClaim {
   bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
 };
 [[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
-/// Returns none if the data names no owner, or is from another host or boot than `self`.
+/// Returns none if the data names no owner, or if it is from a host or boot other than that of
+/// `self`.
 [[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                                  const process::Identity& self);
 
-/// The locks that, according to $ZKLOCK_HELD, the process `pid` or its living ancestors hold, the
-/// outermost first. These are claims, to be verified.
+/// Returns the locks that, according to $ZKLOCK_HELD, the process `pid` or its living ancestors
+/// hold, the outermost first. These are claims, to be verified.
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t pid);
 /// Likewise, the reservations under which `pid` or its living ancestors run their commands. Each
 /// token is the reservation's own, not the czxid of its znode, which is newer.
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorReservations(pid_t pid);
 
-/// The locks that, according to $ZKLOCK_HELD, are held by processes that cannot be found as
+/// Returns the locks that, according to $ZKLOCK_HELD, are held by processes that cannot be found as
 /// ancestors from here, because they are in another PID or time namespace. These, too, are only
 /// claims.
 [[nodiscard]] std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self);
-/// Whether the process in the claim cannot be found from here, but accepts this process as a run
-/// nested in it or, if the claim has no node, does not refuse it at once. Blocks for at most half a
-/// second.
+/// Returns whether the process in the claim cannot be found from here, but accepts this process as
+/// a run nested in it or, if the claim has no node, does not refuse it at once. Blocks for at most
+/// half a second.
 [[nodiscard]] bool IsHeldElsewhere(const HolderClaim& claim);
 
 /// The process in the claim has ended, or no longer holds the lock.
 struct HoldsNothing {};
-/// It does not (or no longer) let runs begin under the lock; or, for kRelease, we run under the
-/// lock ourselves.
+/// The process does not (or no longer) let runs begin under the lock; or, for kRelease, we run
+/// under the lock ourselves.
 struct Refuses {};
-/// It is alive, but gives no proof that it holds the lock: nothing answers at its socket, or
-/// another process does.
+/// The process is alive, but gives no proof that it holds the lock: nothing answers at its socket,
+/// or another process does.
 struct NoProof {};
-/// So many processes connect to its socket that it has not accepted our connection.
+/// So many processes connect to the holder's socket that it has not accepted our connection.
 struct Crowded {};
 /// The link is in the state kHeld or kReleasing.
 using HolderAnswer =

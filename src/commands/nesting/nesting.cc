@@ -27,19 +27,20 @@ cli::UsageError UsageErrorOf(Mode mode, const std::string& text) {
   return {text, std::string(protocol::ModeName(mode))};
 }
 
-/// Waiting for an ancestor is not a deadlock if both only read, or if the wait has a limit.
+/// Returns whether a run may wait for an ancestor: that is no deadlock if both only read, or if the
+/// wait has a limit.
 bool MayQueueBehind(Mode held, const cli::RunOptions& options, Mode mode) {
   const bool both_read = held == Mode::kRead && mode == Mode::kRead;
   return both_read || options.try_only || options.wait;
 }
 
-/// Whether the run queues although an ancestor holds the LOCK in mode `held` (--no-nest).
+/// Returns whether the run queues although an ancestor holds the LOCK in mode `held` (--no-nest).
 bool QueuesBeside(Mode held, const cli::RunOptions& options, Mode mode) {
   return options.no_nest && MayQueueBehind(held, options, mode);
 }
 
-/// Whether the run would wait forever if a contender were between it and the ancestor that holds
-/// the LOCK in mode `held`.
+/// Returns whether the run would wait forever if a contender were between it and the ancestor that
+/// holds the LOCK in mode `held`.
 bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
   return QueuesBeside(held, options, mode) && !options.try_only && !options.wait;
 }
@@ -63,8 +64,8 @@ void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockN
                                        protocol::ModeName(held), protocol::ModeName(mode)));
 }
 
-/// The error if the holder in `claim` may hold the lock for us, but gave no usable `answer`. None
-/// if the answer means that we have to queue, or if we may queue anyway.
+/// Returns the error if the holder in `claim` may hold the lock for us, but gave no usable
+/// `answer`. None if the answer means that we have to queue, or if we may queue anyway.
 std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const HolderClaim& claim,
                                         const lock::LockName& lock, Mode mode,
                                         bool may_queue_behind) {
@@ -77,7 +78,7 @@ std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const Holder
                                         claim.holder.pid, protocol::ModeName(mode)));
 }
 
-/// Whether all `nodes`, which are in `lock`, still exist. Throws Exit.
+/// Returns whether all `nodes`, which are in `lock`, still exist. Throws Exit.
 bool AreHeld(RunContext& context, const lock::LockName& lock,
              const std::vector<lock::ContenderId>& nodes) {
   ShortSession session(context.options.server, context.signals, context.report);
@@ -121,9 +122,9 @@ cli::UsageError HeldElsewhere(const cli::RunOptions& options, const lock::LockNa
                         MayQueueBehind(held, options, mode) ? "" : cli::message::kAndWait));
 }
 
-/// For a `lock` that no visible ancestor holds: queues, unless an ancestor in another PID or time
-/// namespace holds it. In that case, throws cli::UsageError: we could not use the ancestor's lease,
-/// which counts by another clock, and could not see the ancestor end.
+/// Handles a `lock` that no visible ancestor holds: the run queues, unless an ancestor in another
+/// PID or time namespace holds it. In that case, throws cli::UsageError: we could not use the
+/// ancestor's lease, which counts by another clock, and could not see the ancestor end.
 InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock, Mode mode) {
   if (!GetEnvironment("ZKLOCK_HELD")) return {};
   const auto held = protocol::FindHeld(HoldsElsewhere(context.Self()), lock.path);
@@ -158,7 +159,8 @@ InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock,
                         protocol::ModeName(held->mode), beneficiary, protocol::ModeName(mode)));
 }
 
-/// The permits of `lock` that ancestors claim to hold. A nested run needs permits of its own.
+/// Returns the permits of `lock` that ancestors claim to hold. A nested run needs permits of its
+/// own.
 std::vector<lock::ContenderId> PermitsHeldAbove(RunContext& context, const lock::LockName& lock) {
   std::vector<lock::ContenderId> permits;
   if (!context.options.permits) return permits;
@@ -171,8 +173,9 @@ std::vector<lock::ContenderId> PermitsHeldAbove(RunContext& context, const lock:
   return permits;
 }
 
-/// The reservations in `lock` under which ancestors claim to run their commands, one entry for each
-/// permit. Unlike a lock, an ancestor's reservation does not admit nested runs: they must queue.
+/// Returns the reservations in `lock` under which ancestors claim to run their commands, one entry
+/// for each permit. Unlike a lock, an ancestor's reservation does not admit nested runs: they must
+/// queue.
 std::vector<protocol::HeldLock> ReservedAbove(RunContext& context, const lock::LockName& lock,
                                               Mode mode) {
   std::vector<protocol::HeldLock> reserved = AncestorReservations(getpid());

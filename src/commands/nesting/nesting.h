@@ -33,14 +33,14 @@ void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wan
 /// Sockets of keepers that were asked and do not hold the LOCK for us.
 using DisprovenKeepers = std::set<std::string>;
 
-/// For an acquisition: tells whether a holder of the LOCK claims to hold it with --hold for
-/// `beneficiary` or one of its ancestors. Waiting for such a holder in `mode` may never end, so
-/// UseExistingHold() asks the keeper. Empty if keepers need not be asked. `context` and `disproven`
-/// must outlive the result.
+/// Returns a function that tells whether a holder of the LOCK claims to hold it with --hold for
+/// `beneficiary` or one of its ancestors; empty if keepers need not be asked. Waiting for such a
+/// holder in `mode` might never end, so UseExistingHold() asks the keeper. `context` and
+/// `disproven` must outlive the result.
 [[nodiscard]] lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, protocol::Mode mode,
                                         const DisprovenKeepers& disproven);
 
-/// The preemption that --preempt requests; none without it. Never asks the contenders of
+/// Returns the preemption that --preempt requests; none without it. Never asks the contenders of
 /// `beneficiary` or its ancestors to leave.
 [[nodiscard]] std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary);
 
@@ -57,8 +57,8 @@ struct KeeperFound {
                                                                     protocol::Mode mode,
                                                                     DisprovenKeepers& disproven);
 
-/// The error for a --no-nest reader without a time limit that would wait forever: the writer
-/// between it and an ancestor that holds `lock` as a reader waits for that ancestor.
+/// Returns the error for a --no-nest reader without a time limit that would wait forever: the
+/// writer between it and an ancestor that holds `lock` as a reader waits for that ancestor.
 [[nodiscard]] cli::UsageError WaitsBehindWriter(const std::string& lock);
 
 }  // namespace zklock::commands

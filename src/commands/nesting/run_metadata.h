@@ -14,10 +14,10 @@ namespace zklock::commands {
 
 // What a run publishes about itself: to other contenders, and to its command.
 
-/// A variable of our own environment.
+/// Returns a variable of our own environment; none if it is not set.
 [[nodiscard]] std::optional<std::string> GetEnvironment(const char* name);
 
-/// The data of our contender in `wanted`, which everyone who can read the LOCK can read.
+/// Returns the data of our contender in `wanted`, which everyone who can read the LOCK can read.
 /// `contained`: the command gets a cgroup of its own.
 [[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options,
                                            const cli::WantedLock& wanted,
@@ -28,13 +28,13 @@ struct KeeperIdentity {
   const process::Owner& owner;
   const std::string& socket;  ///< where it answers runs nested below the owner
 };
-/// The same for a keeper's contender.
+/// Returns the same for a keeper's contender.
 [[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options,
                                         const cli::WantedLock& wanted,
                                         const KeeperIdentity& keeper);
 
-/// The command's environment: our own, plus variables for the contenders that the command runs
-/// under. These are `own`, which nested runs can use by connecting to `self` at `socket`, and
+/// Returns the command's environment: our own, plus variables for the contenders that the command
+/// runs under. These are `own`, which nested runs can use by connecting to `self` at `socket`, and
 /// `inherited`, the contenders of the zklock processes above `self`.
 [[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                                       const std::vector<lock::Ticket>& inherited,

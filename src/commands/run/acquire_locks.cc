@@ -68,8 +68,8 @@ class LockAcquisition {
   }
 
  private:
-  /// --any --reserve: looks for a reservation before there is a contender, which might wait for a
-  /// lock although another one is already reserved for us.
+  /// With --any and --reserve: looks for a reservation before there is a contender, which might
+  /// wait for a lock although another one is already reserved for us.
   std::optional<std::vector<lock::Ticket>> FindReservedOfAny() {
     if (!context_.options.any || context_.options.reserve.empty()) return std::nullopt;
     return Reserve(context_, *session_driver_, {}, task_.contender_data);
@@ -144,13 +144,14 @@ class LockAcquisition {
     return requests;
   }
 
-  /// The time of --wait is shared by all sessions.
+  /// Returns what is left of the time of --wait, which all sessions share.
   [[nodiscard]] std::optional<Duration> WaitLeft() const {
     if (wait_end_ == kNever) return context_.options.wait;
     return std::max(wait_end_ - context_.clock.Now(), Duration::zero());
   }
 
-  /// Set if the locks could be acquired with a longer session than any requested before.
+  /// Returns the failure if the locks could be acquired with a longer session than any requested
+  /// before.
   [[nodiscard]] std::optional<lock::TooSlow> NeedsLongerSession(const WaitOutcome& outcome) const {
     const auto* const failure = std::get_if<WaitFailure>(&outcome);
     const auto* const end =
@@ -173,7 +174,7 @@ class LockAcquisition {
     return {std::move(session_driver_), taken.tickets, taken.passed};
   }
 
-  /// The LOCKs that the run queues for, for messages.
+  /// Returns the LOCKs that the run queues for, for messages.
   [[nodiscard]] std::string DisplayPath() const {
     const std::string locks = DisplayPaths(wanted_);
     return context_.options.any ? fmt::format(cli::message::kAnyOf, locks) : locks;

@@ -18,21 +18,21 @@ namespace zklock::commands {
 
 /// How acquiring locks differs between a run with a command and a keeper.
 struct AcquireTask {
-  /// The process that the locks are for. Locks that it or its ancestors already hold are not queued
-  /// for.
+  /// The process that the locks are for. The run does not queue for locks that this process or its
+  /// ancestors already hold.
   pid_t beneficiary = 0;
   /// Whether the run ends when an existing hold of the beneficiary's shell ends. If not, the LOCK
   /// is merely left out, since that shell holds it already.
   bool depends_on_existing_holds = false;
   /// The data to write to a contender.
   std::function<std::string(const cli::WantedLock&)> contender_data;
-  /// Asked after each event of the wait; returns true if the locks are no longer wanted. May be
+  /// Called after each event of the wait; returns true if the locks are no longer wanted. May be
   /// empty.
   std::function<bool()> is_cancelled{};
   /// Forked during the wait, with its guard, so that it can begin as soon as the locks are held.
   /// May be null.
   PreforkedCommand* command = nullptr;
-  /// Without a command: forks the guard unless that has been done; may throw std::system_error.
+  /// Without a command: forks the guard unless it has been forked; may throw std::system_error.
   /// Called before each create of a contender.
   std::function<void()> fork_guard{};
 };

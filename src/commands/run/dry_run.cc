@@ -44,8 +44,8 @@ using Finding = cli::DryRunFinding;
 /// How many contenders of a LOCK are shown.
 constexpr std::size_t kMostShown = 16;
 
-/// Whether the reservation has ended by the clock of this host: only a contender could learn the
-/// servers' time.
+/// Returns whether the reservation has ended by the clock of this host: only a contender could
+/// learn the servers' time.
 bool IsOverdue(const lock::Reserved& reserved) {
   const auto end = reserved.end();
   return end && end->count() <= cli::MillisecondsNow();
@@ -61,7 +61,7 @@ void PrintRows(RunContext& context, const std::vector<cli::DryRunRow>& rows) {
 
 // ---- the command -----------------------------------------------------------------------------
 
-/// The absolute path of a file that would be executed.
+/// Returns the absolute path of a file that would be executed.
 std::string AbsolutePath(std::string_view file) {
   if (file.starts_with('/')) return std::string(file);
   while (file.starts_with("./")) file.remove_prefix(2);
@@ -197,7 +197,7 @@ class LockExamination {
   /// Shows who has which permissions. Throws Exit if we lack permission to queue.
   void CheckRights() {
     for (const lock::AcquireRequest& request : requests_) {
-      // A reservation that exists already needs no contender to be converted.
+      // If the reservation already exists, no contender is converted into it.
       const bool converts = request.reserve && FindReservation() == nullptr &&
                             request.QueuePath() == request.ReservationsPath();
       const bool deletes = context_.options.any || request.is_for_turnstile() || converts;
@@ -235,7 +235,8 @@ class LockExamination {
     }
   }
 
-  /// The reservation for our ID that holds LOCK; null if there is none, or its end has passed.
+  /// Returns the reservation for our ID that holds LOCK; null if there is none, or its end has
+  /// passed.
   [[nodiscard]] const lock::QueueEntry* FindReservation() const {
     const std::string& id = context_.options.reserve;
     for (const lock::QueueEntry& entry : found_.entries) {
@@ -246,7 +247,7 @@ class LockExamination {
     return nullptr;
   }
 
-  /// The contenders of LOCK except overdue reservations, which a run would delete.
+  /// Returns the contenders of LOCK except overdue reservations, which a run would delete.
   [[nodiscard]] std::vector<const lock::QueueEntry*> Contenders() const {
     std::vector<const lock::QueueEntry*> contenders;
     for (const lock::QueueEntry& entry : found_.entries) {
@@ -261,7 +262,7 @@ class LockExamination {
     using enum lock::Unusable::Why;
     for (const lock::QueueEntry& entry : found_.entries) {
       if (entry.position || !Conflicts(entry)) continue;
-      // A stray permit takes one for good, whatever its number.
+      // A stray permit is taken for good, whatever its number.
       const bool is_permit = found_.IsSemaphore() && !entry.in_turnstile;
       if (is_permit ? HasFreePermits() : entry.blocking.empty()) continue;
       Fail({.why = kNobodysContender, .child = entry.name.full});
@@ -274,7 +275,7 @@ class LockExamination {
     }
   }
 
-  /// Whether enough permits are free, even if no contender leaves.
+  /// Returns whether enough permits are free, even if no contender leaves.
   [[nodiscard]] bool HasFreePermits() const {
     std::size_t taken = context_.options.take;
     for (const lock::QueueEntry& entry : found_.entries) {
@@ -287,8 +288,8 @@ class LockExamination {
     return wanted_.mode != protocol::Mode::kRead || !entry.name.reads();
   }
 
-  /// Why another contender would keep the run from starting immediately; none if no contender
-  /// would.
+  /// Returns why another contender would keep the run from starting immediately; none if no
+  /// contender would.
   [[nodiscard]] std::optional<Finding> FindAhead() {
     const auto contenders = Contenders();
     const lock::QueueEntry* const first = FirstConflict(contenders);
@@ -309,7 +310,8 @@ class LockExamination {
     return busy;
   }
 
-  /// The first contender that a new one at the tail would have to wait for; null if there is none.
+  /// Returns the first contender that a new one at the tail would have to wait for; null if there
+  /// is none.
   [[nodiscard]] const lock::QueueEntry* FirstConflict(
       const std::vector<const lock::QueueEntry*>& contenders) const {
     const auto& permits = context_.options.permits;
@@ -330,7 +332,8 @@ class LockExamination {
         }));
   }
 
-  /// Whether the shell holds LOCK with --hold. Throws cli::UsageError if the wait would never end.
+  /// Returns whether the shell holds LOCK with --hold. Throws cli::UsageError if the wait would
+  /// never end.
   [[nodiscard]] bool IsHeldForUs(const std::vector<const lock::QueueEntry*>& contenders) {
     DisprovenKeepers disproven;
     const auto holds = HoldsFor(context_, beneficiary_, wanted_.mode, disproven);

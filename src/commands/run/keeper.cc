@@ -81,7 +81,7 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   }
 }
 
-/// For messages after the keeper has closed its streams. May block.
+/// Writes a message after the keeper has closed its streams. May block.
 void WriteToSystemLog(const std::string& line) {
   openlog("zklock", LOG_PID, LOG_USER);
   syslog(LOG_WARNING, "%s", line.c_str());
@@ -179,7 +179,7 @@ class Keeper {
                                  cli::SignalName(context_.options.on_lost_signal)));
   }
 
-  /// The text for the log; empty if there is nothing to log.
+  /// Returns the text for the log; empty if there is nothing to log.
   [[nodiscard]] std::string TextOf(EndCause cause, const lock::Hold& hold,
                                    const HoldEvents& hold_events) {
     if (*cli::RowOf(cause).format == '\0') return "";
@@ -259,7 +259,7 @@ class Keeper {
     return false;
   }
 
-  /// Why the hold has to end although the owner still wants it.
+  /// Returns why the hold has to end although the owner still wants it.
   [[nodiscard]] std::optional<EndCause> WhyToEnd(const lock::Hold& hold,
                                                  const HoldEvents& hold_events,
                                                  bool lease_runs_out) const {
@@ -275,7 +275,7 @@ class Keeper {
     return std::nullopt;
   }
 
-  /// False if the front ended before it could report that the lock is held.
+  /// Returns false if the front ended before it could report that the lock is held.
   bool IsFrontContent() {
     if (!link_) return true;
     const LinkState message = process::ReadLink(link_.get());
@@ -298,8 +298,8 @@ class Keeper {
   process::Alarm link_alarm_;
   process::Alarm owner_alarm_;
   process::Alarm alarm_;
-  // Where nested runs ask to run under our locks. Named from the start, since our contenders' data
-  // contains the name.
+  // The socket on which nested runs ask to run under our locks. It is named from the start, since
+  // our contenders' data contains the name.
   const std::string socket_ = "zklock-" + process::MakeUuid();
   process::NestingServer nested_;
   HeldLocks locks_;

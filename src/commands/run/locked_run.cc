@@ -131,7 +131,8 @@ class LockedRun {
     }
   }
 
-  /// Nested runs end with the lock, even if the command does not (--on-lost).
+  /// After a loss or a request for the release, ends nested runs, and the command unless --on-lost
+  /// lets it continue.
   void EndIfLostOrAsked() {
     const auto& request = hold_events_.release_request();
     const bool is_asked = request && !request->forced;
@@ -140,7 +141,7 @@ class LockedRun {
     if (is_asked) running_->OnReleaseRequest(*request);
   }
 
-  /// The details of a loss that has just been found.
+  /// Returns the details of a loss that has just been found.
   [[nodiscard]] cli::CauseDetails DetailsOf(EndCause cause) {
     // An ancestor's lease may have ended first.
     const bool is_ours =
@@ -173,7 +174,7 @@ class LockedRun {
     return status;
   }
 
-  /// Nested runs may outlive the command: keeps the lock until they have ended too, by themselves
+  /// Keeps the lock until nested runs, which may outlive the command, have ended too, by themselves
   /// or because they were told to, but no longer than the lease lasts.
   void WaitForNestedRuns() {
     nested_->Drain();
@@ -190,7 +191,7 @@ class LockedRun {
     process::Alarm alarm;
     const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
     TimePoint run_end = command_->supervisor().run_end();
-    bool is_over = false;  // the lease, for nested runs
+    bool is_over = false;  // whether the lease is over for nested runs
     while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
       alarm.Set(std::min(is_over ? hold_.lease_end() : NestedStopTime(), run_end));
       context_.loop.RunOnce();
@@ -213,7 +214,7 @@ class LockedRun {
     }
   }
 
-  /// When the lease may end the first nested run: each has a --kill-after of its own.
+  /// Returns when the lease may end the first nested run: each has a --kill-after of its own.
   [[nodiscard]] TimePoint NestedStopTime() const {
     const Duration longest = protocol::GraceFor(Duration::max(), session().lease().timeout());
     return protocol::StopTime(hold_.lease_end(), longest);
@@ -252,7 +253,8 @@ class LockedRun {
   lock::Hold hold_;
   RecordedRuns recorded_runs_;
   std::optional<RunningCommand> running_;
-  // Where nested runs ask to run under our locks. Open until the locks are released.
+  // The socket on which nested runs ask to run under our locks. It is open until the locks are
+  // released.
   const std::string socket_ = "zklock-" + process::MakeUuid();
   std::optional<process::NestingServer> nested_;
 };

@@ -44,7 +44,7 @@ class PreforkedCommand {
   /// Before a contender exists: finds where the command's cgroup can be made (--contain), and ends
   /// the processes that killed zklocks have left there. Later calls do nothing.
   void FindCgroup();
-  /// Whether the command will run in a cgroup, according to FindCgroup().
+  /// Returns whether the command will run in a cgroup, according to FindCgroup().
   [[nodiscard]] bool HasCgroup() const { return !cgroup_parent_.empty(); }
 
   /// For a new session: forks both processes while a server works on the request for it.
@@ -72,7 +72,7 @@ class PreforkedCommand {
   void Prepare(Duration session_timeout);
   void TryPrepare(Duration session_timeout);
   void ReportContainment() const;
-  /// The grace that our session timeout and the ancestors' leases allow.
+  /// Returns the grace that our session timeout and the ancestors' leases allow.
   [[nodiscard]] Duration GraceWith(Duration session_timeout) const;
   [[nodiscard]] process::CommandSpec Spec(Duration grace) const;
 

@@ -41,23 +41,23 @@ struct PlainLines {
 /// Passive, like all sources. Its destructor erases the live line.
 class Progress final : public cli::EventListener, public EventSource {
  public:
-  /// `style` as from ResolveProgress.
+  /// `style`: from ResolveProgress().
   Progress(cli::ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,
            zookeeper::Store& store, const Clock& clock, PlainLines lines = {});
   ~Progress() override;
 
-  /// The run waits for one of `count` LOCKs: shows the one with the shortest queue.
+  /// Call if the run waits for one of `count` LOCKs: shows the one with the shortest queue.
   void SetAlternatives(std::size_t count) { alternatives_ = count; }
 
   void OnEvent(const cli::Event& event) override;
-  /// The wait is over. Reports this only if a plain line has reported the wait.
+  /// Call when the wait is over. Reports this only if a plain line has reported the wait.
   void OnAcquired(const std::string& locks);
   /// Call before zklock is suspended. The line is drawn again when zklock continues.
   void Pause();
-  /// A signal has ended the wait. The terminal may echo the key that sent it only after the line
-  /// was erased, so the line is erased once more with the message that follows.
+  /// Call when a signal has ended the wait. The terminal may echo the key that sent it only after
+  /// the line was erased, so the line is erased once more with the message that follows.
   void Interrupt() { interrupted_ = true; }
-  /// Whether another contender was ahead.
+  /// Returns whether another contender was ahead.
   [[nodiscard]] bool has_waited() const { return waiting_since_.has_value(); }
 
   Interest GetInterest() override;

@@ -219,7 +219,7 @@ void QueueWait::FindHolder(const lock::LockName& lock, WaitOutcome& outcome) {
     busy->holds = true;
     busy->more_hold = holders.size() - 1;
   } catch (const lock::OperationFailed&) {
-    // In that case, the message names the contender in the way.
+    // The message then names the contender in the way.
   }
 }
 
@@ -273,7 +273,7 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   return end;
 }
 
-/// With --any: the LOCKs whose queues were not left, or left for this reason.
+/// With --any: returns the LOCKs whose queues were not left, or left for this reason.
 std::vector<std::string> QueueWait::NotLeftExceptFor(
     std::optional<lock::QueueLeftEvent::Why> why) const {
   std::vector<std::string> locks;
@@ -292,7 +292,7 @@ std::string QueueWait::StillWaitedFor() const {
   return locks.size() == 1 ? names : fmt::format(cli::message::kAnyOf, names);
 }
 
-/// With --any: why none of the LOCKs was acquired.
+/// With --any: says why none of the LOCKs was acquired.
 std::string QueueWait::NoneText(lock::Busy::Why why, const std::string& locks) const {
   const cli::RunOptions& options = context_.options;
   switch (why) {

@@ -47,7 +47,8 @@ using WaitOutcome = std::variant<TakenLocks, KeeperFound, WaitFailure>;
 
 /// Callbacks during the wait. Any of them may be empty.
 struct WaitHooks {
-  /// Asked after each event. (A lost ancestor lock cancels the wait in any case.)
+  /// Called after each event; returns true to cancel the wait. (A lost ancestor lock always cancels
+  /// it.)
   std::function<bool()> is_cancelled{};
   /// Called after each event that does not end the wait.
   std::function<void(const lock::Acquisition& acquire)> on_progress{};
@@ -66,12 +67,13 @@ class QueueWait {
         hooks_(std::move(hooks)) {}
 
   [[nodiscard]] WaitOutcome Run(const std::vector<lock::AcquireRequest>& requests);
-  /// When the time of --wait ends; kNever without --wait, or before the first queue has been
-  /// joined.
+  /// Returns when the time of --wait ends; kNever without --wait, or before the first queue has
+  /// been joined.
   [[nodiscard]] TimePoint wait_end() const { return wait_end_; }
-  /// The LOCK at which the wait ended.
+  /// Returns the LOCK at which the wait ended.
   [[nodiscard]] const std::string& ended_at() const { return ended_at_; }
-  /// The end of the run after a failure. Call this after closing the session, as with FailureEnd.
+  /// Returns the end of the run after a failure. Call this after closing the session, as with
+  /// FailureEnd.
   [[nodiscard]] cli::RunEnd End(const WaitFailure& failure) const;
 
  private:
@@ -85,7 +87,7 @@ class QueueWait {
   void FindHolder(const lock::LockName& lock, WaitOutcome& outcome);
   [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
   [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;
-  /// The LOCKs in whose queues the wait ended; all of them except with --any.
+  /// Returns the LOCKs in whose queues the wait ended; all of them except with --any.
   [[nodiscard]] std::string StillWaitedFor() const;
   [[nodiscard]] std::vector<std::string> NotLeftExceptFor(
       std::optional<lock::QueueLeftEvent::Why> why) const;

@@ -36,12 +36,13 @@ class RecordedRuns {
   /// returns once the lease suffices to start it.
   [[nodiscard]] Refusal Check(lock::Hold& hold);
 
-  /// --once-per: whether the run may count for later ones, even if its command does not start.
+  /// With --once-per: returns whether the run may count for later ones, even if its command does
+  /// not start.
   [[nodiscard]] bool start_may_count() const { return start_may_count_; }
 
-  /// The source to serve while the locks are held.
+  /// Returns the source to serve while the locks are held.
   [[nodiscard]] EventSource& source() { return recorder_; }
-  /// The run begins. Later calls do nothing.
+  /// Records that the run has begun. Later calls do nothing.
   void Begin(TimePoint began) { recorder_.Begin(began); }
 
   /// Records that the run, which began at `began`, has ended. With --min-interval, writes a success

@@ -36,7 +36,7 @@ using cli::EndReason;
 
 constexpr Duration kCheckPatience = 5s;
 
-/// The paths of the LOCKs, for messages.
+/// Returns the paths of the LOCKs, for messages.
 std::string DisplayPathOf(const TakenLocks& taken) {
   std::vector<std::string> paths;
   for (const lock::Ticket& ticket : taken.tickets) paths.push_back(ticket.lock.display_path());
@@ -47,7 +47,7 @@ std::string DisplayPathOf(const TakenLocks& taken) {
   return text;
 }
 
-/// The reservation as seen by a command that runs under it.
+/// Returns the reservation as seen by a command that runs under it.
 lock::Ticket TicketOf(const lock::ReservedLock& one) {
   return {.lock = one.lock,
           .mode = one.reserved.mode,
@@ -102,7 +102,7 @@ class Reserver {
     return Publish(made);
   }
 
-  /// For --resume.
+  /// Finds the reservations of all LOCKs, for --resume.
   std::vector<lock::Ticket> FindAll() {
     FindReserved();
     if (taken_.reserved.empty()) {
@@ -117,8 +117,8 @@ class Reserver {
   }
 
  private:
-  /// --any: whether an earlier run with our ID is in one of the queues. Ends the run if that queue
-  /// is full: the run would only have to leave it again.
+  /// With --any: returns whether an earlier run with our ID is in one of the queues. Ends the run
+  /// if that queue is full: the run would only have to leave it again.
   bool IsAfterAnother() {
     if (taken_.tickets.empty()) return false;
     const auto& wanted = context_.options.locks;
@@ -173,8 +173,8 @@ class Reserver {
     End(path, end(*unusable));
   }
 
-  /// Whether the reservations that were found still exist and have not reached their ends: after
-  /// one was found, the run may have waited for another LOCK.
+  /// Returns whether the reservations that were found still exist and have not reached their ends:
+  /// after one was found, the run may have waited for another LOCK.
   bool AreInForce() {
     if (taken_.reserved.empty() || context_.options.any || context_.options.locks.size() == 1) {
       return true;
@@ -186,8 +186,8 @@ class Reserver {
         .empty();
   }
 
-  /// The part of a message that says that the chroot does not exist; empty if it exists, or there
-  /// is none.
+  /// Returns the part of a message that says that the chroot does not exist; empty if it exists, or
+  /// there is none.
   std::string MissingChroot() {
     const std::string& chroot = context_.options.server.servers.chroot;
     if (chroot.empty()) return "";
@@ -198,7 +198,7 @@ class Reserver {
     return is_missing ? fmt::format(cli::message::kMissingChroot, cli::Printable(chroot)) : "";
   }
 
-  /// How long the reservation's contender was queued until it was converted.
+  /// Returns how long the reservation's contender was queued until it was converted.
   [[nodiscard]] std::chrono::milliseconds WaitOf(const lock::Ticket& ticket,
                                                  const lock::ReservedLock& made) const {
     // The contender that waited in the turnstile is not the one that holds the permit.

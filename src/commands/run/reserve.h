@@ -15,7 +15,7 @@
 
 namespace zklock::commands {
 
-/// The reservation that --reserve requests; none without it.
+/// Returns the reservation that --reserve requests; none without it.
 [[nodiscard]] std::optional<protocol::ReservationRequest> ReservationRequestOf(
     const cli::RunOptions& options);
 

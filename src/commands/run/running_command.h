@@ -22,7 +22,7 @@ namespace zklock::commands {
 int CannotExecute(RunContext& context, process::ExecFailed failed,
                   const std::string& long_variable = "");
 
-/// The details, for the message, of a loss of our session's locks that has just been found.
+/// Returns the details, for the message, of a loss of our session's locks that has just been found.
 [[nodiscard]] cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
                                               const HoldEvents& hold_events,
                                               SessionDriver& session_driver);
@@ -50,10 +50,10 @@ class RunningCommand {
   /// Publishes that the command has been executed, and that its lease or --max-run has run out, as
   /// soon as that is known. If the end takes long, also reports why the command has to end.
   void PublishProgress();
-  /// The locks of our session are lost: publishes that, unless a loss has already been published,
-  /// and ends the command if --on-lost says so.
+  /// Call when the locks of our session are lost: publishes that, unless a loss has already been
+  /// published, and ends the command if --on-lost says so.
   void OnLoss(EndCause loss);
-  /// Another process asks for the release: reports that, once, and ends the command.
+  /// Call when another process asks for the release: reports that, once, and ends the command.
   void OnReleaseRequest(const lock::ReleaseRequest& request);
   /// Forwards the signals that have arrived to the command. When the command is suspended, so is
   /// zklock; under a shell with job control, first reports what the suspension means for the locks.
@@ -64,11 +64,11 @@ class RunningCommand {
   void PublishEnd();
   /// Valid after PublishEnd().
   [[nodiscard]] process::Ended& ended() { return ended_; }
-  /// Why the run ends: what ended the command or, with --on-lost warn, the loss that it outlived;
-  /// kItself if it ended by itself. May still change before the release, if nested runs have to
-  /// end.
+  /// Returns why the run ends: what ended the command or, with --on-lost warn, the loss that it
+  /// outlived; kItself if it ended by itself. May still change before the release, if nested runs
+  /// have to end.
   [[nodiscard]] EndCause cause() const;
-  /// The exit status of zklock.
+  /// Returns the exit status of zklock.
   [[nodiscard]] int Status() const;
   /// Reports why the command had to end and what ended it, and the processes that it left behind.
   void ReportEnd();

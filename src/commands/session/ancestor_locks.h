@@ -14,7 +14,7 @@
 
 namespace zklock::commands {
 
-/// The LOCKs as the user knows them, separated by ", ".
+/// Returns the LOCKs as the user knows them, separated by ", ".
 [[nodiscard]] std::string DisplayPaths(const std::vector<lock::Ticket>& tickets);
 [[nodiscard]] std::string DisplayPaths(const std::vector<cli::WantedLock>& locks);
 
@@ -26,18 +26,18 @@ class AncestorLocks {
 
   [[nodiscard]] bool empty() const { return links_.empty(); }
   [[nodiscard]] const std::vector<lock::Ticket>& tickets() const { return tickets_; }
-  /// All LOCKs, for messages.
+  /// Returns all LOCKs, for messages.
   [[nodiscard]] std::string DisplayPath() const;
-  /// The earliest end of a lease; kNever if there are no leases.
+  /// Returns the earliest end of a lease; kNever if there are no leases.
   [[nodiscard]] TimePoint lease_end() const;
-  /// The time between the stop signal and KILL: `kill_after`, or less if the leases do not allow
-  /// that much.
+  /// Returns the time between the stop signal and KILL: `kill_after`, or less if the leases do not
+  /// allow that much.
   [[nodiscard]] Duration GraceFor(Duration kill_after) const;
-  /// Whether one of the locks is lost or released, or its holder is gone.
+  /// Returns whether one of the locks is lost or released, or its holder is gone.
   [[nodiscard]] bool is_lost() const;
   /// Call once, before the command is executed: see NestingLink::NameCommand().
   void NameCommand(const process::ProcessId& command) const;
-  /// The links' descriptors: the locks are not released while any process has these open.
+  /// Returns the links' descriptors: the locks are not released while any process has these open.
   [[nodiscard]] std::vector<int> descriptors() const;
 
   /// Notes that an ancestor holds `lock` as a reader, but this run queues for it as another reader,

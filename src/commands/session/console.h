@@ -14,14 +14,14 @@ namespace zklock::commands {
 /// Called to suspend zklock. Calls `suspend`, and does whatever is needed before and after it.
 using AroundSuspension = std::function<void(const std::function<void()>& suspend)>;
 
-/// Takes signals up to the first whose default action ends a process, and returns it; none if there
-/// is no such signal. A signal whose default action suspends a process suspends zklock here; CONT
-/// is ignored.
+/// Takes signals up to the first whose default action ends a process, and returns that signal; none
+/// if there is no such signal. A signal whose default action suspends a process suspends zklock
+/// here; CONT is ignored.
 [[nodiscard]] std::optional<int> TakeEndingSignal(process::Signals& signals,
                                                   const AroundSuspension& around_suspension = {});
 
-/// Runs `loop` until `is_done` or `deadline`, or until TakeEndingSignal() returns a signal, which
-/// it returns. Without a deadline, `loop` must have at least one source that waits.
+/// Runs `loop` until `is_done` or `deadline`, or until TakeEndingSignal() returns a signal; then
+/// returns that signal. Without a deadline, `loop` must have at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                                           const std::function<bool()>& is_done,
                                           TimePoint deadline = kNever,
@@ -30,7 +30,7 @@ using AroundSuspension = std::function<void(const std::function<void()>& suspend
 /// Reports that a signal interrupted zklock, and returns the exit status for that.
 [[nodiscard]] int InterruptedBy(int signal_number, cli::Report& report);
 
-/// Whether there is a user to ask: standard input and standard error are terminals.
+/// Returns whether there is a user to ask: standard input and standard error are terminals.
 [[nodiscard]] bool CanAsk();
 
 struct Answer {

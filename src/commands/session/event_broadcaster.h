@@ -50,7 +50,7 @@ class QueueEvents {
         expects_acl_(expects_acl) {}
   void OnEvent(const lock::AcquireEvent& event);
 
-  /// The LOCK that we wait for; empty until another contender is ahead of ours.
+  /// Returns the LOCK that we wait for; empty until another contender is ahead of ours.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
   /// A contender of ours that was asked to leave its queue.
   struct Asked {
@@ -99,7 +99,7 @@ class HoldEvents {
   void SetLeaseSink(LeaseSink sink) { lease_sink_ = std::move(sink); }
   void OnEvent(const lock::HoldEvent& event);
 
-  /// Set when our contender was asked to release the lock.
+  /// Returns the request to release the lock, if our contender has received one.
   [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
     return release_request_;
   }

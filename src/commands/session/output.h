@@ -22,12 +22,12 @@ class Output final : public EventSource {
   /// Discards pending text and writes `text` now; gives up if the reader takes nothing for a
   /// second.
   void WriteLast(const std::string& text);
-  /// Whether so much text is pending that the caller should append no more.
+  /// Returns whether so much text is pending that the caller should append no more.
   [[nodiscard]] bool IsFull() const;
-  /// Whether everything has been written, or can no longer be written.
+  /// Returns whether everything has been written, or can no longer be written.
   [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }
-  /// The errno of a failed write, after which nothing more is written: EPIPE if the reader is gone,
-  /// EBADF if standard output is closed. 0 if no write has failed.
+  /// Returns the errno of a failed write, after which nothing more is written: EPIPE if the reader
+  /// is gone, EBADF if standard output is closed. 0 if no write has failed.
   [[nodiscard]] int error() const { return writer_.error(); }
 
   Interest GetInterest() override { return writer_.GetInterest(); }
@@ -48,7 +48,7 @@ class Output final : public EventSource {
 [[nodiscard]] std::optional<int> PrintWhole(const std::string& text, process::Signals& signals,
                                             cli::Report& report);
 
-/// Whether standard output is a terminal that can be drawn on.
+/// Returns whether standard output is a terminal that can be drawn on.
 [[nodiscard]] bool OutputIsTerminal();
 
 /// The size of the terminal on standard output. If there is none, or its size is unknown: $COLUMNS
@@ -59,8 +59,8 @@ struct TerminalSize {
 };
 [[nodiscard]] TerminalSize OutputSize();
 
-/// Whether standard output is a terminal that can be drawn on, and $NO_COLOR does not forbid
-/// colours.
+/// Returns whether standard output is a terminal that can be drawn on, and $NO_COLOR does not
+/// forbid colours.
 [[nodiscard]] bool OutputHasColours();
 
 }  // namespace zklock::commands

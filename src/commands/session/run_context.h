@@ -32,9 +32,9 @@ class RunContext {
   RunContext(const RunContext&) = delete;
   RunContext& operator=(const RunContext&) = delete;
 
-  /// The identity of this process. Read at the first call, while the session is being made.
+  /// Returns the identity of this process. Read at the first call, while the session is being made.
   [[nodiscard]] const process::Identity& Self();
-  /// The name of a LOCK from the options, with its path on the servers.
+  /// Returns the name of a LOCK from the options, with its path on the servers.
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const;
 
   /// Publishes and reports how the run on `locks` ends. Call it after closing the session, since no
@@ -42,7 +42,7 @@ class RunContext {
   int End(const std::string& locks, const cli::RunEnd& end, std::optional<Duration> unconfirmed);
 
   /// Runs the loop, with `source` served last, until `is_done()` or the deadline. Leaves signals
-  /// pending: nothing would read them.
+  /// pending, since nothing would read them.
   void ServeUntil(EventSource& source, TimePoint deadline, const std::function<bool()>& is_done);
 
   const cli::RunOptions& options;

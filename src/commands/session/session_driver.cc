@@ -159,7 +159,7 @@ std::optional<Duration> SessionDriver::Close(std::size_t releases) {
 
 EventSource::Interest SessionDriver::GetInterest() {
   if (lookup_ != nullptr) return lookup_->GetInterest();
-  // A connection in the meantime may have reset the count.
+  // A connection made in the meantime may have reset the count.
   rounds_at_lookup_ = std::min(rounds_at_lookup_, session_.failed_rounds());
   if (has_names_ && session_.failed_rounds() > rounds_at_lookup_) return {.wake = clock_.Now()};
   return {.wake = next_lookup_};

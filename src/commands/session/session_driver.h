@@ -30,14 +30,14 @@ class SessionDriver final : public EventSource {
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
 
-  /// Whether every name was looked up and none exists: waiting is then pointless.
+  /// Returns whether every name was looked up and none exists: waiting is then pointless.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
   /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
   /// refused), …". Attempts made for the close are left out.
   [[nodiscard]] std::string Tried() const;
 
-  /// Whether a server has granted a session, but none has served a request in it. Attempts made for
-  /// the close are left out.
+  /// Returns whether a server has granted a session, but none has served a request in it. Attempts
+  /// made for the close are left out.
   [[nodiscard]] bool HasUselessSession() const;
 
   /// Closes the session, and waits up to a second for the servers to confirm that it no longer

@@ -26,12 +26,12 @@ class SessionForGuard {
   void UpdateAddresses(const zookeeper::Session& session);
   /// Call when the session has been closed.
   void Clear() { page_->is_set.exchange(false); }
-  /// Whether a session was set and, as far as is known, has not been closed.
+  /// Returns whether a session was set and, as far as is known, has not been closed.
   [[nodiscard]] bool is_set() const { return page_->is_set; }
 
   /// In the guard, when zklock is gone: closes the session, if there is one.
   void Close() const;
-  /// The duty of the guard for a run without a command.
+  /// Returns the duty of the guard for a run without a command.
   [[nodiscard]] process::OwnerDuty GuardDuty() const {
     return {.when_orphaned = [this] { Close(); }, .is_needed = [this] { return is_set(); }};
   }

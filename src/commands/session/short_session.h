@@ -25,9 +25,9 @@ class ShortSession {
 
   /// For constructing operations.
   [[nodiscard]] zookeeper::Store& store() { return session_driver_.session(); }
-  /// The longest time that can have passed since a server last answered, if the connection was lost
-  /// just now: the client library gives up a connection on which nothing has arrived for two thirds
-  /// of the timeout.
+  /// Returns the longest time that can have passed since a server last answered, if the connection
+  /// was lost just now: the client library gives up a connection on which nothing has arrived for
+  /// two thirds of the timeout.
   [[nodiscard]] Duration AnsweredAgo() {
     const protocol::Lease& lease = session_driver_.session().lease();
     const Duration longest = lease.timeout() * 2 / 3;
@@ -53,10 +53,11 @@ class ShortSession {
     }
   }
 
-  /// Whether the chroot of --servers does not exist. Throws Exit as Ask() does.
+  /// Returns whether the chroot of --servers does not exist. Throws Exit as Ask() does.
   [[nodiscard]] bool LacksChroot();
 
-  /// Whether the last failure was only a missing permission, so that the servers still answer.
+  /// Returns whether the last failure was only a missing permission, so that the servers still
+  /// answer.
   [[nodiscard]] bool IsOnlyForbidden() const { return is_only_forbidden_; }
   /// Reports the failure, and throws Exit.
   [[noreturn]] void Fail(const lock::OperationFailure& failure);
