@@ -15,7 +15,7 @@
 namespace zklock::cli {
 namespace {
 
-/// The error for `words` if the first of them is not a subcommand.
+/// Returns the error for `words` if the first of them is not a subcommand.
 UsageError UnknownWord(const std::vector<std::string>& words) {
   const std::string& word = words.front();
   const std::string elsewhere = KnownElsewhere(word, "");

@@ -9,8 +9,8 @@ namespace zklock::cli {
 /// UsageError, ConfigError (cli/options/config.h) and UnsafeFile (cli/options/credentials.h).
 [[nodiscard]] ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
 
-/// Whether the arguments, even if they are invalid, ask for `inspect --check`. If so, a monitoring
-/// system expects every error as a line on standard output, with status 3.
+/// Returns whether the arguments, even if they are invalid, ask for `inspect --check`. If so, a
+/// monitoring system expects every error as a line on standard output, with status 3.
 [[nodiscard]] bool IsCheck(int argc, const char* const* argv);
 
 }  // namespace zklock::cli

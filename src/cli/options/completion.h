@@ -34,8 +34,8 @@ struct CompleteLock {
   std::string typed;
   bool only_used = false;  ///< offer only LOCKs in use
 };
-/// The description of a LOCK in a completion: "free"; "in use, 2 waiting"; "in use by 3"; "2 of 3
-/// permits used, 1 waiting".
+/// Returns the description of a LOCK in a completion: "free"; "in use, 2 waiting"; "in use by 3";
+/// "2 of 3 permits used, 1 waiting".
 [[nodiscard]] std::string LockUse(const lock::FoundLock& lock);
 
 /// The ID of an existing reservation or the name of a contender, to be looked up on the servers.

@@ -30,7 +30,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
-/// `text` up to a `#` at its start or after white space.
+/// Returns `text` up to a `#` at its start or after white space.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = text.find('#'); i != std::string_view::npos; i = text.find('#', i + 1)) {
     if (i == 0 || kWhiteSpace.find(text[i - 1]) != std::string_view::npos) return text.substr(0, i);
@@ -38,8 +38,8 @@ std::string_view WithoutComment(std::string_view text) {
   return text;
 }
 
-/// The value in the text after the `=`; none if quotes are not closed, or if anything but a comment
-/// follows them.
+/// Returns the value in the text after the `=`; none if quotes are not closed, or if anything but a
+/// comment follows them.
 std::optional<std::string_view> ReadValue(std::string_view text) {
   text = Trimmed(text);
   if (!text.starts_with('"')) return Trimmed(WithoutComment(text));
@@ -110,7 +110,8 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
     }
     const auto before = std::find_if(settings.begin(), settings.end(),
                                      [&](const Setting& one) { return one.name == name; });
-    // With two lines, editing the first one would have no effect, to the user's surprise.
+    // If both lines were accepted, editing the first one would have no effect, to the user's
+    // surprise.
     if (before != settings.end()) throw wrong(fmt::format(message::kSetTwice, name, before->line));
     const auto value = ReadValue(line.substr(equals + 1));
     if (!value) throw wrong(message::kOpenQuotes);
@@ -135,7 +136,7 @@ Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   }
   const std::string systems = "/etc/zklock.conf";
   const FoundFile system = ReadFoundFile(systems);
-  // If this file were ignored, a run could use different servers from everyone else.
+  // If this file were ignored, a run could use different servers than all others.
   if (!system.unused.empty()) {
     throw ConfigError(fmt::format(message::kFileUnread, systems, system.unused));
   }

@@ -25,8 +25,8 @@ struct Setting {
 [[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
                                                const std::vector<std::string_view>& names);
 
-/// The text to write after `name = ` so that it is read as `value`, even with a comment after it;
-/// none if no line can express `value`.
+/// Returns the text to write after `name = ` so that it is read as `value`, even with a comment
+/// after it; none if no line can express `value`.
 [[nodiscard]] std::optional<std::string> ConfigText(std::string_view value);
 
 /// The contents of the configuration files.

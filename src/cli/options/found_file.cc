@@ -32,8 +32,8 @@ constexpr int kAttempts = 10;
 
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
 
-/// Whether the group is the private group that many systems create for each user: it has the name
-/// of `user` and no other members, so whatever it may write, only `user` may write.
+/// Returns whether the group is the private group that many systems create for each user: it has
+/// the name of `user` and no other members, so only `user` can write what the group can write.
 bool IsPrivateGroup(gid_t number, uid_t user) {
   // A name service might block, so this reads only the local files.
   const Entries users(std::fopen("/etc/passwd", "re"));
@@ -63,14 +63,14 @@ bool IsPrivateGroup(gid_t number, uid_t user) {
   return is_users && is_listed && std::feof(users.get()) != 0 && std::feof(groups.get()) != 0;
 }
 
-/// Whether the POSIX ACL of the file, an O_PATH descriptor, lets another user or group write to it:
-/// if the file has one, the group bits of its mode are only the ACL's mask.
+/// Returns whether the POSIX ACL of the file, an O_PATH descriptor, lets another user or group
+/// write to it: if the file has one, the group bits of its mode are only the ACL's mask.
 bool AclLetsOthersWrite(int file) {
   const std::string path = fmt::format("/proc/self/fd/{}", file);
   std::array<unsigned char, 4096> acl{};
   const ssize_t size = getxattr(path.c_str(), "system.posix_acl_access", acl.data(), acl.size());
   if (size < 0) return errno != ENODATA && errno != EOPNOTSUPP;
-  // After a version, entries of a tag, permissions and an id, each little-endian: see
+  // A version, then entries that consist of a tag, permissions and an ID, all little-endian: see
   // <linux/posix_acl_xattr.h>.
   constexpr std::size_t kVersion = 4;
   constexpr std::size_t kEntry = 8;
@@ -179,7 +179,7 @@ class Way {
     return status.st_mode;
   }
 
-  std::string rest_;    // still to go
+  std::string rest_;    // not yet followed
   std::string at_;      // the path so far, with links resolved
   UniqueFd directory_;  // contains `last_`
   UniqueFd at_end_;     // `last_` itself; unused while `last_` is empty
@@ -189,7 +189,7 @@ class Way {
   std::string open_to_others_;
 };
 
-/// No such file, or no such directory on its path.
+/// Returns whether the errno means that the file, or a directory on its path, does not exist.
 bool IsAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
 
 std::string ReadText(const std::string& path, const UniqueFd& file) {

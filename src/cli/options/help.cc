@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kHelpColumn = 34;
 
-/// "  -w,--wait DURATION              give up after this long in the queue\n".
+/// Returns "  -w,--wait DURATION              give up after this long in the queue\n".
 std::string HelpLine(const OptionSpec& option) {
   const bool has_both = option.letter != '\0' && !option.name.empty();
   std::string line = "  " + (has_both ? std::string{'-', option.letter, ','} : "") + option.Name();

@@ -7,12 +7,13 @@
 
 namespace zklock::cli {
 
-/// `zklock --help`.
+/// Returns the output of `zklock --help`.
 [[nodiscard]] std::string OverviewText();
-/// `zklock --version`: also the client library's version, and whether TLS and SASL are available.
+/// Returns the output of `zklock --version`, with the client library's version, and whether TLS and
+/// SASL are available.
 [[nodiscard]] std::string VersionText();
-/// `zklock SUBCOMMAND --help`: all options of the subcommand. For one that runs a command, only
-/// the options that most runs need if `arguments` contain -h but not --help.
+/// Returns the output of `zklock SUBCOMMAND --help`: all options of the subcommand. For one that
+/// runs a command, only the options that most runs need, if `arguments` contain -h but not --help.
 [[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand,
                                    const std::vector<std::string>& arguments);
 

@@ -18,8 +18,8 @@
 namespace zklock::cli {
 namespace {
 
-/// The arguments in reverse order, as CLI11 expects them. `--name=` becomes two words, because
-/// CLI11 would take the next word as its value.
+/// Returns the arguments in reverse order, as CLI11 expects them. `--name=` becomes two words,
+/// because CLI11 would take the next word as its value.
 std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
@@ -32,7 +32,7 @@ std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   return arguments;
 }
 
-/// "-w,--wait,--timeout".
+/// Returns the option's names for CLI11: "-w,--wait,--timeout".
 std::string Cli11Names(const OptionSpec& option) {
   std::string names;
   if (option.letter != '\0') names = std::string{'-', option.letter};
@@ -42,7 +42,7 @@ std::string Cli11Names(const OptionSpec& option) {
   return names;
 }
 
-/// Whether CLI11 might read one of `words` as the option; never false if it does.
+/// Returns whether CLI11 might read one of `words` as the option; never false if it does.
 bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     if (word.size() < 2 || word[0] != '-') return false;
@@ -52,8 +52,8 @@ bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words)
   });
 }
 
-/// Whether `name` equals option.Name(). Each start calls this a thousand times, so it builds no
-/// strings, and compares only names of equal length.
+/// Returns whether `name` equals option.Name(). Each start calls this a thousand times, so it
+/// builds no strings, and compares only names of equal length.
 bool IsNamed(const OptionSpec& option, std::string_view name) {
   if (option.name.empty()) return name.size() == 2 && name[0] == '-' && name[1] == option.letter;
   return name.size() == option.name.size() + 2 && name.starts_with("--") &&
@@ -64,9 +64,9 @@ OptionValue DefaultOf(const OptionSpec& option) {
   return {.spec = &option, .text = std::string(option.fallback)};
 }
 
-/// The value of a setting. The caller's directory, which may belong to others, must not decide
-/// whose authority or credentials are used: a relative file name is relative to the configuration
-/// file, unless that is a pipe.
+/// Returns the value of a setting. The caller's directory, which may belong to others, must not
+/// decide whose authority or credentials are used: a relative file name is relative to the
+/// configuration file, unless that is a pipe.
 std::string ValueOf(const Setting& setting, const OptionSpec& option) {
   const bool is_number = setting.value.find_first_not_of("0123456789") == std::string::npos;
   const bool is_file = option.metavar == "FILE" || (option.metavar == "FD|FILE" && !is_number);
@@ -417,7 +417,8 @@ std::string OptionReader::ShowConfig() const {
     const std::string shown = !value.spec->IsFlag() ? value.text : value.flag ? "yes" : "no";
     const bool is_set = value.WasGiven() || !shown.empty();
     const auto written = ConfigText(shown);
-    // The text can be used as a configuration file: whatever that cannot express is a comment.
+    // The text can be used as a configuration file: anything that such a file cannot express is a
+    // comment.
     std::string line = is_set && written ? "" : "# ";
     line += value.spec->name;
     line += " = " + written.value_or(Printable(shown));

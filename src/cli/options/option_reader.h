@@ -30,15 +30,17 @@ class OptionReader {
   /// LOCKs: reading the command's words as zklock's would only lead to confusing errors.
   void RequireSeparator(const std::vector<std::string>& arguments) const;
 
-  /// `name` is as in OptionSpec::Name(). False if the subcommand has no such option.
+  /// Returns whether the option was given; false if the subcommand has no such option. `name`: as
+  /// in OptionSpec::Name().
   [[nodiscard]] bool WasGiven(std::string_view name) const;
-  /// Whether the option was given; false for a flag that a file turns off.
+  /// Returns whether the option was given; false for a flag that a file turns off.
   [[nodiscard]] bool IsOn(std::string_view name) const;
-  /// Whether the option was given as an argument, and so is meant for this run, not for all runs.
+  /// Returns whether the option was given as an argument, and so is meant for this run, not for all
+  /// runs.
   [[nodiscard]] bool IsArgument(std::string_view name) const;
-  /// The value of an option that the subcommand has.
+  /// Returns the value of an option that the subcommand has.
   [[nodiscard]] const OptionValue& Value(std::string_view name) const;
-  /// The LOCKs, as typed.
+  /// Returns the LOCKs, as typed.
   [[nodiscard]] const std::vector<std::string>& locks() const { return locks_; }
 
   /// Given two options that cannot be used together, keeps only the one from the stronger origin.
@@ -55,15 +57,15 @@ class OptionReader {
 
   /// Throws if no LOCK was named.
   void RequireLock() const;
-  /// The only LOCK, absolute and checked.
+  /// Returns the only LOCK, absolute and checked.
   [[nodiscard]] std::string ReadLock(const std::string& root) const;
-  /// `word` as a LOCK, absolute and checked. A relative path with several components is accepted
-  /// only if --root was given.
+  /// Returns `word` as a LOCK, absolute and checked. A relative path with several components is
+  /// accepted only if --root was given.
   [[nodiscard]] std::string ResolveLock(const std::string& word, const std::string& root) const;
 
-  /// A line `name = value  # origin` for each option that a configuration file can set. The text
-  /// works as a configuration file with the same meaning: options without a value, and values that
-  /// no line can express, are comments.
+  /// Returns a line `name = value  # origin` for each option that a configuration file can set. The
+  /// text works as a configuration file with the same meaning: options without a value, and values
+  /// that no line can express, are comments.
   [[nodiscard]] std::string ShowConfig() const;
 
  private:
@@ -77,7 +79,7 @@ class OptionReader {
   void ReadFiles();
   void RefuseValuesOfFlags(const Words& arguments) const;
   [[nodiscard]] std::string UnknownOption(const std::string& word) const;
-  /// The subcommand's option that `word` names; null if there is none.
+  /// Returns the subcommand's option that `word` names; null if there is none.
   [[nodiscard]] const OptionSpec* SpecOf(std::string_view word) const;
   [[nodiscard]] const OptionValue* Find(std::string_view name) const;
   void CheckRule(const OptionRule& rule, std::string_view option) const;

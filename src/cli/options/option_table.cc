@@ -49,7 +49,7 @@ std::string Flag(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// A flag that chooses one value of an enumeration.
+/// Stores one value of an enumeration if the flag is set.
 template <auto kField, auto kValue>
 std::string EnumFlag(const OptionValue& value, OptionFields& fields) {
   if (value.flag) In(fields, kField) = kValue;
@@ -110,7 +110,7 @@ std::string Signal(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// The index of the value among the metavar's words; none if it is not one of them.
+/// Returns the index of the value among the metavar's words; none if it is not one of them.
 std::optional<std::size_t> ChoiceIndex(const OptionValue& value) {
   const std::vector<std::string> choices = value.spec->Choices();
   const auto found = std::find(choices.begin(), choices.end(), value.text);
@@ -241,7 +241,8 @@ std::string AclOfZnodes(const OptionValue& value, OptionFields& fields) {
   return "";
 }
 
-/// Every option that asks for TLS or SASL calls this: zklock must not connect without them.
+/// Throws if zklock-transport is not installed: zklock must not connect without the TLS or SASL
+/// that an option requests.
 void RequireTransport(const OptionValue& value) {
   if (process::FindTransportProgram()) return;
   throw ConfigError((value.place.empty() ? "" : value.place + ": ") +
@@ -253,7 +254,8 @@ void TurnTlsOn(const OptionValue& value, OptionFields& fields) {
   RequireTransport(value);
 }
 
-/// zklock changes its working directory, but uses the file again for each connection.
+/// Returns the absolute path of `file`: zklock changes its working directory, but uses the file
+/// again for each connection.
 std::string AbsolutePath(const std::string& file) {
   if (file.starts_with('/')) return file;
   std::array<char, PATH_MAX> directory{};
@@ -304,7 +306,7 @@ std::string Sasl(const OptionValue& value, OptionFields& fields) {
     transport.sasl_secret = found->credential;
     credentials.erase(found);
   }
-  // What remains is sent to the servers in clear.
+  // The remaining credentials are sent to the servers in clear text.
   if (std::any_of(credentials.begin(), credentials.end(), is_sasl)) return message::kTwoSecrets;
   transport.sasl = value.text;
   if (value.WasGiven() && !ChoiceIndex(value)) return NoChoice(value);

@@ -77,13 +77,13 @@ struct OptionSpec {
   std::string (*store)(const OptionValue&, OptionFields&) = nullptr;
 
   [[nodiscard]] bool IsFlag() const { return metavar.empty(); }
-  /// The name in messages: "--wait", or "-c".
+  /// Returns the name in messages: "--wait", or "-c".
   [[nodiscard]] std::string Name() const;
-  /// Whether `word` names this option: "-w", "--wait", "--wait=5s", or the alias.
+  /// Returns whether `word` names this option: "-w", "--wait", "--wait=5s", or the alias.
   [[nodiscard]] bool HasName(std::string_view word) const;
-  /// `help` with the default.
+  /// Returns `help` with the default.
   [[nodiscard]] std::string Help() const;
-  /// The words of a `metavar` such as "stop|warn"; none if it is not a choice of words.
+  /// Returns the words of a `metavar` such as "stop|warn"; none if it is not a choice of words.
   [[nodiscard]] std::vector<std::string> Choices() const;
 };
 
@@ -113,29 +113,29 @@ struct OptionValue {
   std::string place;  ///< file and line in a configuration file
 
   [[nodiscard]] bool WasGiven() const { return origin != Origin::kDefault; }
-  /// "default", "$ZKLOCK_SERVERS", "/etc/zklock.conf:3", "argument".
+  /// Returns "default", "$ZKLOCK_SERVERS", "/etc/zklock.conf:3" or "argument".
   [[nodiscard]] std::string OriginText() const;
-  /// Whether it was given or has a default.
+  /// Returns whether it was given or has a default.
   [[nodiscard]] bool IsSet() const { return WasGiven() || !text.empty(); }
 };
 
-/// The table, in the order of the help.
+/// Returns the table, in the order of the help.
 [[nodiscard]] std::span<const OptionSpec> OptionTable();
-/// The rules, in the order in which they are checked.
+/// Returns the rules, in the order in which they are checked.
 [[nodiscard]] std::span<const OptionRule> OptionRules();
 /// Splits a list of names in an OptionRule.
 [[nodiscard]] std::vector<std::string_view> NamesIn(std::string_view list);
-/// The rows for a subcommand.
+/// Returns the rows for a subcommand.
 [[nodiscard]] std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand);
-/// The names of the subcommands that have an option of this name.
+/// Returns the names of the subcommands that have an option of this name.
 [[nodiscard]] std::vector<std::string_view> SubcommandsWith(std::string_view option);
-/// The names that a configuration file can set, in the order of the table.
+/// Returns the names that a configuration file can set, in the order of the table.
 [[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
 
 [[nodiscard]] std::span<const SubcommandSpec> SubcommandTable();
 /// Returns null if there is no subcommand of that name.
 [[nodiscard]] const SubcommandSpec* FindSubcommand(std::string_view name);
-/// `zklock --print-config`, which takes the options of `exclusive`.
+/// Returns the entry for `zklock --print-config`, which takes the options of `exclusive`.
 [[nodiscard]] const SubcommandSpec& PrintConfigSpec();
 
 }  // namespace zklock::cli

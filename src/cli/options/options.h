@@ -46,7 +46,7 @@ enum class Preempt { kNobody, kWaiters, kAll };
 
 /// What happens to the command when the lock is lost.
 enum class OnLost {
-  kStop,  ///< it is ended before the lease ends
+  kStop,  ///< it is terminated before the lease ends
   kWarn,  ///< the loss is reported; the command runs on without mutual exclusion
 };
 
@@ -114,7 +114,7 @@ struct RunOptions {
   int on_lost_signal = 0;                 ///< sent to the owner when the lock is lost
   std::vector<std::string> command;       ///< word for word; with -c: /bin/sh -c LINE
 
-  /// Which of --min-interval and --once-per were given.
+  /// Returns which of --min-interval and --once-per were given.
   [[nodiscard]] std::vector<std::string_view> Intervals() const {
     std::vector<std::string_view> given;
     if (min_interval) given.emplace_back("--min-interval");
@@ -181,7 +181,7 @@ struct ReleaseOptions {
   std::optional<std::size_t> position;  ///< in the queue, from 1, as inspect shows it
   std::string host;                     ///< as inspect shows it
   bool force = false;                   ///< delete the contender instead of asking its program
-  std::string reason;                   ///< shown to the loser
+  std::string reason;                   ///< shown to those who lose the lock
   bool wait = false;                    ///< wait until the contenders that were asked are gone
   bool yes = false;                     ///< do not ask for confirmation
   bool dry_run = false;                 ///< only show what would be released

@@ -71,7 +71,7 @@ void RefusePartOfLock(const OptionReader& reader, const std::string& word,
   }
 }
 
-/// For --any. `wanted`: the LOCKs in order of preference.
+/// Checks the LOCKs of --any. `wanted`: in order of preference.
 void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>& wanted) {
   constexpr std::size_t kMost = lock::kMostAny + 1;
   if (wanted.size() > kMost) {
@@ -83,7 +83,7 @@ void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>
   }
 }
 
-/// The LOCKs, each with its mode, sorted by path; with --any, in the order given.
+/// Returns the LOCKs, each with its mode, sorted by path; with --any, in the order given.
 std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcommand,
                                   const std::string& root) {
   std::vector<WantedLock> wanted;
@@ -223,7 +223,7 @@ void CheckPermits(const OptionReader& reader, const RunOptions& options) {
   }
 }
 
-/// The LOCKs, absolute and checked, sorted by path.
+/// Returns the LOCKs, absolute and checked, sorted by path.
 std::vector<std::string> ReadLocks(const OptionReader& reader, const std::string& root) {
   std::vector<std::string> locks;
   for (const std::string& word : reader.locks()) locks.push_back(reader.ResolveLock(word, root));

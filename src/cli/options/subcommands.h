@@ -12,11 +12,11 @@ namespace zklock::cli {
 // `arguments` are the words between the subcommand and the first `--`, `command` those after it.
 // They throw what ParseCommandLine throws.
 
-/// exclusive, read, write and try.
+/// Reads the options of exclusive, read, write and try.
 [[nodiscard]] ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
                                         const std::vector<std::string>& arguments,
                                         const std::optional<std::vector<std::string>>& command);
-/// --print-config: each option's value and where it comes from.
+/// Handles --print-config: shows each option's value and where it comes from.
 [[nodiscard]] ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments);
 [[nodiscard]] ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments,
                                             bool has_command);

@@ -149,7 +149,7 @@ static_assert(AreInOrder());
 
 const Row& RowOfReason(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
 
-/// Rounded to the second, unless that is 0.
+/// Formats `span`, rounded to the second unless that is 0.
 std::string SpanText(Duration span) {
   const auto rounded = std::chrono::round<std::chrono::seconds>(span);
   return FormatDuration(rounded.count() > 0 ? Duration(rounded) : span);
@@ -187,7 +187,7 @@ const char* FormatOf(Fate fate) {
   return message::kUnsignalled;
 }
 
-/// "TERM".
+/// Returns "TERM" for SIGTERM.
 std::string ShortSignalName(int number) {
   const char* name = sigabbrev_np(number);
   return name != nullptr ? name : SignalName(number);

@@ -58,7 +58,7 @@ struct CauseDetails {
   Duration granted{};
   Duration limit{};  ///< of --max-run
 };
-/// The message about a cause, without the fate of the command.
+/// Returns the message about a cause, without the fate of the command.
 [[nodiscard]] std::string CauseText(EndCause cause, const std::string& locks,
                                     const CauseDetails& details = {});
 
@@ -73,8 +73,8 @@ enum class Fate {
   kKilledAfter,  ///< likewise, after the stop signal
   kUnsignalled,  ///< it had to end, but could not be signalled
 };
-/// "./backup.sh ('nightly') was terminated with TERM". `had_ended`: the command had ended by
-/// itself, so this is the fate of the processes that it left behind.
+/// Returns "./backup.sh ('nightly') was terminated with TERM". `had_ended`: the command had ended
+/// by itself, so this is the fate of the processes that it left behind.
 [[nodiscard]] std::string FateText(Fate fate, const std::string& command, const std::string& label,
                                    int stop_signal, bool had_ended = false);
 
@@ -85,21 +85,21 @@ struct RunEnd {
   std::string message{};  ///< why the command was not run, without "zklock: "; may be empty
 };
 
-/// The reason's name in --events. Several reasons may share a name.
+/// Returns the reason's name in --events. Several reasons may share a name.
 [[nodiscard]] const char* EventName(EndReason reason);
-/// Whether the locks were held to run the command. False if the run gave up before trying to
-/// execute it, even if the locks were already held.
+/// Returns whether the locks were held to run the command. False if the run gave up before trying
+/// to execute it, even if the locks were already held.
 [[nodiscard]] bool WasHeld(EndReason reason);
-/// Whether the message is shown even with --quiet.
+/// Returns whether the message is shown even with --quiet.
 [[nodiscard]] bool IsShownAlways(EndReason reason);
 
-/// The message's format, for fmt; empty if the reason has none.
+/// Returns the message's format, for fmt; empty if the reason has none.
 [[nodiscard]] fmt::string_view EndFormat(EndReason reason);
-/// The exit status of the reason or, if it has none of its own, `given`: the status of -E, of the
-/// command or of the failed exec, or 128 plus the signal.
+/// Returns the exit status of the reason or, if it has none of its own, `given`: the status of -E,
+/// of the command or of the failed exec, or 128 plus the signal.
 [[nodiscard]] int EndStatus(EndReason reason, int given);
 
-/// The RunEnd for `reason`. `args`: the arguments of its message.
+/// Returns the RunEnd for `reason`. `args`: the arguments of its message.
 template <typename... Args>
 [[nodiscard]] RunEnd EndWithStatus(int given, EndReason reason, const Args&... args) {
   return {reason, EndStatus(reason, given),
@@ -111,8 +111,8 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// The RunEnd after a signal that arrived before the command was run, under locks that are queued
-/// for or held. `unconfirmed`: see SessionDriver.
+/// Returns the RunEnd after a signal that arrived before the command was run, under locks that are
+/// queued for or held. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
 /// Likewise, under locks that only ancestors hold: nothing was queued.

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kDrainPatience = std::chrono::seconds(5);
 
-/// Our own close-on-exec duplicate of `fd`, a descriptor that zklock was started with.
+/// Returns our own close-on-exec duplicate of `fd`, a descriptor that zklock was started with.
 UniqueFd TakeOver(int fd) {
   // Inherited descriptors are not close-on-exec: a descriptor that is belongs to zklock itself.
   const int flags = fcntl(fd, F_GETFD);
@@ -51,7 +51,7 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
     if (!fd) throw UsageError(why, "exclusive");
     return fd;
   }
-  // Non-blocking, so that a FIFO without a reader is refused and not waited for.
+  // Non-blocking: opening a FIFO without a reader fails at once.
   UniqueFd fd(open(target.c_str(),
                    O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
   if (!fd) {

@@ -20,13 +20,14 @@ namespace zklock::cli {
 /// be opened.
 [[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
 
-/// The parts of an event's JSON object that the event itself does not know.
+/// The parts of an event's JSON object that the event itself does not contain.
 struct EventContext {
   std::string time;                      ///< RFC 3339
   std::optional<lock::Ticket> ticket{};  ///< our contender's, while there is one
   std::size_t dropped = 0;               ///< events dropped before this one
 };
-/// An event that has a name, as --events writes it: a JSON object on one line, without the newline.
+/// Returns an event that has a name, as --events writes it: a JSON object on one line, without the
+/// newline.
 [[nodiscard]] std::string EventLine(const EventText& event, const EventContext& context);
 
 /// Writes the events of a run to the target of --events. Only Finish() waits for its reader.
@@ -41,7 +42,8 @@ class EventWriter final : public EventListener, public EventSource {
   void OnEvent(const Event& event) override;
   /// Waits for the reader, but not forever. Call this at the end, when nothing is held any longer.
   void Finish();
-  /// The errno of the write that failed, after which nothing was written; 0: none has.
+  /// Returns the errno of the write that failed, after which nothing was written; 0 if none has
+  /// failed.
   [[nodiscard]] int error() const { return writer_.error(); }
 
   Interest GetInterest() override { return writer_.GetInterest(); }

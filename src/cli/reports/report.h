@@ -27,9 +27,9 @@ class Report final : public EventListener {
   ~Report() override { WriteKept(""); }
 
   void Write(Level level, const std::string& line);
-  /// Level::kAlways.
+  /// Reports `line` at Level::kAlways.
   void Error(const std::string& line);
-  /// Level::kUnlessQuiet.
+  /// Reports `line` at Level::kUnlessQuiet.
   void Say(const std::string& line);
   /// Likewise, for a message (cli/text/messages.h) and its arguments, which must be printable.
   template <typename... Args>
@@ -46,7 +46,7 @@ class Report final : public EventListener {
   void KeepBack() { keeps_back_ = true; }
   void WriteKept(const std::string& except);
 
-  /// The last line that did not require --verbose, whether it was shown or not.
+  /// Returns the last line that did not require --verbose, whether it was shown or not.
   [[nodiscard]] const std::string& last_line() const { return last_line_; }
 
   void OnEvent(const Event& event) override;
@@ -65,17 +65,18 @@ class Report final : public EventListener {
   void SystemRefused(const std::system_error& error);
   void NoMemory();
 
-  /// --contain: where the command runs (--verbose only).
+  /// Says whether the command runs in a cgroup of its own (--verbose only).
   void Contained(const std::string& cgroup);
   void NotContained(const process::NoCgroup& reason);
-  /// --contain require, in a cgroup that systemd owns (--verbose only).
+  /// Says that --contain require uses a cgroup that systemd has not delegated (--verbose only).
   void Undelegated(const std::string& cgroup);
   void OrphanEnded(const process::EndedOrphan& orphan);
 
   // While the command runs, and after it has ended.
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
-  /// The command has ended; the lock is held until this process and `more` others have ended.
+  /// Says that the command has ended, but the lock is held until this process and `more` others
+  /// end.
   void Awaited(const process::Survivor& process, int more);
   void AwaitedSurvivor(const std::string& locks, const process::Survivor& process, int more);
   /// What happens to the processes under the lock if the lease ends while zklock is suspended.
@@ -96,10 +97,10 @@ class Report final : public EventListener {
   std::vector<std::string> kept_;
 };
 
-/// The line that the sink prints in place of those that it dropped.
+/// Returns the line that the sink prints in place of those that it dropped.
 [[nodiscard]] std::string DroppedLine();
 
-/// The two lines of a usage error, without "zklock: ".
+/// Returns the two lines of a usage error, without "zklock: ".
 [[nodiscard]] std::string UsageLines(const UsageError& error);
 
 }  // namespace zklock::cli

@@ -26,8 +26,8 @@ std::string WholeSeconds(Duration span) {
   return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
 
-/// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more". Or:
-/// "; reserved for freeze until 2024-03-01 16:00:00: incident 4711".
+/// Returns "; held by backup.sh (pid 3185 on web1) for 12m", for a semaphore with ", and 2 more";
+/// or "; reserved for freeze until 2024-03-01 16:00:00: incident 4711".
 std::string HolderText(const ProgressView& view) {
   if (!view.connected) return message::kNoAnswer;
   if (view.is_first) return message::kConfirming;
@@ -50,7 +50,7 @@ std::string LineFor(const ProgressView& view, const std::string& lock) {
                      HolderText(view), runs.empty() ? "" : "; " + runs);
 }
 
-/// "…jobs/backup: 12s; held by backup.sh (pid 3185 on web1)".
+/// Returns "…jobs/backup: 12s; held by backup.sh (pid 3185 on web1)".
 std::string ShortLine(const ProgressView& view, std::size_t columns) {
   const std::string rest = ": " + WholeSeconds(view.waited) + HolderText(view);
   const std::size_t room = std::max(columns - std::min(columns, DisplayWidth(rest)), kShortLock);

@@ -24,22 +24,24 @@ struct ProgressView {
   std::string last_run;                    ///< the data of the LOCK's last-run: arbitrary bytes
 };
 
-/// "next in line, ", or "2 waiting ahead, " if 2 others wait ahead; empty if that is not known.
+/// Returns "next in line, ", or "2 waiting ahead, " if 2 others wait ahead; empty if that is not
+/// known.
 [[nodiscard]] std::string PlaceInLine(const std::optional<std::size_t>& ahead);
-/// "waiting for /jobs/backup: next in line, 17s; held by backup.sh (pid 4242 on build1) for 18s;
-/// runs take 4m to 6m".
+/// Returns "waiting for /jobs/backup: next in line, 17s; held by backup.sh (pid 4242 on build1) for
+/// 18s; runs take 4m to 6m".
 [[nodiscard]] std::string ProgressLine(const ProgressView& view);
-/// The live line, cut to `columns`: first a long LOCK loses its beginning, then the line its end,
-/// so that the position and the time stay visible as long as possible. It begins with "zklock: "
-/// unless that would leave too little of the LOCK.
+/// Returns the live line, cut to `columns`: a long LOCK first loses its beginning, then the line
+/// loses its end, so that the position and the time stay visible as long as possible. It begins
+/// with "zklock: " unless that would leave too little of the LOCK.
 [[nodiscard]] std::string LiveProgress(const ProgressView& view, std::size_t columns);
 
-/// "acquired /jobs/backup after 6m12s".
+/// Returns "acquired /jobs/backup after 6m12s".
 [[nodiscard]] std::string AcquiredLine(const std::string& locks, Duration waited);
-/// The live line before any server was found: "zklock: looking for a server, 3s".
+/// Returns the live line before any server was found: "zklock: looking for a server, 3s".
 [[nodiscard]] std::string LiveSearch(Duration since, std::size_t columns);
 
-/// "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data has this, otherwise its name.
+/// Returns "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data has this, otherwise
+/// its name.
 [[nodiscard]] std::string ProcessText(const std::string& name, const std::string& data);
 
 }  // namespace zklock::cli

@@ -17,7 +17,7 @@ std::string WhyUnknown(const ContenderView& contender) {
   return fmt::format(message::kUnknownOwner, ProgramName(contender));
 }
 
-/// "user ci on build7, pid 4242, backup.sh", as far as known.
+/// Returns "user ci on build7, pid 4242, backup.sh", as far as known.
 std::string Who(const ContenderView& contender) {
   const lock::ContenderData& data = contender.data;
   std::string who;

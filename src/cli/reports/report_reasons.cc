@@ -20,7 +20,7 @@ namespace {
 
 using zookeeper::Error;
 
-/// An answer to the request that a correct server never gives.
+/// Describes an answer that a correct server never gives.
 const char* AnswerText(Error error) {
   switch (error) {
     case Error::kNoNode:
@@ -283,7 +283,7 @@ std::string NameOf(const lock::Reserved& reserved) {
   return Printable(ReservationText(reserved, /*overdue=*/false), 2 * kWidestForeign);
 }
 
-/// The contender or reservation in the way.
+/// Returns the contender or reservation in the way.
 std::string BlockerName(const lock::Busy& busy) {
   const std::string name =
       busy.reserved ? NameOf(*busy.reserved) : ProcessText(busy.blocker, busy.blocker_data);

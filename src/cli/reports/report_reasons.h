@@ -27,38 +27,42 @@ namespace zklock::cli {
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless, bool names_no_server,
                                           const std::string& proxy_command, int proxy_failure);
-/// The message for a LOCK that is free while the session is confirmed too slowly.
+/// Returns the message for a LOCK that is free while the session is confirmed too slowly.
 [[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
-/// The identity of the caller, as an ACL may name it: "digest:alice".
+/// Returns the identity of the caller, as an ACL may name it: "digest:alice".
 [[nodiscard]] std::string IdentityText(const zookeeper::Access& access,
                                        const process::TransportSpec& transport);
 /// `identity`: from IdentityText().
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused, const std::string& identity);
-/// The text for kAuthFailed. Names the first line that may be the reason.
+/// Returns the text for kAuthFailed. Names the first line that may be the reason.
 [[nodiscard]] std::string CredentialsRefusedText(const zookeeper::Access& access);
-/// The text for kAuthFailed if the transport helper reports it. `server`: "zk1:2181 (AUTHFAILED)".
+/// Returns the text for kAuthFailed if the transport helper reports it. `server`: "zk1:2181
+/// (AUTHFAILED)".
 [[nodiscard]] std::string SaslText(const std::string& server);
-/// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
+/// Returns the text for kAuthRequired if the servers accept none of the schemes that zklock
+/// supports.
 [[nodiscard]] std::string OtherSchemeText();
 [[nodiscard]] std::string UnusableText(const std::string& lock, const lock::Unusable& unusable);
-/// What the contender is, and how to make zklock compatible with it.
+/// Says what the contender is, and how to make zklock compatible with it.
 [[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
 [[nodiscard]] std::string QuotaText(const lock::QuotaExceeded& quota);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
-/// Why --max-queue keeps a run out of the queue, as the rest of a sentence that begins with LOCK.
+/// Says why --max-queue keeps a run out of the queue, as the rest of a sentence that begins with
+/// LOCK.
 [[nodiscard]] std::string QueueFullText(std::size_t most);
-/// "held by a command (pid 7 on db1)", "held: a command (pid 7 on db1) is ahead", or "reserved
-/// for ...".
+/// Returns "held by a command (pid 7 on db1)", "held: a command (pid 7 on db1) is ahead", or
+/// "reserved for ...".
 [[nodiscard]] std::string HeldText(const lock::Busy& busy);
 
-/// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
+/// Returns the contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
-/// ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty without a reservation.
+/// Returns ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty without a
+/// reservation.
 [[nodiscard]] std::string OtherReservationText(const std::optional<lock::Reserved>& other);
-/// The sender of a release request: "root on web1 ('for a restart')".
+/// Returns the sender of a release request: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
 
-/// Why a command has no cgroup of its own.
+/// Says why a command has no cgroup of its own.
 [[nodiscard]] std::string NoCgroupText(const process::NoCgroup& reason);
 
 /// Reasons why there is no session with a server: the last attempt ended in this way; the server's
@@ -73,7 +77,7 @@ struct TriedServer {
   std::string server;
   std::string reason;
 };
-/// "zk1:2181 (Connection refused)", each reason once: "zk1:2181, zk2:2181 (each: Connection
+/// Returns "zk1:2181 (Connection refused)", each reason once: "zk1:2181, zk2:2181 (each: Connection
 /// refused)".
 [[nodiscard]] std::string TriedText(const std::vector<TriedServer>& servers);
 

@@ -31,7 +31,7 @@ std::string Joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The server's name; with the address if several servers have this name.
+/// Returns the server's name; with the address if several servers have this name.
 std::string ServerName(const ServersReport& report, std::size_t place) {
   const auto& servers = report.facts.servers;
   const auto same_name =
@@ -75,7 +75,7 @@ MissingWords WordsThatEnded(WordEnd end, const ServersReport& report,
   return {Joined(words), Joined(facts)};
 }
 
-/// The server that the others are compared with.
+/// Returns the server that the others are compared with.
 std::string FirstServer(const ServersReport& report) {
   const auto& servers = report.facts.servers;
   const auto first = std::find_if(servers.begin(), servers.end(),
@@ -129,7 +129,7 @@ static_assert(AreInOrder());
 
 const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
 
-/// The default for `exclusive`, since the report itself runs no command.
+/// Returns the default for `exclusive`, since the report itself runs no command.
 Duration DefaultKillAfter() {
   for (const OptionSpec& option : OptionTable()) {
     if (option.name == "kill-after") return ParseDuration(option.fallback).value_or(Duration{});

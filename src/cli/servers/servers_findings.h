@@ -24,16 +24,16 @@ struct ServersReport {
   std::string chroot;              ///< of --servers; may be empty
 };
 
-/// A finding as a sentence, printable.
+/// Returns a finding as a sentence, printable.
 [[nodiscard]] std::string FindingText(const protocol::Finding& finding,
                                       const ServersReport& report);
 /// Says how long a command survives without servers; empty if no server was reached.
 [[nodiscard]] std::string WithoutServersText(const ServersReport& report);
 
-/// The names that the JSON and the table use.
+/// Return the names that the JSON and the table use.
 [[nodiscard]] std::string_view RoleName(protocol::ServerRole role);
 [[nodiscard]] std::string_view FindingName(protocol::Finding::Kind kind);
-/// How long a command survives without servers; none if no server was reached.
+/// Returns how long a command survives without servers; none if no server was reached.
 [[nodiscard]] std::optional<protocol::TimeWithoutServers> WithoutServers(
     const ServersReport& report);
 

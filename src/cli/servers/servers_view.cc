@@ -21,7 +21,7 @@ using protocol::Spread;
 
 constexpr char kUnknown[] = "-";
 
-/// "0.8/3.1ms", median and worst in the same unit.
+/// Returns "0.8/3.1ms": the median and the worst, in the same unit.
 std::string SpreadText(const std::optional<Spread>& spread) {
   if (!spread) return kUnknown;
   const auto milliseconds = [](Duration span) {
@@ -34,7 +34,7 @@ std::string SpreadText(const std::optional<Spread>& spread) {
   return fmt::format("{:.1f}/{:.1f}s", median / 1000, worst / 1000);
 }
 
-/// "+1.2s"; "±2ms" if no difference is proven.
+/// Returns "+1.2s"; "±2ms" if no difference is proven.
 std::string ClockCell(const std::optional<protocol::ClockOffset>& clock) {
   if (!clock) return kUnknown;
   const Duration off = std::chrono::abs(clock->offset);
@@ -42,7 +42,7 @@ std::string ClockCell(const std::optional<protocol::ClockOffset>& clock) {
   return (clock->offset < Duration::zero() ? "-" : "+") + FormatDuration(off);
 }
 
-/// "3/60".
+/// Returns "3/60": the connections and their limit.
 std::string ConnectionsText(const ServerFacts& server) {
   if (!server.connections && !server.connection_limit) return kUnknown;
   std::string count = server.connections ? std::to_string(*server.connections) : std::string("?");
@@ -89,7 +89,7 @@ std::string TableText(const ServersReport& report, const ViewStyle& style) {
   return table.TakePage();
 }
 
-/// `text` after `label`, broken at blanks to fit the width of the terminal; later lines are
+/// Returns `text` after `label`, broken at blanks to fit the width of the terminal; later lines are
 /// indented to the start of the text.
 std::string Paragraph(std::string_view label, Tone tone, std::string_view text,
                       const ViewStyle& style) {

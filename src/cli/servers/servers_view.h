@@ -7,10 +7,10 @@
 
 namespace zklock::cli {
 
-/// The report for people: a table with a row for each server, followed by the findings.
+/// Returns the report for people: a table with a row for each server, followed by the findings.
 [[nodiscard]] std::string ServersReportText(const ServersReport& report, const ViewStyle& style);
 
-/// One JSON object (zklock-inspect(1), JSON).
+/// Returns one JSON object (zklock-inspect(1), JSON).
 [[nodiscard]] std::string ServersReportJson(const ServersReport& report);
 
 }  // namespace zklock::cli

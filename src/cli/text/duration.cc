@@ -62,7 +62,7 @@ std::optional<std::size_t> TakeUnit(std::string_view& text) {
   return std::nullopt;
 }
 
-/// `number` times `unit`, exact to the nanosecond, which a double could not be. None on overflow.
+/// Returns `number` times `unit`, exact to the nanosecond, unlike a double. None on overflow.
 std::optional<Duration> Times(const Number& number, Duration unit) {
   std::int64_t total = 0;
   for (const char digit : number.whole) {
@@ -107,7 +107,7 @@ std::optional<Parsed> Parse(std::string_view text) {
   return parsed;
 }
 
-/// The precision to which FormatDuration rounds a span of this size.
+/// Returns the precision to which FormatDuration rounds a span of this size.
 Duration Resolution(Duration span) {
   if (span < milliseconds(10)) return microseconds(100);
   if (span < seconds(1)) return milliseconds(1);
@@ -117,7 +117,7 @@ Duration Resolution(Duration span) {
   return hours(1);
 }
 
-/// `2s` or `2.5s`: `span` in whole and tenth `unit`s.
+/// Returns `2s` or `2.5s`: `span` in `unit`s, with tenths.
 std::string WithTenth(Duration span, Duration unit, std::string_view name) {
   std::string text = std::to_string(span / unit);
   if (const auto tenth = span % unit / (unit / 10)) text += '.' + std::to_string(tenth);

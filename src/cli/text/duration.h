@@ -15,11 +15,11 @@ namespace zklock::cli {
 /// it is negative or empty, if it overflows, or if other text follows.
 [[nodiscard]] std::optional<Duration> ParseDuration(std::string_view text);
 
-/// Whether `text` would be a DURATION if it did not overflow.
+/// Returns whether `text` would be a DURATION if it did not overflow.
 [[nodiscard]] bool IsTooLongDuration(std::string_view text);
 
-/// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
-/// A negative span is "0s".
+/// Formats `span` for messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth.
+/// ParseDuration() can read the result. A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
 /// Likewise, in coarser units. A span from a server or a znode may then exceed the maximum of
 /// Duration (292 years); if so, returns the text of the maximum.

@@ -23,7 +23,7 @@ struct RunView {
   lock::RunRecord run;
   RunState state = RunState::kEnded;
 
-  /// Whether the run is known to have failed, or to have lost its lock.
+  /// Returns whether the run is known to have failed, or to have lost its lock.
   [[nodiscard]] bool IsBad() const {
     return state == RunState::kLost || run.status.value_or(0) != 0;
   }
@@ -38,26 +38,26 @@ struct HistoryView {
   std::vector<std::string> below{};
 };
 
-/// From a survey with_last_run; empty if there is no last-run. None if we lack permission to read
-/// its data, or the data is not a valid history.
+/// Reads the history from a survey with_last_run; empty if there is no last-run. None if we lack
+/// permission to read its data, or the data is not a valid history.
 [[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
 
-/// "runs take 4m to 6m": how long the successful runs in a history took; empty if there are none.
-/// `last_run`: the data of a LOCK's last-run, arbitrary bytes.
+/// Returns "runs take 4m to 6m": how long the successful runs in a history took; empty if there are
+/// none. `last_run`: the data of a LOCK's last-run, arbitrary bytes.
 [[nodiscard]] std::string RunsTakeText(std::string_view last_run);
 
-/// "NAME: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)"; "last
-/// reserved on b7, until ...".
+/// Returns "NAME: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)" or
+/// "last reserved on b7, until ...".
 [[nodiscard]] std::string ReleaseText(std::string_view name, const protocol::LastRelease& last);
 
-/// "reserved for freeze ('audit')", "ended by --max-run", "taken away by root on db1 ('stuck')";
-/// may be empty. Printable.
+/// Returns "reserved for freeze ('audit')", "ended by --max-run", "taken away by root on db1
+/// ('stuck')"; may be empty. Printable.
 [[nodiscard]] std::string NoteText(const lock::RunRecord& run);
 
-/// "ended", "running", "reserved", "lost".
+/// Returns "ended", "running", "reserved" or "lost".
 [[nodiscard]] std::string_view RunStateName(RunState state);
 
-/// "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1 [nightly], waited 2s".
+/// Returns "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1 [nightly], waited 2s".
 [[nodiscard]] std::string RunText(const RunView& view, bool with_year);
 
 }  // namespace zklock::cli

@@ -37,7 +37,7 @@ constexpr std::array kHidden{
     Range{0xE0000, 0xE0FFF},
 };
 
-/// A printable ASCII character.
+/// Returns whether `character` is printable ASCII.
 bool IsPlain(char32_t character) { return character >= 0x20 && character < 0x7F; }
 
 bool IsHidden(char32_t character) {
@@ -57,7 +57,7 @@ class WidthTable {
   WidthTable(const WidthTable&) = delete;
   WidthTable& operator=(const WidthTable&) = delete;
 
-  /// None for a character that cannot be shown.
+  /// Returns the width; none for a character that cannot be shown.
   [[nodiscard]] std::optional<std::size_t> Of(char32_t character) {
     if (IsPlain(character)) return 1;
     if (character < 0xA0 || IsHidden(character)) return std::nullopt;
@@ -95,7 +95,7 @@ class Pieces {
  public:
   explicit Pieces(std::string_view text) : rest_(text) {}
 
-  /// None at the end.
+  /// Returns none at the end.
   std::optional<Piece> Next() {
     if (rest_.empty()) return std::nullopt;
     const std::optional<Utf8Character> character = DecodeUtf8(rest_);

@@ -23,7 +23,7 @@ inline constexpr std::size_t kWidestForeign = 60;
 /// middle, because the end matters as much as the beginning.
 [[nodiscard]] std::string PrintableShort(std::string_view foreign, std::size_t columns);
 
-/// The width in columns of Printable(text).
+/// Returns the width in columns of Printable(text).
 [[nodiscard]] std::size_t DisplayWidth(std::string_view text);
 
 }  // namespace zklock::cli

@@ -19,7 +19,8 @@ using protocol::Program;
 constexpr std::string_view kCuratorPrefix = "_c_";
 constexpr std::size_t kMostForeignText = 256;
 
-/// By default, Curator's recipes write the address of their host.
+/// Returns whether `text` looks like an address: by default, Curator's recipes write that of their
+/// host.
 bool LooksLikeAddress(std::string_view text) {
   constexpr std::size_t kLongest = 45;
   return !text.empty() && text.size() <= kLongest &&
@@ -31,8 +32,8 @@ bool IsPast(std::chrono::milliseconds since_1970) {
   return since_1970.count() <= MillisecondsNow();
 }
 
-/// The host in the name of a zklock contender, which is known even if we lack permission to read
-/// its data.
+/// Returns the host in the name of a zklock contender, which is known even if we lack permission to
+/// read its data.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
   const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"
@@ -68,7 +69,7 @@ lock::ContenderData ReadData(const lock::QueueEntry& entry) {
   if (is_revoked && entry.name.program != Program::kKazoo) {
     data.release_request = lock::FindReleaseRequest(entry.data);
   }
-  // Asks for nothing; if the contender still exists, the deletion has failed.
+  // A forced request asks for nothing; if the contender still exists, the deletion has failed.
   if (data.release_request && data.release_request->forced) data.release_request.reset();
   return data;
 }

@@ -49,11 +49,11 @@ struct ContenderView {
   std::optional<lock::Reserved> reserved;
   bool overdue = false;  ///< the reservation's end has passed, by this host's clock
 
-  /// Whether it has the lock: as a holder or as a reservation.
+  /// Returns whether it has the lock: as a holder or as a reservation.
   [[nodiscard]] bool Holds() const {
     return state == ContenderState::kHeld || state == ContenderState::kReserved;
   }
-  /// Whether it waits for this LOCK or any of those in `data.any`.
+  /// Returns whether it waits for this LOCK or any of those in `data.any`.
   [[nodiscard]] bool IsAny() const {
     return state == ContenderState::kWaiting && !data.any.empty();
   }
@@ -65,7 +65,7 @@ class QueueDescriber {
   explicit QueueDescriber(const lock::LockSurvey& lock);
   [[nodiscard]] ContenderView Describe(const lock::QueueEntry& entry);
 
-  /// The last run under the LOCK, if there is a release record that we can read.
+  /// Returns the last run under the LOCK, if there is a release record that we can read.
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const { return last_; }
 
  private:
@@ -75,41 +75,43 @@ class QueueDescriber {
   std::optional<protocol::HolderBefore> before_;
 };
 
-/// The queue in order, with the holders first, followed by stray znodes.
+/// Returns the queue in order, with the holders first, followed by stray znodes.
 [[nodiscard]] std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock);
 
-/// "exclusive"; "8 permits" with --take.
+/// Returns "exclusive"; "8 permits" with --take.
 [[nodiscard]] std::string ModeText(const ContenderView& contender);
-/// "2 of 3 permits used", for a semaphore; "2 permits used" if its limit is unknown.
+/// Returns "2 of 3 permits used", for a semaphore; "2 permits used" if its limit is unknown.
 [[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 
-/// Whether a contender with Curator's prefix is go-zookeeper's, which writes the UUID without
-/// dashes.
+/// Returns whether a contender with Curator's prefix is go-zookeeper's, which writes the UUID
+/// without dashes.
 [[nodiscard]] bool IsGoZooKeeper(std::string_view name);
-/// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".
+/// Returns "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe" or "unknown".
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
-/// "build7:4242"; unknown parts are left out.
+/// Returns "build7:4242"; unknown parts are left out.
 [[nodiscard]] std::string HostAndPid(const ContenderView& contender);
-/// How long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" if only a bound is known.
-/// Empty if not even a bound is known.
+/// Returns how long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" if only a bound is
+/// known. Empty if not even a bound is known.
 [[nodiscard]] std::string ForText(const ContenderView& contender, std::int64_t now_ms);
-/// "freeze until 2024-03-01 16:00:00: incident 4711", for a reservation; "freeze (overdue since
-/// ...): incident 4711" if its end has passed. The reason comes last, since it may be long and may
-/// be cut.
+/// Returns "freeze until 2024-03-01 16:00:00: incident 4711", for a reservation; "freeze (overdue
+/// since ...): incident 4711" if its end has passed. The reason comes last, since it may be long
+/// and may be cut.
 [[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
                                           bool with_year = true);
-/// Why a LOCK cannot be acquired. `child`: as QueueEntry::blocking.
+/// Says why a LOCK cannot be acquired. `child`: as QueueEntry::blocking.
 [[nodiscard]] std::string BlockedText(const std::string& child);
-/// "held", "reserved", "waiting", "stray".
+/// Returns "held", "reserved", "waiting" or "stray".
 [[nodiscard]] std::string_view StateName(ContenderState state);
 
-/// The time by this host's clock, in ms since 1970.
+/// Returns the time by this host's clock, in ms since 1970.
 [[nodiscard]] std::int64_t MillisecondsNow();
-/// The time since `then_ms`, which may be any number from a znode's data; 0 if it is in the future.
+/// Returns the time since `then_ms`, which may be any number from a znode's data; 0 if it is in the
+/// future.
 [[nodiscard]] std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms);
-/// Local time, "2024-03-01 14:03:11", or without the year.
+/// Returns the local time, "2024-03-01 14:03:11", or the same without the year.
 [[nodiscard]] std::string FormatTime(std::int64_t ms_since_1970, bool with_year = true);
-/// RFC 3339, in UTC, with milliseconds: "2024-03-01T14:03:11.042Z". None for an impossible time.
+/// Returns the time as in RFC 3339, in UTC, with milliseconds: "2024-03-01T14:03:11.042Z". None for
+/// an impossible time.
 [[nodiscard]] std::optional<std::string> FormatUtc(std::int64_t ms_since_1970);
 
 }  // namespace zklock::cli

@@ -17,8 +17,8 @@ std::string_view WithoutDashes(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-/// How many letters have to be changed, added, removed or swapped with the next one to turn `b`
-/// into `a` (optimal string alignment).
+/// Returns how many letters have to be changed, added, removed or swapped with the next one to turn
+/// `b` into `a` (optimal string alignment).
 std::size_t Distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {

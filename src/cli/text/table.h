@@ -19,7 +19,7 @@ enum class Tone {
   kBad,      ///< the reader may have to act
 };
 
-/// `text`, which is printable, in the colour of `tone`; unchanged without `colours`.
+/// Returns `text`, which is printable, in the colour of `tone`; unchanged without `colours`.
 [[nodiscard]] inline std::string Paint(Tone tone, std::string_view text, bool colours) {
   const auto code = [tone]() -> std::string_view {
     switch (tone) {
@@ -86,7 +86,7 @@ class Table {
 
   /// Takes one cell for each column.
   void AddRow(std::vector<Cell> cells);
-  /// The number of rows added since the last TakePage().
+  /// Returns the number of rows added since the last TakePage().
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
   /// Drops all but the first `count` of these rows.
   void KeepRows(std::size_t count) { rows_.resize(std::min(count, rows_.size())); }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kNameColumn = 10;
 
-/// `text`, which is printable, in lines of at most `width` columns, broken at blanks. A longer word
+/// Wraps `text`, which is printable, at blanks, to lines of at most `width` columns. A longer word
 /// has a line of its own.
 std::vector<std::string> Wrap(std::string_view text, std::size_t width) {
   std::vector<std::string> lines(1);
@@ -52,7 +52,7 @@ std::string RightsText(unsigned rights) {
   return has_all ? "all" : text.empty() ? "none" : text;
 }
 
-/// "digest:ops", without the hash of the password.
+/// Returns "digest:ops", without the hash of the password.
 std::string UserText(const zookeeper::AclEntry& entry) {
   if (entry.scheme == "world") return "everyone";
   const bool has_hash = entry.scheme == "digest";

@@ -26,36 +26,37 @@ struct DryRunRow {
   std::string_view name;
   std::string text;  ///< may contain arbitrary bytes
 };
-/// The rows, with newlines. Long texts are wrapped to `width`; 0: no limit.
+/// Returns the rows, with newlines. Long texts are wrapped to `width`; 0: no limit.
 [[nodiscard]] std::string FormatRows(const std::vector<DryRunRow>& rows, std::size_t width,
                                      bool colours);
 
-/// The servers, and where their list comes from.
+/// Returns the servers, and where their list comes from.
 [[nodiscard]] DryRunRow ServersRow(const ServerOptions& options);
-/// The chroot of --servers does not exist.
+/// Says that the chroot of --servers does not exist.
 [[nodiscard]] DryRunRow MissingChrootRow(const RunOptions& options);
-/// The identity by which the servers know the caller.
+/// Returns the identity by which the servers know the caller.
 [[nodiscard]] DryRunRow IdentityRow(const ServerOptions& options);
-/// The command's absolute path.
+/// Returns the command's absolute path.
 [[nodiscard]] DryRunRow CommandRow(const std::string& executable);
-/// There is no command. `owner`: the process to hold for, with --hold; null: the run only reserves.
+/// Says that there is no command. `owner`: the process to hold for, with --hold; null: the run only
+/// reserves.
 [[nodiscard]] DryRunRow NoCommandRow(const process::Owner* owner);
-/// How zklock would find the command's processes to end them: by a cgroup in `parent`; without one
-/// for the reason `none`; or without one because of --contain off, if neither is given.
+/// Says how zklock would find the command's processes to end them: by a cgroup in `parent`; without
+/// one, for the reason `none`; or, if neither is given, without one because of --contain off.
 [[nodiscard]] DryRunRow ContainRow(const std::string& parent,
                                    const std::optional<process::NoCgroup>& none);
-/// How long the command may run, or an owner may hold the lock (--max-run).
+/// Says how long the command may run, or an owner may hold the lock (--max-run).
 [[nodiscard]] DryRunRow MaxRunRow(Duration limit, bool has_owner);
-/// The shell holds the lock through --hold, and the run may use it.
+/// Says that the shell holds the lock through --hold, and that the run may use it.
 [[nodiscard]] DryRunRow HeldByShellRow();
-/// A LOCK that an outer zklock already holds for this run.
+/// Says that an outer zklock already holds the LOCK for this run.
 [[nodiscard]] std::string HeldAboveText(const std::string& lock);
-/// What the run requests.
+/// Says what the run requests.
 [[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
                                 std::size_t take);
-/// A line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it that
-/// exists. `may_queue`: the servers would let the caller join the queue, and with `needs_delete`
-/// leave it.
+/// Returns a line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it
+/// that exists. `may_queue`: the servers would let the caller join the queue, and with
+/// `needs_delete` leave it.
 [[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,
                                                 const std::string& of, bool is_queue,
                                                 bool may_queue, bool needs_delete,
@@ -84,7 +85,7 @@ struct DryRunFinding {
   std::size_t more = 0;  ///< with kBusy: how many others hold or wait
   RecentRun recent{};    ///< with kTooRecent
 };
-/// What would happen, according to all findings: a line for each LOCK that keeps the run from
+/// Says what would happen, according to all findings: a line for each LOCK that keeps the run from
 /// starting, or one line that says that the run would start. `error`: the exit status if an error
 /// keeps the run from starting, otherwise 0; `why`: the error's message.
 [[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,

@@ -77,7 +77,7 @@ ordered_json RunJson(const RunView& view) {
   return object;
 }
 
-/// The commands that show the histories of the children instead, one per line.
+/// Returns the commands that show the histories of the children instead, one per line.
 std::string BelowText(const std::string& path, const std::vector<std::string>& below,
                       const ViewStyle& style) {
   constexpr std::size_t kMostBelow = 10;

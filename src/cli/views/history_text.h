@@ -16,11 +16,11 @@ class HistoryPrinter final : public lock::SurveySink {
  public:
   enum class Fault {
     kForeign,  ///< it is not a history that we understand
-    kRefused,  ///< we may not read it
+    kRefused,  ///< we lack permission to read it
   };
   HistoryPrinter(const InspectOptions& options, ViewStyle style, TextOutput out)
       : options_(options), style_(style), out_(std::move(out)) {}
-  /// Why there was nothing to print.
+  /// Returns why there was nothing to print.
   [[nodiscard]] const std::optional<Fault>& fault() const { return fault_; }
 
   void OnLockEnd(const lock::LockSurvey& lock) override;
@@ -32,11 +32,11 @@ class HistoryPrinter final : public lock::SurveySink {
   std::optional<Fault> fault_;
 };
 
-/// The history of the LOCK `path` as a table, the newest run first, at most `most_runs`.
+/// Returns the history of the LOCK `path` as a table, the newest run first, at most `most_runs`.
 [[nodiscard]] std::string HistoryText(const std::string& path, const HistoryView& view,
                                       std::size_t most_runs, const ViewStyle& style);
 
-/// The same as JSON.
+/// Returns the same as JSON.
 [[nodiscard]] std::string HistoryJson(const std::string& path, const HistoryView& view,
                                       std::size_t most_runs);
 

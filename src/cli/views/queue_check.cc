@@ -19,7 +19,7 @@ constexpr std::size_t kMostProblems = 3;
 constexpr std::size_t kWidestPath = 120;
 constexpr std::size_t kWidestText = 400;
 
-/// `text` on one line, with `|` escaped, because it would begin the performance data.
+/// Returns `text` on one line, with `|` escaped, because it would begin the performance data.
 std::string OneLine(std::string_view text, std::size_t columns) {
   std::string line;
   for (const char letter : Printable(text, columns)) {
@@ -33,7 +33,7 @@ std::string_view StateWord(CheckState state) {
   return kWords.at(static_cast<std::size_t>(state));
 }
 
-/// How bad a state is. A known problem matters more than an unknown state.
+/// Returns how bad a state is. A known problem matters more than an unknown state.
 int Severity(CheckState state) {
   constexpr std::array<int, 4> kSeverities = {0, 2, 3, 1};
   return kSeverities.at(static_cast<std::size_t>(state));
@@ -130,7 +130,7 @@ void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
     Add(CheckState::kCritical,
         fmt::format("{}: {}", path_, OneLine(BlockedText(blocking_), kWidestText)));
   }
-  // Its data may show a deadlock.
+  // The unread data may show a deadlock.
   if (has_unread_) Add(CheckState::kUnknown, path_ + ": a contender cannot be read");
   JudgeAge(lock);
   if (limits_.last_run) JudgeLastRun(lock);
@@ -234,8 +234,8 @@ std::string QueueCheck::Summary() const {
                      all_waiting_);
 }
 
-/// "; /jobs/typo does not exist", since a name may be misspelt. For a single LOCK, the summary says
-/// so.
+/// Returns "; /jobs/typo does not exist", since a name may be misspelt. For a single LOCK, the
+/// summary says so.
 std::string QueueCheck::Missing() const {
   std::string text;
   for (std::size_t i = 0; i < std::min(missing_.size(), kMostProblems); ++i) {

@@ -22,7 +22,7 @@ struct CheckResult {
   std::string line;  ///< with a newline
 };
 
-/// The result of a check that could not be done.
+/// Returns the result of a check that could not be done.
 [[nodiscard]] CheckResult UnknownCheck(std::string_view why);
 
 /// Judges LOCKs by limits, and reports in the form that the guidelines for monitoring plugins
@@ -36,13 +36,13 @@ class QueueCheck final : public lock::SurveySink {
   void OnEntry(const lock::QueueEntry& entry) override;
   void OnLockEnd(const lock::LockSurvey& lock) override;
 
-  /// The survey of `path` has ended. If it has reported no LOCK, `path` counts as a free LOCK.
-  /// `unlistable`: znodes below which LOCKs may have been missed.
+  /// Call when the survey of `path` has ended. If it has reported no LOCK, `path` counts as a free
+  /// LOCK. `unlistable`: znodes below which LOCKs may have been missed.
   void EndPath(const std::string& path, const std::vector<std::string>& unlistable);
   /// Reports that something could not be checked. `why`: any text.
   void AddUnknown(std::string_view why);
 
-  /// The worst state, and the problems, the worst first.
+  /// Returns the worst state, and the problems, the worst first.
   [[nodiscard]] CheckResult Result() const;
 
  private:

@@ -52,7 +52,7 @@ std::string_view StyleText(WaitEdge::Reason reason) {
   return "";
 }
 
-/// Two lines: `first`, and the process.
+/// Returns two lines: `first`, and the process.
 std::string Label(const std::string& first, const ContenderView& contender) {
   const std::string who = HostAndPid(contender);
   std::string what = contender.data.command.value_or("");

@@ -26,7 +26,7 @@ ordered_json Moment(const std::optional<std::int64_t>& ms_since_1970) {
   return OrNull(ms_since_1970 ? FormatUtc(*ms_since_1970) : std::nullopt);
 }
 
-/// A string: a token has 64 bits, too many for a number in most JSON parsers.
+/// Returns a string: a token has 64 bits, too many for a number in most JSON parsers.
 ordered_json Token(const std::optional<std::int64_t>& token) {
   return token ? ordered_json(std::to_string(*token)) : ordered_json(nullptr);
 }
@@ -78,7 +78,7 @@ ordered_json ReservationJson(const ContenderView& view) {
   return reservation;
 }
 
-/// The reservation that the contender waits to make.
+/// Returns the reservation that the contender waits to make.
 ordered_json ReserveJson(const lock::ContenderData& data) {
   if (data.reserve.empty()) return nullptr;
   const std::string& reason = data.reserve_reason;
@@ -88,7 +88,7 @@ ordered_json ReserveJson(const lock::ContenderData& data) {
   return reserve;
 }
 
-/// The request to leave that was sent to the contender.
+/// Returns the request to leave that was sent to the contender.
 ordered_json AskedJson(const lock::ContenderData& data) {
   if (!data.release_request) return nullptr;
   const lock::ReleaseRequest& request = *data.release_request;
@@ -99,8 +99,8 @@ ordered_json AskedJson(const lock::ContenderData& data) {
   return asked;
 }
 
-/// The other LOCKs of a run with --any, as the user knows them. Only another user can have named
-/// one outside the chroot.
+/// Returns the other LOCKs of a run with --any, as the user knows them. Only another user can have
+/// named one outside the chroot.
 ordered_json AnyJson(const ContenderView& view, const std::string& chroot) {
   if (!view.IsAny()) return nullptr;
   ordered_json others = ordered_json::array();
@@ -139,8 +139,8 @@ ordered_json ContenderJson(const ContenderView& view, const std::string& chroot)
   return contender;
 }
 
-/// The fields whose values are final only after the last contender. `exists`: none if that is not
-/// known.
+/// Returns the fields whose values are final only after the last contender. `exists`: none if that
+/// is not known.
 std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
                     std::optional<bool> exists) {
   ordered_json end;

@@ -26,7 +26,7 @@ class QueueMetrics final : public lock::SurveySink {
   void OnLockEnd(const lock::LockSurvey& lock) override;
   void OnEnd() override;
 
-  /// All metrics, at the end of the survey. `unlistable`: the number of znodes that we lack
+  /// Returns all metrics, at the end of the survey. `unlistable`: the number of znodes that we lack
   /// permission to list.
   [[nodiscard]] std::string Text(std::size_t unlistable) const;
 
@@ -64,8 +64,8 @@ class QueueMetrics final : public lock::SurveySink {
   std::array<std::string, kCount> samples_;
 };
 
-/// A label's value between its quotes: the format allows any UTF-8, with three escapes. Bytes that
-/// are not UTF-8 are replaced.
+/// Returns a label's value as it appears between quotes: the format allows any UTF-8, with three
+/// escapes. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string EscapedLabel(std::string_view text);
 
 }  // namespace zklock::cli

@@ -56,7 +56,8 @@ Tone ToneOf(const ContenderView& contender) {
   return Tone::kFaint;
 }
 
-/// The command, or the program that created the contender; for a reservation, what it is for.
+/// Returns the command, or the program that created the contender; for a reservation, what it is
+/// for.
 std::string CommandText(const ContenderView& contender, bool with_year) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
@@ -77,8 +78,8 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
   return text;
 }
 
-/// "host:pid command [label]"; unknown parts are left out. For a reservation, "reserved: " and
-/// what it is for.
+/// Returns "host:pid command [label]"; unknown parts are left out. For a reservation, "reserved: "
+/// and what it is for.
 std::string HolderText(const ContenderView& contender, bool with_year) {
   std::string command = CommandText(contender, with_year);
   const auto& label = contender.data.label;
@@ -132,10 +133,9 @@ std::string Ignored(const std::vector<std::string>& children) {
   return text;
 }
 
-/// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting".
-/// `reserved`: how many of the holders are reservations.
-/// `are_permits`: the znode is a semaphore's `leases`, which contains the permits but does not show
-/// which of them are held.
+/// Returns "held by 1, 2 waiting", "reserved, 2 waiting" or "held by 1, reserved by 1, 0 waiting".
+/// `reserved`: how many of the holders are reservations. `are_permits`: the znode is a semaphore's
+/// `leases`, which contains the permits but does not show which of them are held.
 std::string Use(const lock::LockSurvey& lock, std::size_t reserved, bool are_permits) {
   if (are_permits) {
     return fmt::format("permits; see zklock inspect {}", protocol::ParentOf(lock.path));
@@ -199,7 +199,7 @@ class QueueText::Waits {
     for_permits_ = {position, take, holders};
   }
 
-  /// The lines about the contenders up to the position `last`.
+  /// Returns the lines about the contenders up to the position `last`.
   [[nodiscard]] std::vector<std::string> Lines(std::size_t last) const {
     std::vector<std::string> lines;
     if (for_permits_ && for_permits_->position <= last) {
@@ -440,7 +440,7 @@ std::string QueueText::Searched(bool is_lock) const {
   return text;
 }
 
-/// The text after the list of LOCKs.
+/// Returns the text after the list of LOCKs.
 std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   std::string text;
   if (shown_ < locks_) {
@@ -454,7 +454,7 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   return text + DeadlocksText(deadlocks, style_) + "\n" + Searched(/*is_lock=*/false);
 }
 
-/// "PATH: what". On a narrow terminal, the path is cut a little, or has a line of its own.
+/// Returns "PATH: what". On a narrow terminal, the path is cut a little, or has a line of its own.
 std::string QueueText::Headline(const std::string& path, const std::string& what) const {
   constexpr std::size_t kLeastPath = 16;
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
@@ -475,7 +475,7 @@ void QueueText::PrintPage(const lock::LockSurvey& lock) {
   out_(std::move(text));
 }
 
-/// The text after the queue.
+/// Returns the text after the queue.
 std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;

@@ -47,11 +47,11 @@ class QueueText final : public lock::SurveySink {
   QueueText(std::string path, ViewStyle style, TextOutput out);
   ~QueueText() override;
 
-  /// Takes effect with the next LOCK or tree.
+  /// Sets the style from the next LOCK or tree on.
   void SetStyle(const ViewStyle& style) { next_style_ = style; }
 
-  /// Whether the last output becomes outdated because it shows how long contenders have held or
-  /// waited.
+  /// Returns whether the last output becomes outdated because it shows how long contenders have
+  /// held or waited.
   [[nodiscard]] bool ShowsSpans() const { return !lock_.in_tree && shown_ > 0; }
 
   void OnLock(const lock::LockSurvey& lock) override;

@@ -51,7 +51,7 @@ class QueueTimes {
   /// Does not count reservations, although they hold too.
   [[nodiscard]] const Oldest& holder() const { return holder_; }
   [[nodiscard]] const Oldest& reservation() const { return reservation_; }
-  /// How many of the holders are reservations.
+  /// Returns how many of the holders are reservations.
   [[nodiscard]] std::size_t reservations() const { return reservations_; }
   [[nodiscard]] const Oldest& waiter() const { return waiter_; }
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const {
@@ -66,7 +66,7 @@ class QueueTimes {
   Oldest waiter_;
 };
 
-/// Seconds, with three decimals if they are not whole: "7200", "1.250".
+/// Formats the time in seconds, with three decimals if they are not whole: "7200", "1.250".
 [[nodiscard]] std::string SecondsText(std::int64_t milliseconds);
 
 }  // namespace zklock::cli

@@ -23,7 +23,7 @@ std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
-/// Whether a node with edges for this reason may continue before all of their targets have.
+/// Returns whether a node with edges for this reason may continue before all of their targets have.
 bool IsChoice(WaitEdge::Reason reason) {
   return reason == WaitEdge::Reason::kPermit || reason == WaitEdge::Reason::kAny;
 }

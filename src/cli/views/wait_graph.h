@@ -37,9 +37,9 @@ struct WaitGraph {
   std::map<std::size_t, std::size_t> most_held{};
 };
 
-/// The graph of `contenders`, by their indices. Predecessors are found by path. The other edges
-/// rely on what contenders write about themselves: under which contender they run (`under`), which
-/// process they are (for a set of LOCKs), and that they wait in other queues too (`any`).
+/// Returns the graph of `contenders`, by their indices. Predecessors are found by path. The other
+/// edges rely on what contenders write about themselves: under which contender they run (`under`),
+/// which process they are (for a set of LOCKs), and that they wait in other queues too (`any`).
 /// Contenders with `any` belong to one run only if they have the same session, which the servers
 /// report, so nobody can forge a way out for another run.
 [[nodiscard]] WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders);
@@ -59,8 +59,8 @@ struct Deadlock {
   std::vector<Holder> holders;                    ///< the contenders that hold, each once
   std::map<std::string, std::size_t> contenders;  ///< how many there are, by the path of the LOCK
 
-  /// "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths may
-  /// contain any bytes.
+  /// Returns "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths
+  /// may contain any bytes.
   [[nodiscard]] std::string Text() const;
 };
 
@@ -68,7 +68,7 @@ struct Deadlock {
 /// contender.
 class DeadlockSearch {
  public:
-  /// The contenders of the LOCK with this path follow.
+  /// Call before adding the contenders of the LOCK with this path.
   void BeginLock(const std::string& path) { locks_.push_back(path); }
   void Add(const ContenderView& contender);
   [[nodiscard]] std::vector<Deadlock> Find() const;
