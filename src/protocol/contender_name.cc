@@ -77,7 +77,8 @@ const KnownMark* FindMark(std::string_view before_number) {
   return found == kKnownMarks.end() ? nullptr : &*found;
 }
 
-/// `x-SESSION-`: the C recipe prints the session in hex, its Java version in signed decimal.
+/// Returns whether the prefix is `x-SESSION-`: the C recipe prints the session in hex, its Java
+/// version in signed decimal.
 bool IsCRecipePrefix(std::string_view before_number) {
   if (!before_number.starts_with("x-") || !before_number.ends_with('-')) return false;
   before_number.remove_prefix(2);
@@ -107,8 +108,8 @@ bool RemoveWord(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// `HOST-UUID-`, or `HOST-UUID` before one of kazoo's marks, as MakeContenderPrefix writes it, with
-/// or without `-newest` and `-reserve`.
+/// Returns whether the prefix is one that MakeContenderPrefix() writes: `HOST-UUID-`, or
+/// `HOST-UUID` before one of kazoo's marks, with or without `-newest` and `-reserve`.
 bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
   if (!kazoo_mark) {
     if (!before_mark.ends_with('-')) return false;
@@ -126,7 +127,7 @@ bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
 // Curator's prefix. go-zookeeper uses it too.
 constexpr std::string_view kCuratorPrefix = "_c_";
 
-/// None if there is no known mark before the number.
+/// Returns none if there is no known mark before the number.
 std::optional<ContenderNameView> ReadMark(std::string_view name, const Split& split) {
   if (const KnownMark* const known = FindMark(split.before)) {
     const std::size_t size = split.before.size() - known->text.size();
@@ -136,7 +137,7 @@ std::optional<ContenderNameView> ReadMark(std::string_view name, const Split& sp
   return ContenderNameView{name, split.before, split.number, Mark::kCRecipe};
 }
 
-/// The mark, and the dash that separates it from the UUID.
+/// Returns the mark, with the dash that separates it from the UUID.
 std::string_view CuratorMark(Mode mode) {
   switch (mode) {
     case Mode::kExclusive:

@@ -53,10 +53,10 @@ struct ContenderName {
   bool supersedes = false;  ///< created with --supersede: older ones like it leave the queue
   bool reserves = false;    ///< created with --reserve: is or will become a reservation
 
-  /// Whether the mark is a reader's.
+  /// Returns whether the mark is a reader's.
   [[nodiscard]] bool reads() const { return Reads(mark); }
-  /// The mode that the mark stands for; kExclusive for unknown names, and for kazoo's mark that
-  /// writers and exclusive contenders share.
+  /// Returns the mode that the mark stands for; kExclusive for unknown names, and for kazoo's mark
+  /// that writers and exclusive contenders share.
   [[nodiscard]] Mode mode() const;
 };
 
@@ -74,8 +74,8 @@ struct ContenderNameView {
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
   [[nodiscard]] bool reserves() const;
-  /// A text that all permits of one zklock run (--take) have in common and that no other contender
-  /// has.
+  /// Returns a text that all permits of one zklock run (--take) have in common and that no other
+  /// contender has.
   [[nodiscard]] std::string_view run() const;
   [[nodiscard]] ContenderName ToName() const;
 };
@@ -92,11 +92,11 @@ struct ContenderNameView {
                                               Mode mode, Dialect dialect, bool supersedes = false,
                                               bool reserves = false);
 
-/// Whether the name begins as MakeContenderPrefix() would begin one for `host`. Also true for a
-/// host whose name begins with `host` and a dash.
+/// Returns whether the name begins as MakeContenderPrefix() would begin one for `host`. This is
+/// also true for a host whose name begins with `host` and a dash.
 [[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
 
-/// Like MakeContenderPrefix, for a permit of a semaphore.
+/// Like MakeContenderPrefix(), but for a permit of a semaphore.
 [[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid,
                                            bool reserves = false);
 
@@ -104,7 +104,7 @@ struct ContenderNameView {
 /// same number twice (measured; see zklock-protocol(7) on sequence numbers).
 inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;
 
-/// The word for a mode in messages, data and tables: "exclusive", "write", "read".
+/// Returns the word for a mode in messages, data and tables: "exclusive", "write", "read".
 [[nodiscard]] std::string_view ModeName(Mode mode);
 [[nodiscard]] std::optional<Mode> ParseMode(std::string_view word);
 

@@ -18,7 +18,7 @@ using Places = std::vector<std::size_t>;
 // the ages that inspect shows) are wrong by more than anyone would expect.
 constexpr Duration kClockTolerance = 1s;
 
-/// The indices of the servers that `is_one` accepts.
+/// Returns the indices of the servers that `is_one` accepts.
 template <typename F>
 Places Which(const EnsembleFacts& facts, F is_one) {
   Places places;
@@ -139,7 +139,7 @@ void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 }
 
 void FindNumber(const EnsembleFacts& facts, std::vector<Finding>& findings) {
-  // Count rows of the same server only once.
+  // Counts rows of the same server only once.
   std::size_t listed = facts.servers.size();
   for (const Places& places : SameServers(facts)) listed -= places.size() - 1;
   const Places standalone = Which(
@@ -171,7 +171,7 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
     const auto& clock = facts.servers[i].clock;
     if (!clock) continue;
     if (std::chrono::abs(clock->offset) - clock->uncertainty > kClockTolerance) {
-      // Report a single finding: every server of an ensemble shows the leader's clock.
+      // Reports a single finding: every server of an ensemble shows the leader's clock.
       if (!best || clock->uncertainty < facts.servers[*best].clock->uncertainty) best = i;
     }
   }

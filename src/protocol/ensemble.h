@@ -23,7 +23,7 @@ struct Spread {
   std::size_t count = 0;
   friend bool operator==(const Spread&, const Spread&) = default;
 };
-/// None if there are no measurements.
+/// Returns none if there are no measurements.
 [[nodiscard]] std::optional<Spread> SpreadOf(std::vector<Duration> times);
 
 /// A clock compared with this host's.
@@ -32,8 +32,9 @@ struct ClockOffset {
   Duration uncertainty{};  ///< the true offset differs from `offset` by at most this
   friend bool operator==(const ClockOffset&, const ClockOffset&) = default;
 };
-/// The offset of a clock that showed `stamp` (since 1970, truncated to whole milliseconds) at some
-/// moment between a request and its answer, which arrived at `received` by this host's clock.
+/// Returns the offset of a clock that showed `stamp` (since 1970, truncated to whole milliseconds)
+/// at some moment between a request and its answer, which arrived at `received` by this host's
+/// clock.
 [[nodiscard]] ClockOffset OffsetOf(std::chrono::milliseconds stamp, Duration received,
                                    Duration round_trip);
 
@@ -131,25 +132,25 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// Whether such a finding makes the ensemble unfit for locks, or less fit than it should be, until
-/// the cause is fixed.
+/// Returns whether such a finding makes the ensemble unfit for locks, or less fit than it should
+/// be, until the cause is fixed.
 [[nodiscard]] bool ShouldBeFixed(Finding::Kind kind);
 
-/// Whether a ZooKeeper of this version, such as "3.4.14", lacks requests that zklock needs:
+/// Returns whether a ZooKeeper of this version, such as "3.4.14", lacks requests that zklock needs:
 /// containers and create2 were added in 3.5.
 [[nodiscard]] bool IsOldVersion(std::string_view version);
 
 /// Returns the findings that follow from the facts, most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);
 
-/// Whether a server belongs to the ensemble of a session that it was asked to continue: true if it
-/// knew the session. If it did not: false, or none if the session may have expired since.
-/// `since_alive`: the time since the session was last known to exist; none if it never was.
+/// Returns whether a server belongs to the ensemble of a session that it was asked to continue:
+/// true if it knew the session. If it did not: false, or none if the session may have expired
+/// since. `since_alive`: the time since the session was last known to exist; none if it never was.
 /// `timeout`: the session's.
 [[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
                                                  Duration timeout);
 
-/// The shortest timeout that a server has granted: the one that bounds a lock's lease.
+/// Returns the shortest timeout that a server has granted: the one that bounds a lock's lease.
 [[nodiscard]] std::optional<Duration> ShortestGrant(const EnsembleFacts& facts);
 
 /// How long a command continues to run after all servers stop answering, counted from the moment of

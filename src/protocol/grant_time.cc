@@ -13,7 +13,7 @@ GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
     const std::optional<ContenderName> previous = ParseContenderName(last->record.contender);
     const bool was_before = previous && previous->number < holder.number;
     // Readers hold the lock together: the release of one says nothing about the others. A writer
-    // held it alone, and when it released it, all contenders before it were gone.
+    // held it alone: when the writer released it, all contenders before the writer were gone.
     if (was_before && !previous->reads()) {
       granted.since_ms = std::max(created_ms, last->written_ms);
       granted.exact = previous->number == holder.number - 1;

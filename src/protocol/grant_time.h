@@ -29,18 +29,18 @@ struct HolderBefore {
   GrantTime granted;
 };
 
-/// When `holder` acquired the lock. The time is exact for the first contender of a LOCK; for one
-/// whose number directly follows that of the last holder to release the lock, if that holder was
-/// not a reader; and for one whose number directly follows that of a holder whose time is exact.
-/// For all others, it is the earliest possible time.
+/// Returns when `holder` acquired the lock. The time is exact for the first contender of a LOCK;
+/// for one whose number directly follows that of the last holder to release the lock, if that
+/// holder was not a reader; and for one whose number directly follows that of a holder whose time
+/// is exact. For all others, it is the earliest possible time.
 [[nodiscard]] GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);
 
-/// When a run acquired its `take` permits, the first of which is `first`. Exact for the semaphore's
-/// first run, and for a run whose last permit was among the first `limit` permits of the semaphore:
-/// then there was room for all of its permits when they were created. For all others, it is the
-/// earliest possible time.
+/// Returns when a run acquired its `take` permits, the first of which is `first`. Exact for the
+/// semaphore's first run, and for a run whose last permit was among the first `limit` permits of
+/// the semaphore: then there was room for all of its permits when they were created. For all
+/// others, it is the earliest possible time.
 [[nodiscard]] GrantTime PermitTimeOf(const ContenderName& first, std::size_t take,
                                      std::int64_t created_ms,
                                      const std::optional<std::size_t>& limit);

@@ -49,7 +49,8 @@ bool ReadNumber(std::string_view text, Number& number) {
   return number > 0;
 }
 
-/// The name of a zklock socket needs no encoding: letters, digits, dots and dashes.
+/// Returns whether `name` can be a zklock socket's: letters, digits, dots and dashes need no
+/// encoding.
 bool IsSocketName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||

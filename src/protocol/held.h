@@ -23,21 +23,22 @@ struct HeldLock {
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
 
-/// Instead of a socket: the process holds nothing, but runs its command under a reservation.
+/// In place of a socket: the process holds nothing, but runs its command under a reservation.
 inline constexpr std::string_view kNoSocket = "-";
 
-/// `MODE:PID:NAMESPACE:START:TOKEN:SOCKET:NODE` for each lock, the outermost first, separated by
-/// spaces. Blanks and '%' in NODE are percent-encoded.
+/// Returns `MODE:PID:NAMESPACE:START:TOKEN:SOCKET:NODE` for each lock, the outermost first,
+/// separated by spaces. Blanks and '%' in NODE are percent-encoded.
 [[nodiscard]] std::string FormatHeld(const std::vector<HeldLock>& held);
 /// Skips entries that it cannot parse: anyone can set the variable.
 [[nodiscard]] std::vector<HeldLock> ParseHeld(std::string_view text);
 
-/// The innermost entry in `held` for the LOCK at `path`.
+/// Returns the innermost entry in `held` for the LOCK at `path`.
 [[nodiscard]] std::optional<HeldLock> FindHeld(const std::vector<HeldLock>& held,
                                                std::string_view path);
 
-/// Whether a process that runs under `outer` may be granted `inner` on the same LOCK without
-/// waiting. If not, the wait would never end: a reader that asks to write would wait for itself.
+/// Returns whether a process that runs under `outer` may be granted `inner` on the same LOCK
+/// without waiting. If not, the wait would never end: a reader that asks to write would wait for
+/// itself.
 [[nodiscard]] bool Covers(Mode outer, Mode inner);
 
 }  // namespace zklock::protocol

@@ -35,43 +35,45 @@ class Lease {
   /// for.
   explicit Lease(Duration timeout) : timeout_(timeout) {}
 
-  /// A connect request for timeout(), sent at `sent`, was accepted with the timeout `granted`.
+  /// Records that a connect request for timeout(), sent at `sent`, was accepted with the timeout
+  /// `granted`.
   void ConnectAccepted(TimePoint sent, Duration granted);
-  /// A request sent at `sent` was answered at `answered`; any answer counts.
+  /// Records that a request sent at `sent` was answered at `answered`; any answer counts.
   void Answered(TimePoint sent, TimePoint answered);
-  /// Like Answered, for a request that a quorum committed.
+  /// Like Answered(), for a request that a quorum committed.
   void Committed(TimePoint sent, TimePoint answered);
 
-  /// p + T - max(T/24, 500 ms). None without a proof.
+  /// Returns p + T - max(T/24, 500 ms); none without a proof.
   [[nodiscard]] std::optional<TimePoint> End() const;
-  /// Whether a command may start: T/3 is left.
+  /// Returns whether a command may start: T/3 is left.
   [[nodiscard]] bool SufficesToStart(TimePoint now) const;
-  /// Whether a command may start without a commit of its own: at least T/2 is left, minus twice the
-  /// margin in End(), and SufficesToStart() is true. A contender that sends each heartbeat
-  /// PingSpan() after the answer to the previous one always has T/2 left, minus the margin and
-  /// three round trips.
+  /// Returns whether a command may start without a commit of its own: at least T/2 is left, minus
+  /// twice the margin in End(), and SufficesToStart() is true. A contender that sends each
+  /// heartbeat PingSpan() after the answer to the previous one always has T/2 left, minus the
+  /// margin and three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
-  /// A contender that pauses for PingSpan() after an answer and then sends a heartbeat can start a
-  /// command if the answer before the pause and those after it take less than this in total. Zero
-  /// or negative if no answer is quick enough.
+  /// Returns a limit on the total time of the answer before a pause of PingSpan() and of those to
+  /// the heartbeat after it: a contender can start a command only if they take less. Zero or
+  /// negative if no answer is quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
-  /// The timeout that a session with the same servers needs if answers take up to `answers`; none
-  /// if no such timeout is known. A server that grants longer timeouts pings too rarely for this
-  /// session.
+  /// Returns the timeout that a session with the same servers needs if answers take up to
+  /// `answers`; none if no such timeout is known. A server that grants longer timeouts pings too
+  /// rarely for this session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
-  /// When the newest request that was answered, or the newest accepted connect request, was sent.
+  /// Returns when the newest request that was answered, or the newest accepted connect request, was
+  /// sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
   /// Returns s, which tells whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
-  /// How long commits have taken lately: the longest time, where earlier times are halved with each
-  /// later commit. At most T/4: a lock cannot be held with slower commits, and after a pause of
-  /// this process, answers only seem to be slow.
+  /// Returns how long commits have taken lately: the longest time, where earlier times are halved
+  /// with each later commit. It is at most T/4: a lock cannot be held with slower commits, and
+  /// after a pause of this process, answers only seem to be slow.
   [[nodiscard]] Duration commits_take() const { return commits_take_; }
   /// Returns T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
-  /// How long before s a request must have been answered for a ping to fall in between: T/4, or
-  /// longer if a server pings less often. Also how long a waiter pauses after each answer, so that
-  /// its next request can turn the previous one into a p.
+  /// Returns how long before s a request must have been answered for a ping to fall in between:
+  /// T/4, or longer if a server pings less often. A waiter pauses for as long after each answer, so
+  /// that its next request can turn the previous one into a p.
   [[nodiscard]] Duration PingSpan() const;
 
  private:
@@ -80,7 +82,7 @@ class Lease {
     TimePoint once;
     TimePoint from;
   };
-  /// How much earlier than p + T the lease ends.
+  /// Returns how much earlier than p + T the lease ends.
   [[nodiscard]] Duration EndMargin() const;
   [[nodiscard]] bool Lasts(Duration span, TimePoint now) const;
   void Keep(Proof proof);
@@ -98,25 +100,26 @@ class Lease {
 /// The minimum time that the kernel gets before the lease's end to terminate killed processes.
 inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 
-/// The grace between the stop signal and KILL that a lease of T allows: min(kill_after, T/6).
+/// Returns the grace between the stop signal and KILL that a lease of T allows: min(kill_after,
+/// T/6).
 [[nodiscard]] Duration GraceFor(Duration kill_after, Duration timeout);
-/// When the command gets its stop signal: `grace` before the lease's end, and no later than
+/// Returns when the command gets its stop signal: `grace` before the lease's end, and no later than
 /// kKillMargin before it. kNever for a lease that does not end.
 [[nodiscard]] TimePoint StopTime(TimePoint lease_end, Duration grace);
-/// When the command gets KILL after a stop signal at `signalled_at`: after `grace`, and no later
-/// than kKillMargin before the lease's end.
+/// Returns when the command gets KILL after a stop signal at `signalled_at`: after `grace`, and no
+/// later than kKillMargin before the lease's end.
 [[nodiscard]] TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace);
-/// How long guards of nested runs are spared in a tree whose killing began at `killed_since`: for
-/// five seconds, but until kKillMargin before the lease's end at the latest. In that time they
-/// terminate their own trees and close their sessions, so that no waiter has to wait for these
-/// sessions to time out.
+/// Returns until when guards of nested runs are spared in a tree whose killing began at
+/// `killed_since`: for five seconds, or until kKillMargin before the lease's end if that is
+/// earlier. In that time they terminate their own trees and close their sessions, so that no waiter
+/// has to wait for these sessions to time out.
 [[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
 
-/// The heartbeat period while a lock is held: T/8.
+/// Returns the heartbeat period while a lock is held: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
-/// How long to wait for an answer before giving up on a server: max(HeartbeatPeriod(), 2 s), but at
-/// most half of the time until the stop signal. Even then, a server gets twice the time that
-/// answers have `taken` lately: any other server must answer twice, the connect request and a
+/// Returns how long to wait for an answer before giving up on a server: max(HeartbeatPeriod(), 2
+/// s), but at most half of the time until the stop signal. Even then, a server gets twice the time
+/// that answers have `taken` lately: any other server must answer twice, the connect request and a
 /// heartbeat, before the lease is extended.
 [[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken);
 

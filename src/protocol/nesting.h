@@ -12,7 +12,7 @@ namespace zklock::protocol {
 
 // The messages between a nested zklock and the ancestor that holds the lock, one datagram each.
 
-/// From the nested zklock.
+/// A message from the nested zklock.
 struct NestingRequest {
   enum class Kind {
     kRun,      ///< to run under the lock; answered by a NestingLease or a refusal
@@ -53,7 +53,7 @@ inline constexpr std::string_view kNestingRefusal = "refused";
 [[nodiscard]] std::string FormatNesting(const NestingCommand& command);
 [[nodiscard]] std::string FormatNesting(const NestingRelease& release);
 
-/// None for an unknown message: another version of zklock may have sent it.
+/// Returns none for an unknown message: another version of zklock may have sent it.
 [[nodiscard]] std::optional<NestingRequest> ParseNestingRequest(std::string_view text);
 [[nodiscard]] std::optional<NestingLease> ParseNestingLease(std::string_view text);
 [[nodiscard]] std::optional<NestingCommand> ParseNestingCommand(std::string_view text);

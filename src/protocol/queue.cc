@@ -9,9 +9,9 @@
 namespace zklock::protocol {
 namespace {
 
-/// The rule: whether a later contender must wait until an earlier one is gone. A contender watches
-/// only the nearest one that it must wait for: as long as that one exists, the others do not
-/// matter, and a release wakes only one waiter (no herd).
+/// Returns whether a later contender must wait until an earlier one is gone. A contender watches
+/// only the nearest one that it must wait for: while that one exists, the others do not matter, and
+/// a release wakes only one waiter (no herd).
 bool Blocks(bool earlier_reads, bool later_reads) { return !earlier_reads || !later_reads; }
 
 bool HasKazooMark(const ContenderNameView& name) {
@@ -20,9 +20,9 @@ bool HasKazooMark(const ContenderNameView& name) {
 
 using Why = IncompatibleContender::Kind;
 
-/// Whether `other` cannot see our contender, which has this `mode` and uses Curator's names. Tested
-/// with these programs: Curator's mutex orders children by the text after `lock-`, its read/write
-/// lock ignores that mark, and the C recipe orders by the text after the last dash.
+/// Returns whether `other` cannot see our contender, which has this `mode` and uses Curator's
+/// names. Tested with these programs: Curator's mutex orders children by the text after `lock-`,
+/// its read/write lock ignores that mark, and the C recipe orders by the text after the last dash.
 std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mode) {
   if (HasKazooMark(other)) {
     return other.program() == Program::kZklock ? Why::kZklockKazoo : Why::kKazoo;
@@ -34,8 +34,9 @@ std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mo
   return std::nullopt;
 }
 
-/// Whether `other` cannot see our contender, which uses kazoo's names. Kazoo's own contenders can.
-/// Kazoo's Lock, unlike its WriteLock, does not see readers, but the two use the same names.
+/// Returns whether `other` cannot see our contender, which uses kazoo's names. Kazoo's own
+/// contenders can. Kazoo's Lock, unlike its WriteLock, does not see readers, but the two use the
+/// same names.
 std::optional<Why> CannotSeeKazooNames(const ContenderNameView& other) {
   if (HasKazooMark(other)) return std::nullopt;
   if (other.program() == Program::kZklock) return Why::kZklockCurator;
@@ -43,7 +44,8 @@ std::optional<Why> CannotSeeKazooNames(const ContenderNameView& other) {
   return Why::kCuratorNames;
 }
 
-/// Whether `other` cannot see the single znode of Dialect::kSimple; no queued contender can.
+/// Returns whether `other` cannot see the single znode of Dialect::kSimple; no queued contender
+/// can.
 std::optional<Why> CannotSeeSimple(const ContenderNameView& other) {
   if (other.mark == Mark::kNone) return std::nullopt;  // it may be any znode
   return Why::kQueue;
@@ -61,7 +63,8 @@ std::optional<Why> WhyIncompatible(const ContenderNameView& other, Mode mode, Di
   return std::nullopt;
 }
 
-/// The first contender in queue order that `matches`; null if there is none. One pass, no sorting.
+/// Returns the first contender in queue order that `matches`; null if there is none. One pass, no
+/// sorting.
 template <typename Predicate>
 const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches) {
   const ContenderNameView* first = nullptr;
@@ -78,7 +81,7 @@ class Waiters {
       : blocks_readers_(FirstConflict(contenders, Mode::kRead)),
         blocks_others_(FirstConflict(contenders, Mode::kExclusive)) {}
 
-  /// Whether `one`, which is in the list, waits.
+  /// Returns whether `one`, which is in the list, waits.
   [[nodiscard]] bool Has(const ContenderNameView& one) const {
     const ContenderNameView* const blocker = one.reads() ? blocks_readers_ : blocks_others_;
     return blocker != nullptr && IsBefore(*blocker, one);
@@ -90,8 +93,9 @@ class Waiters {
   const ContenderNameView* blocks_others_;
 };
 
-/// Whether the name is the 32 hex digits of a UUID, as kazoo's Semaphore names its children. The
-/// semaphore's waiters queue elsewhere, below the LOCK's path with `-__lock__` appended.
+/// Returns whether the name is the 32 hex digits of a UUID, as kazoo's Semaphore names its
+/// children. The semaphore's waiters queue elsewhere, below the LOCK's path with `-__lock__`
+/// appended.
 bool IsKazooPermit(std::string_view child) {
   return child.size() == 32 &&
          child.find_first_not_of("0123456789abcdef") == std::string_view::npos;

@@ -15,8 +15,8 @@
 
 namespace zklock::protocol {
 
-/// The order of the queue: by number, and by name if the numbers are equal, which happens after a
-/// lock downgrade in Curator (5.5 and later).
+/// Returns whether `a` is before `b` in the queue. It is ordered by number, and by name if the
+/// numbers are equal, which happens after a lock downgrade in Curator (5.5 and later).
 [[nodiscard]] bool IsBefore(const ContenderNameView& a, const ContenderNameView& b);
 
 /// The children of a znode that count in its queue, in the order of the list. Each name is parsed
@@ -37,9 +37,9 @@ class Contenders {
   [[nodiscard]] bool empty() const { return contenders_.empty(); }
   [[nodiscard]] auto begin() const { return contenders_.begin(); }
   [[nodiscard]] auto end() const { return contenders_.end(); }
-  /// Null if there is none.
+  /// Returns null if there is none.
   [[nodiscard]] const ContenderNameView* Find(std::string_view name) const;
-  /// The first in queue order; null if there is none.
+  /// Returns the first in queue order; null if there is none.
   [[nodiscard]] const ContenderNameView* First() const;
 
  private:
@@ -71,40 +71,41 @@ struct NumbersUsedUp {
 
 using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
-/// The whole recipe: whether `own_name` may hold the lock and, if not, which contender to watch.
-/// Only the server's numbers determine the order, not the rest of the names, and a later contender
-/// never counts. A reader's predecessor is the nearest earlier contender that is not a reader; for
-/// the other modes, it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver
-/// and ZooKeeper's shared-lock recipe.
+/// Decides, by the whole recipe, whether `own_name` may hold the lock and, if not, which contender
+/// to watch. Only the server's numbers determine the order, not the rest of the names, and a later
+/// contender never counts. A reader's predecessor is the nearest earlier contender that is not a
+/// reader; for the other modes, it is the nearest earlier one. Follows Curator's
+/// StandardLockInternalsDriver and ZooKeeper's shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
-/// The first permit of each run in `permits`, in list order: a run may take several permits, which
-/// are created and deleted together (--take).
+/// Returns the first permit of each run in `permits`, in list order: a run may take several
+/// permits, which are created and deleted together (--take).
 [[nodiscard]] Contenders RunsOf(const Contenders& permits);
-/// The permits that belong to the same run as `one`, in queue order; only `one` if it is not a
-/// permit of zklock.
+/// Returns the permits that belong to the same run as `one`, in queue order; only `one` if it is
+/// not a permit of zklock.
 [[nodiscard]] std::vector<std::string> PermitsOfRun(const Contenders& permits,
                                                     std::string_view one);
 
-/// The rule for a semaphore: a contender that has created its permits holds if there are no more
-/// than `limit` permits, including its own. Otherwise it waits for the first of the others,
+/// Decides by the rule for a semaphore: a contender that has created its permits holds if there are
+/// no more than `limit` permits, including its own. Otherwise it waits for the first of the others,
 /// although the release of any other may be enough. `own_name` is its first permit. `limit` is at
 /// least one.
 [[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
                                     std::size_t limit);
 
-/// All contenders, in queue order.
+/// Returns all contenders, in queue order.
 [[nodiscard]] std::vector<ContenderName> Queue(const Contenders& contenders);
 
-/// The holders among `children`, in queue order: the first contender, or the readers before the
-/// first contender of another mode. If there is a znode of Dialect::kSimple, it is the first
+/// Returns the holders among `children`, in queue order: the first contender, or the readers before
+/// the first contender of another mode. If there is a znode of Dialect::kSimple, it is the first
 /// holder, though its name does not show whether a session owns it.
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
-/// How many of `contenders` hold. A child named `lock` never counts: it may be a LOCK of its own.
+/// Returns how many of `contenders` hold. A child named `lock` never counts: it may be a LOCK of
+/// its own.
 [[nodiscard]] std::size_t CountHolders(const Contenders& contenders);
 
-/// The first contender that a contender of `mode` at the tail of the queue would have to wait for;
-/// null if there is none. If there is one, `try` creates nothing.
+/// Returns the first contender that a contender of `mode` at the tail of the queue would have to
+/// wait for; null if there is none. If there is one, `try` creates nothing.
 [[nodiscard]] const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode);
 
 /// The position of one contender.
@@ -115,20 +116,21 @@ struct Rank {
   /// them.
   std::size_t superseding = 0;
 };
-/// `own_name` is one of `contenders`.
+/// Returns the position of `own_name`, which is one of `contenders`.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
-/// The contenders with --supersede that do not supersede a run that joins the queue as `own_name`:
-/// itself and those before it. Each is the part of a name that a repeated create has too.
+/// Returns the contenders with --supersede that do not supersede a run that joins the queue as
+/// `own_name`: itself and those before it. Each is the part of a name that is the same when the
+/// create is repeated.
 [[nodiscard]] std::vector<std::string> SupersedingUpTo(const Contenders& contenders,
                                                        std::string_view own_name);
-/// Whether a newer contender makes a run leave, if it is waiting. `older`: what SupersedingUpTo()
-/// returned when the run first joined this queue.
+/// Returns whether a newer contender makes a run leave, if it is waiting. `older`: what
+/// SupersedingUpTo() returned when the run first joined this queue.
 [[nodiscard]] bool IsSuperseded(const Contenders& contenders,
                                 const std::vector<std::string>& older);
 
-/// A contender that cannot see ours, so that both could hold the lock; or that of a zklock with
-/// another dialect. zklock refuses to run alongside it (zklock-protocol(7)).
+/// A contender that cannot see ours, so that both could hold the lock; or the contender of a zklock
+/// with another dialect. zklock refuses to run alongside it (zklock-protocol(7)).
 struct IncompatibleContender {
   enum class Kind {
     kKazoo,             ///< a contender of a kazoo program
@@ -146,14 +148,14 @@ struct IncompatibleContender {
   Kind kind = Kind::kKazoo;
   friend bool operator==(const IncompatibleContender&, const IncompatibleContender&) = default;
 };
-/// The first contender that, by its name alone, is incompatible with `own_name`, which has this
-/// `mode` and `dialect`.
+/// Returns the first contender that, by its name alone, is incompatible with `own_name`, which has
+/// this `mode` and `dialect`.
 [[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
                                                                     std::string_view own_name,
                                                                     Mode mode, Dialect dialect);
-/// The children that are incompatible with `dialect` if a session owns them, which their names do
-/// not show: `lock`, the znode of Dialect::kSimple, and names of 32 hex digits, which are the
-/// permits of kazoo's Semaphore.
+/// Returns the children that are incompatible with `dialect` if a session owns them, which their
+/// names do not show: `lock`, the znode of Dialect::kSimple, and names of 32 hex digits, which are
+/// the permits of kazoo's Semaphore.
 [[nodiscard]] std::vector<IncompatibleContender> FindUnnumbered(const Children& children,
                                                                 Dialect dialect);
 

@@ -32,20 +32,21 @@ class QueueAhead {
   /// Any other record is older, or from a previous life of LOCK, and shows nothing.
   void Take(const ReleaseRecord& record);
 
-  /// Whether the predecessor is the first contender, so that it is our turn when it is deleted.
+  /// Returns whether it is our turn once the predecessor is deleted: it is the first contender, and
+  /// is not created again.
   [[nodiscard]] bool IsSettledByDeletion() const;
-  /// Whether all contenders ahead of us hold the lock.
+  /// Returns whether all contenders ahead of us hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
-  /// Whether at most kNear contenders were ahead of us in the list. Each may release the lock
-  /// within milliseconds, and the waiter learns only of the last of these releases.
+  /// Returns whether at most kNear contenders were ahead of us in the list. Each may release the
+  /// lock within milliseconds, and the waiter learns only of the last of these releases.
   [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
-  /// Whether more than kNear contenders were ahead of us in the list.
+  /// Returns whether more than kNear contenders were ahead of us in the list.
   [[nodiscard]] bool IsFar() const { return known_ && contenders_before_ > kNear; }
 
  private:
   bool known_ = false;
   std::size_t contenders_before_ = 0;  ///< contenders ahead of us when the list was read
-  bool leaves_for_good_ = false;       ///< once the predecessor is deleted, it does not come back
+  bool leaves_for_good_ = false;       ///< a deleted predecessor is not created again
   bool predecessor_reads_ = false;
   bool waiters_between_ = false;  ///< there were waiters between the predecessor and ours
   bool readers_before_ = false;   ///< there were readers between last_excluding_ and the

@@ -9,7 +9,7 @@ namespace zklock::protocol {
 namespace {
 
 constexpr std::string_view kMarker = "zklock/1";
-// For a contender's name and a host: longer ones do not occur.
+// For a contender's name or a host. Longer ones do not occur.
 constexpr std::size_t kLongestWord = 255;
 constexpr std::size_t kLongestText = 1024;
 // More milliseconds than any run has taken, but far from overflow.
@@ -21,7 +21,7 @@ std::string Seconds(std::chrono::milliseconds duration) {
   return std::to_string(count / 1000) + '.' + fraction;
 }
 
-/// Returns false if it cannot be parsed. Lenient: the caller compares the result with what
+/// Returns false if `text` cannot be parsed. Lenient: the caller compares the result with what
 /// FormatLockData() writes.
 bool ReadSeconds(std::string_view text, std::chrono::milliseconds& duration) {
   const std::size_t point = text.find('.');

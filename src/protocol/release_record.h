@@ -33,8 +33,8 @@ struct LockData {
   friend bool operator==(const LockData&, const LockData&) = default;
 };
 
-/// A name as a single word of a record: at most 255 characters, with everything except visible
-/// ASCII replaced by '-'. Never empty.
+/// Makes `text` a single word of a record: at most 255 characters, with everything except visible
+/// ASCII replaced by '-'. The result is never empty.
 [[nodiscard]] std::string RecordWord(std::string_view text);
 
 /// Returns `zklock/1` before the first release, and `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS

@@ -14,7 +14,7 @@ inline constexpr std::size_t kLongestReservationId = 64;
 /// The maximum duration of a reservation with an end.
 inline constexpr std::chrono::milliseconds kLongestReservation = std::chrono::days(400);
 
-/// 1 to 64 of `A-Z a-z 0-9 . _ : @ -`.
+/// Returns whether `text` is 1 to 64 of `A-Z a-z 0-9 . _ : @ -`.
 [[nodiscard]] bool IsReservationId(std::string_view text);
 
 /// What --reserve asks for.

@@ -18,7 +18,7 @@ inline constexpr std::string_view kLastRunChild = "last-run";
 /// Holds the last start of a run with --once-per.
 inline constexpr std::string_view kLastStartChild = "last-start";
 
-/// Whether a child with this name is part of its parent LOCK rather than a LOCK itself.
+/// Returns whether a child with this name is part of its parent LOCK rather than a LOCK itself.
 [[nodiscard]] constexpr bool IsRecordChild(std::string_view name) {
   return name == kLastRunChild || name == kLastStartChild;
 }
@@ -41,8 +41,8 @@ struct LastRunData {
   std::optional<LastSuccess> success;
   std::string_view below;  ///< all text after the first line, beginning with the newline
 };
-/// None if the first line is neither of these; then zklock did not write it. `text` may be any
-/// bytes.
+/// Returns none if the first line is neither of these; then zklock did not write it. `text` may be
+/// any bytes.
 [[nodiscard]] std::optional<LastRunData> ParseLastRunData(std::string_view text);
 
 /// Returns the newer of `kept`, which --min-interval has recorded, and `record`, the release record
@@ -61,7 +61,7 @@ struct StartRecord {
 
 /// Returns `zklock/1 TOKEN HOST`.
 [[nodiscard]] std::string FormatStartRecord(const StartRecord& start);
-/// None if `text`, which may be any bytes, is not what FormatStartRecord() writes.
+/// Returns none if `text`, which may be any bytes, is not what FormatStartRecord() writes.
 [[nodiscard]] std::optional<StartRecord> ParseStartRecord(std::string_view text);
 
 }  // namespace zklock::protocol

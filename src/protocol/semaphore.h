@@ -18,9 +18,9 @@ namespace zklock::protocol {
 inline constexpr std::string_view kTurnstileChild = "locks";
 inline constexpr std::string_view kPermitsChild = "leases";
 
-/// The parent of the contenders in the turnstile of `lock`.
+/// Returns the parent of the contenders in the turnstile of `lock`.
 [[nodiscard]] std::string TurnstilePath(std::string_view lock);
-/// The parent of the permits of `lock`.
+/// Returns the parent of the permits of `lock`.
 [[nodiscard]] std::string PermitsPath(std::string_view lock);
 
 /// Returns how many permits there may be, read from the data of their parent, where zklock writes
@@ -28,11 +28,11 @@ inline constexpr std::string_view kPermitsChild = "leases";
 /// program.
 [[nodiscard]] std::optional<std::size_t> ParsePermitLimit(std::string_view data);
 
-/// Whether a LOCK with these children may be a semaphore; ArePermits() then decides.
+/// Returns whether a LOCK with these children may be a semaphore; ArePermits() then decides.
 [[nodiscard]] bool MayBeSemaphore(const Children& children);
 
-/// Whether a child named kPermitsChild, with these children and data, contains a semaphore's
-/// permits rather than being a LOCK of that name.
+/// Returns whether a child named kPermitsChild, with these children and data, contains a
+/// semaphore's permits rather than being a LOCK of that name.
 [[nodiscard]] bool ArePermits(const Children& children, std::string_view data);
 
 }  // namespace zklock::protocol
