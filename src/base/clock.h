@@ -36,7 +36,7 @@ class SystemClock final : public Clock {
   [[nodiscard]] TimePoint Now() const override { return BootClock::now(); }
 };
 
-/// `start` + `span`, or kNever if the sum overflows (300 years count as forever).
+/// Returns `start` + `span`, or kNever if the sum overflows (300 years count as forever).
 [[nodiscard]] TimePoint After(TimePoint start, Duration span) noexcept;
 
 }  // namespace zklock

@@ -20,7 +20,7 @@ enum class EndCause : int {
   kAbandoned,     ///< zklock was killed or failed: nothing proves the lease any longer
 };
 
-/// Whether the run's lock is lost, so that nothing is gained by keeping the session.
+/// Returns whether the run's lock is lost, so that nothing is gained by keeping the session.
 [[nodiscard]] constexpr bool IsLoss(EndCause cause) { return cause >= EndCause::kRemoved; }
 
 }  // namespace zklock

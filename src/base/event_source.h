@@ -22,7 +22,7 @@ class EventSource {
   EventSource& operator=(const EventSource&) = delete;
   virtual ~EventSource() = default;
   [[nodiscard]] virtual Interest GetInterest() = 0;
-  /// `revents` as from poll(2); 0 if only the time was reached.
+  /// `revents`: as from poll(2); 0 if only the time was reached.
   virtual void OnReady(short revents) = 0;
 };
 

@@ -16,7 +16,8 @@ inline std::string_view TakeUntil(std::string_view& text, char separator) {
   return taken;
 }
 
-/// The decimal number that `text` consists of; none if it is something else or out of range.
+/// Returns the decimal number that `text` consists of; none if it is something else or out of
+/// range.
 template <typename Number>
 [[nodiscard]] std::optional<Number> ParseWhole(std::string_view text) {
   Number number{};

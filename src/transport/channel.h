@@ -54,8 +54,8 @@ class PlainChannel final : public Channel {
 };
 
 /// Makes `text` the last line on standard error, which zklock reports if it gives up on this
-/// server: what this process is waiting for, or why it ends. Discards the lines before it: they are
-/// about a finished step.
+/// server: what this process is waiting for, or why it ends. Discards the lines before it, which
+/// are about a finished step.
 void Report(std::string text);
 /// Discards the reported line: its step is finished.
 void DiscardReport();

@@ -22,7 +22,7 @@ namespace {
 // Any xid that the client library does not use: its xids start near the current Unix time.
 constexpr std::int32_t kFirstXid = 0x7a6b7361;
 
-/// ZooKeeper's name for an error.
+/// Returns ZooKeeper's name for an error.
 std::string NameOf(std::int32_t error) {
   if (error == -115) return "AUTHFAILED";
   if (error == -124) return "SESSIONCLOSEDREQUIRESASLAUTH";
@@ -227,7 +227,7 @@ std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_v
 void Authenticate(Channel& channel, const std::string& host, const SaslOptions& options) {
   WriteAll(channel, ReadFrame(ReadFromZklock));
   std::string answer = ReadFrame(From(channel));
-  // An expired session has nothing to authenticate.
+  // If the session has expired, there is nothing to authenticate.
   if (GrantsSession(Body(answer))) {
     Exchange exchange(host, options);
     Exchange::Step step = exchange.Start();

@@ -11,15 +11,15 @@ namespace zklock::transport {
 // The part of ZooKeeper's wire protocol (jute) that SASL needs. A frame is a four-byte big-endian
 // length followed by that many bytes. A SASL request (type 102) and its reply carry one token each.
 
-/// The length of the frame that begins with these four bytes; none if no ZooKeeper server or client
-/// would send such a frame.
+/// Returns the length of the frame that begins with these four bytes; none if no ZooKeeper server
+/// or client would send such a frame.
 [[nodiscard]] std::optional<std::size_t> FrameLength(std::string_view head);
 
 /// Returns a complete frame, including its length field.
 [[nodiscard]] std::string MakeSaslRequest(std::int32_t xid, std::string_view token);
 
-/// Whether a connect response, passed without its length field, grants a session. If not, the
-/// session has expired.
+/// Returns whether a connect response, passed without its length field, grants a session. If not,
+/// the session has expired.
 [[nodiscard]] bool GrantsSession(std::string_view response);
 
 struct SaslReply {

@@ -55,7 +55,7 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
   return text.data();
 }
 
-/// The names and addresses that a certificate is for.
+/// Returns the names and addresses that a certificate is for.
 std::vector<std::string> NamesOf(X509* certificate) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) { names.push_back(name); };
@@ -256,8 +256,8 @@ class TlsChannel final : public Channel {
     return is_valid;
   }
 
-  /// The state after a call failed: the readiness to wait for, or kEnd. Throws Failure if the call
-  /// cannot succeed.
+  /// Returns the state after a call failed: the readiness to wait for, or kEnd. Throws Failure if
+  /// the call cannot succeed.
   State Wanted(int result) const {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
