@@ -205,8 +205,8 @@ bool KeepNewHolders(const cli::ReleaseOptions& options, std::vector<cli::Contend
          }) != 0;
 }
 
-/// How to edit the contender's data to ask it to leave. None if its program does not read such
-/// requests.
+/// Returns how to edit the contender's data to ask it to leave; none if its program does not read
+/// such requests.
 std::optional<std::function<std::string(const std::string&)>> EditFor(
     const cli::ContenderView& contender, const lock::ReleaseRequest& request) {
   switch (contender.program) {
@@ -307,7 +307,7 @@ bool AwaitRelease(const cli::ReleaseOptions& options, const cli::ContenderView& 
     });
     // Other programs do not distinguish requests to leave the queue from requests to release.
     const bool may_stay = contender.program == protocol::Program::kZklock;
-    // If it has left a turnstile, it may have a permit.
+    // A contender that has left a turnstile may have a permit.
     std::vector<cli::ContenderView> one{contender};
     if (may_stay && KeepNewHolders(options, one, session, report)) return false;
     if (is_gone) break;

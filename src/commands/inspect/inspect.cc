@@ -178,7 +178,7 @@ class AlternateScreen {
     echo_off_.emplace(STDOUT_FILENO);
     output_.Append(std::string(cli::kEnterScreen));
   }
-  /// May be called twice.
+  /// Returns to the main screen. Can be called twice.
   void Leave() {
     if (!echo_off_) return;
     output_.WriteLast(std::string(cli::kLeaveScreen));

@@ -207,7 +207,7 @@ class ServersInspection {
     }
   }
 
-  /// The newest configuration counts: a server that is no longer a member may have an older one.
+  /// Chooses the newest configuration: a server that is no longer a member may have an older one.
   void ChooseMembers() {
     auto& facts = result_.facts;
     for (const auto& [place, members] : members_) {

@@ -125,7 +125,7 @@ class Keeper {
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
   void Hold() {
-    // After sink.Close(), nobody sees the events.
+    // After sink.Close(), the events are no longer shown.
     HoldEvents hold_events(context_.events, session(), locks_.DisplayPath());
     lock::Hold hold(
         session(), context_.clock, locks_.tickets, context_.options.kill_after,

@@ -45,7 +45,7 @@ class RunningCommand {
   RunningCommand& operator=(const RunningCommand&) = delete;
 
   /// If ancestors also hold locks, makes the command end when these are lost, and before the first
-  /// of the leases, theirs and our own, ends.
+  /// of the leases, the ancestors' and our own, ends.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
   /// Publishes that the command has been executed, and that its lease or --max-run has run out, as
   /// soon as that is known. If the end takes long, also reports why the command has to end.

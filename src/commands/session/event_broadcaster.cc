@@ -92,9 +92,9 @@ void QueueEvents::LookForChroot(const std::string& chroot) {
                });
 }
 
-/// Anyone who may delete a contender or write LOCK's record can make two holders run at the same
-/// time. Servers answer in order, so the report precedes the answer to the create. If LOCK does not
-/// exist yet, this is called again with the next attempt to join it.
+/// Reports if everyone may delete contenders or write LOCK's record, and so make two holders run at
+/// the same time. Servers answer in order, so the report precedes the answer to the create. If LOCK
+/// does not exist yet, this is called again with the next attempt to join it.
 void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& queue) {
   session_.GetAcl(queue, [&events = events_, reported = open_,
                           name = lock.display_path()](const zookeeper::AclReply& reply) {

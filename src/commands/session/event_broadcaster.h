@@ -57,7 +57,7 @@ class QueueEvents {
     std::string contender;
     lock::ReleaseRequest request;
   };
-  /// The newest request comes last.
+  /// Returns the requests to leave, the newest last.
   [[nodiscard]] const std::vector<Asked>& asked() const { return asked_; }
   /// With --any: the LOCKs whose queues we have left while we wait in others, and why.
   using Left = std::map<std::string, lock::QueueLeftEvent::Why>;

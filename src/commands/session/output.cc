@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t kFull = 64 * 1024;
 
-/// False if standard output was closed when zklock started. Its number may then be a descriptor of
-/// zklock's own, which is close-on-exec, unlike any inherited descriptor.
+/// Returns false if standard output was closed when zklock started. Its number may then be a
+/// descriptor of zklock's own, which is close-on-exec, unlike any inherited descriptor.
 bool HasStandardOutput() {
   const int flags = fcntl(STDOUT_FILENO, F_GETFD);
   return flags >= 0 && (static_cast<unsigned>(flags) & FD_CLOEXEC) == 0;

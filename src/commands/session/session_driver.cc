@@ -62,8 +62,8 @@ void SessionDriver::BeginLookup() {
   try {
     lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
   } catch (const std::system_error&) {
-    // Not fatal: the lock may be held, the known addresses may be enough, and there is time to try
-    // again.
+    // This is not fatal: the lock may be held, the known addresses may be enough, and there is time
+    // to try again.
     if (session_.endpoints().empty()) throw;
     next_lookup_ = clock_.Now() + kLookupPause;
     return;

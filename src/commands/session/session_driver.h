@@ -32,7 +32,7 @@ class SessionDriver final : public EventSource {
 
   /// Returns whether every name was looked up and none exists: waiting is then pointless.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
-  /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
+  /// Returns each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
   /// refused), …". Attempts made for the close are left out.
   [[nodiscard]] std::string Tried() const;
 
