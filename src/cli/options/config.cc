@@ -71,7 +71,7 @@ std::string ReadNamedFile(const std::string& file) {
   std::string text;
   std::array<char, 4096> piece{};
   std::size_t size = 0;
-  // It may be a FIFO or a device, so the size shows only while it is read.
+  // The file may be a FIFO or a device, so its size is not known before it is read.
   while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
     text.append(piece.data(), size);
     if (text.size() > kLargestFile) throw ConfigError(fmt::format(message::kFileTooLarge, file));

@@ -52,7 +52,7 @@ std::string FaultOf(std::string_view line) {
            (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
   };
   if (!std::all_of(scheme.begin(), scheme.end(), is_plain)) return message::kNoCredential;
-  // The servers would accept it, as a user without a password.
+  // The servers would accept such a line, as a user without a password.
   if (scheme == "digest" && line.find(':', colon + 1) == std::string_view::npos) {
     return message::kNoDigest;
   }
@@ -125,7 +125,7 @@ void RequireKey(const std::string& path) {
 }
 
 std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
-  // Credentials were given in place of a file name: the message must not repeat them.
+  // If credentials were given in place of a file name, the message must not repeat them.
   const std::size_t colon = path.find(':');
   if (colon != std::string::npos && access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
     const std::string start = path.substr(0, colon);

@@ -27,7 +27,7 @@ namespace zklock::cli {
 namespace {
 
 constexpr int kMostLinks = 40;  // the kernel's limit
-// How often to judge a file that is replaced by another one before it is opened.
+// How many times to judge a file that is replaced by another one before it is opened.
 constexpr int kAttempts = 10;
 
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
@@ -214,7 +214,7 @@ std::string ReadText(const std::string& path, const UniqueFd& file) {
 }  // namespace
 
 void ThrowUnread(const std::string& file, int error, const std::string& what) {
-  // Not a fault of the file: the next run may be able to read it.
+  // This is not a fault of the file: the next run may be able to read it.
   if (error == EMFILE || error == ENFILE || error == ENOMEM) {
     throw std::system_error(error, std::generic_category(), file);
   }

@@ -61,7 +61,7 @@ class WidthTable {
   [[nodiscard]] std::optional<std::size_t> Of(char32_t character) {
     if (IsPlain(character)) return 1;
     if (character < 0xA0 || IsHidden(character)) return std::nullopt;
-    // Only once: this reads a file.
+    // Created only once, since this reads a file.
     static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
     if (kUnicode == nullptr) return 1;  // without tables, columns may be misaligned
     if (previous_ == nullptr) previous_ = uselocale(kUnicode);

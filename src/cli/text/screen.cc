@@ -16,7 +16,7 @@ std::string Frame(std::string_view text, std::size_t rows) {
   frame += kHome;
   for (std::size_t row = 0; !text.empty() && (rows == 0 || row < rows); ++row) {
     const std::size_t end = text.find('\n');
-    // Not after the last line: that would scroll.
+    // No newline after the last line: that would scroll.
     if (row > 0) frame += "\r\n";
     frame.append(text.substr(0, end)).append(kEraseLine);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);

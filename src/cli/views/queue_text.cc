@@ -193,7 +193,8 @@ class QueueText::Waits {
     Begin({position, position, predecessor, false});
   }
 
-  /// The contender waits for `take` of the permits that the first `holders` contenders hold.
+  /// Adds a contender that waits for `take` of the permits that the first `holders` contenders
+  /// hold.
   void AddForPermits(std::size_t position, std::size_t take, std::size_t holders) {
     if (holders <= 1) return Add(position, 1);
     for_permits_ = {position, take, holders};
