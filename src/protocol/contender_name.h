@@ -87,7 +87,7 @@ struct ContenderNameView {
 /// Returns the part of a name before the server's number: `HOST-UUID`, `-newest` if it supersedes,
 /// `-reserve` if it will become a reservation, and the mark. Only the first 40 characters of `host`
 /// are used; characters outside `[A-Za-z0-9.-]` become '-', and an empty host becomes "host".
-/// `uuid` is used as it is.
+/// `uuid` is used as it is. In Dialect::kSimple, returns the whole name.
 [[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
                                               Mode mode, Dialect dialect, bool supersedes = false,
                                               bool reserves = false);

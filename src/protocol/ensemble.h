@@ -164,8 +164,8 @@ struct TimeWithoutServers {
   Duration most_to_stop{};
   Duration most_to_end{};  ///< until the lease ends: the command is dead by then
 };
-/// Computed by the rules of Lease, for the session timeout `timeout` and heartbeats that are
-/// answered after `round_trip`.
+/// Computes these times by the rules of Lease, for the session timeout `timeout` and heartbeats
+/// that are answered after `round_trip`.
 [[nodiscard]] TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
                                                        Duration round_trip);
 

@@ -92,7 +92,7 @@ std::optional<LockData> ParseLockData(std::string_view text) {
   text.remove_prefix(kMarker.size());
   if (!text.starts_with(' ')) return std::nullopt;
   LockData data{ParseRecord(text.substr(1))};
-  // Only our own format of each number and word is accepted.
+  // Accepts only our own format of each number and word.
   if (!data.last_release || FormatLockData(data) != std::string(kMarker) + std::string(text)) {
     return std::nullopt;
   }

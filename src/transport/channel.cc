@@ -128,7 +128,7 @@ class RelayLoop {
   }
 
   void Wait() const {
-    // Without events to wait for, the descriptor is -1: poll() would still report a hangup.
+    // Without events to wait for, the descriptor is -1: otherwise, poll() would report a hangup.
     std::array<pollfd, 2> polled = {
         {{zklock_events_ != 0 ? kZklock : -1, zklock_events_, 0},
          {server_events_ != 0 ? channel_.fd() : -1, server_events_, 0}}};
