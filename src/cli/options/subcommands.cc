@@ -165,7 +165,7 @@ void CheckHistory(const OptionReader& reader, RunOptions& options) {
 
 /// A configuration file may set --max-run for every run: those with --on-lost warn ignore it.
 void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
-  // --on-lost is about a command that runs under a lease. In a file it is ignored by other runs.
+  // --on-lost concerns a command that runs under a lease. In a file, other runs ignore it.
   if (options.hold || !options.reserve.empty()) options.on_lost = OnLost::kStop;
   if (!options.max_run || options.on_lost != OnLost::kWarn) return;
   if (reader.IsArgument("--max-run")) {

@@ -20,7 +20,7 @@ namespace zklock::cli {
 
 // The events of a run: those that lock/ publishes and users see, and those of zklock itself. Each
 // is published once, for messages, --events and the progress display. A new event is added to the
-// variant `Event`; Describe() then needs an overload for it.
+// variant `Event`; TextOf() in event.cc then needs an overload for it.
 //
 // Paths are as the user knows them. A predecessor's name may contain arbitrary bytes.
 
