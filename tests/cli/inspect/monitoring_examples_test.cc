@@ -46,7 +46,7 @@ tests:
         alertname: ZklockJobOverdue
         exp_alerts:
           - exp_labels: {severity: critical, lock: /jobs/old}
-            exp_annotations: {summary: /jobs/old has not run with success for 1d 3h 0m 0s}
+            exp_annotations: {summary: /jobs/old has not succeeded for 1d 3h 0m 0s}
       - eval_time: 27h
         alertname: ZklockJobFailed
       - eval_time: 1h
@@ -90,7 +90,7 @@ tests:
         alertname: ZklockJobNeverSucceeded
         exp_alerts:
           - exp_labels: {severity: critical, lock: /jobs/never, instance: a}
-            exp_annotations: {summary: /jobs/never has never run with success}
+            exp_annotations: {summary: /jobs/never has never succeeded}
 )");
   for (const Words& argv : {Words{"promtool", "check", "rules", directory.Path("rules.yml")},
                             Words{"promtool", "test", "rules", test}}) {
