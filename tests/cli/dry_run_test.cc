@@ -26,7 +26,7 @@ Finished DryRun(Words words, const Words& locks, const std::string& user = "") {
   return Run(std::move(options));
 }
 
-/// The last row of the output.
+/// Returns the last row of the output.
 std::string ResultOf(const Finished& finished) {
   const std::size_t result = finished.out.rfind("\nresult    ");
   return result == std::string::npos ? "" : finished.out.substr(result + 11);
@@ -109,7 +109,7 @@ TEST_CASE("a dry run shows the limit of --max-run") {
       Catch::Contains("\nmax-run   1m, then that process is signalled and the lock released\n"));
 }
 
-TEST_CASE("a dry run of which the servers cannot be reached says so on standard error") {
+TEST_CASE("a dry run whose servers cannot be reached says so on standard error") {
   const Finished finished =
       DryRun({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms"}, {"/t/x"});
   CHECK(finished.exit == Exited(69));
@@ -135,7 +135,7 @@ TEST_CASE("a dry run names where the list of servers comes from") {
         "servers   127.0.0.1:1,[::1]:2/a ($ZKLOCK_SERVERS)");
 }
 
-TEST_CASE("a dry run says who is ahead, and how many more") {
+TEST_CASE("a dry run names a contender ahead and counts the others") {
   auto [lock, holder] = HoldNewLock("dry-busy", {"read", "--label", "nightly"});
   const Finished read = DryRun({"read"}, {lock});
   CheckResult(read, 0, "would run at once");
@@ -166,7 +166,7 @@ TEST_CASE("a dry run says who is ahead, and how many more") {
   check({"exclusive", "--max-queue", "2"}, 75, "would wait for ", more + "\n");
 }
 
-TEST_CASE("of a long queue a dry run shows the beginning") {
+TEST_CASE("a dry run shows only the beginning of a long queue") {
   auto [tree, lock] = MadeLock("dry-long");
   for (int i = 0; i < 20; ++i) {
     (void)tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential);
@@ -274,7 +274,7 @@ TEST_CASE("a dry run has the status of a command that cannot be executed") {
   CHECK_THAT(Run(std::move(relative)).out, Catch::Contains("command   " + program + "\n"));
 }
 
-TEST_CASE("a dry run knows reservations, with their reason, and when they are its own") {
+TEST_CASE("a dry run shows reservations with their reasons and recognises its own") {
   const std::string lock = NewLock("dry-reserved");
   const std::string busy = "would wait for " + lock + ": it is reserved for job: the freeze";
   const auto reserve = [&](const Words& more) {
@@ -308,7 +308,7 @@ TEST_CASE("a dry run knows reservations, with their reason, and when they are it
               "would not run: " + lock + " is not (or no longer) reserved for job");
 }
 
-TEST_CASE("a dry run knows when a run would be too soon") {
+TEST_CASE("a dry run reports a run that would be too soon") {
   const std::string lock = NewLock("dry-interval");
   for (const char* option : {"--once-per", "--min-interval"}) {
     REQUIRE(RunZklock({"exclusive", option, "1ms", lock, "--", "true"}).exit == Exited(0));
@@ -327,7 +327,7 @@ TEST_CASE("a dry run knows when a run would be too soon") {
   CheckError(DryRun({"exclusive", "--once-per", "1h"}, {lock}), 78, "last-start");
 }
 
-TEST_CASE("a dry run knows permits and dialects") {
+TEST_CASE("a dry run takes permits and dialects into account") {
   const std::string lock = NewLock("dry-permits");
   const Words permits = {"exclusive", "--permits", "2"};
   CheckResult(DryRun(permits, {lock}), 0, "would run at once");
@@ -385,7 +385,7 @@ TEST_CASE("a dry run leaves no cgroup behind, and says which a command would get
   }
 }
 
-TEST_CASE("release --dry-run shows whom it would ask or delete, and does neither") {
+TEST_CASE("release --dry-run shows which contenders it would ask or delete and does neither") {
   Tree tree;
   auto [lock, holder] = HoldNewLock("dry-release");
   const Child waiter = StartWaiter(lock);

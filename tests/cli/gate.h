@@ -50,7 +50,7 @@ class Gate {
   void Open() {
     if (!std::exchange(is_open_, true)) open_.set_value();
   }
-  /// From now on, nothing passes.
+  /// Stops all traffic.
   void Freeze() { proxy_.Freeze(); }
   /// Drops the reply and the connection instead of passing the reply on.
   void Break() {

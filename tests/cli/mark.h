@@ -21,7 +21,7 @@ class Mark {
     options.also_environment.push_back(variable_);
     return options;
   }
-  /// The processes that have the variable and, if given, this name.
+  /// Returns the processes that have the variable and, if given, this name.
   [[nodiscard]] std::vector<pid_t> Processes(const std::string& name = "") const {
     std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

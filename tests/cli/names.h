@@ -13,7 +13,8 @@
 
 namespace zklock::test {
 
-/// A loopback address that no concurrent test uses. The tests combine it with the server's port.
+/// Returns a loopback address that no concurrent test uses. The tests combine it with the server's
+/// port.
 inline std::string OwnAddress(int number) {
   const auto pid = static_cast<unsigned>(getpid());
   return "127." + std::to_string(64 * number + static_cast<int>(pid >> 16 & 63)) + "." +

@@ -8,7 +8,7 @@
 
 namespace zklock::test {
 
-/// `options` with a time of day that is `seconds` ahead.
+/// Returns `options` with a time of day that is `seconds` ahead.
 inline ChildOptions WithSkewedClock(const ChildOptions& options, const std::string& seconds) {
   const char* const clock = std::getenv("ZKLOCK_TEST_CLOCK");
   if (clock == nullptr) throw std::runtime_error("ZKLOCK_TEST_CLOCK is not set: run it by ctest");

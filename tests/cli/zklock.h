@@ -23,14 +23,14 @@ inline Words operator+(Words words, const Words& more) {
   return words;
 }
 
-/// The zklock built with these tests.
+/// Returns the zklock built with these tests.
 inline std::string Binary() {
   const char* binary = std::getenv("ZKLOCK_BINARY");
   if (binary == nullptr) throw std::runtime_error("ZKLOCK_BINARY is not set: run it by ctest");
   return binary;
 }
 
-/// The signal state of a login shell: whatever runs the tests may ignore or block signals.
+/// Restores the signal state of a login shell: whatever runs the tests may ignore or block signals.
 inline void ResetSignals() {
   for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
   sigset_t none;
@@ -40,7 +40,7 @@ inline void ResetSignals() {
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/// This process's environment without zklock's variables.
+/// Returns this process's environment without zklock's variables.
 inline Words PlainEnvironment() {
   Words variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -49,7 +49,7 @@ inline Words PlainEnvironment() {
   return variables;
 }
 
-/// `zklock ARGUMENTS`, using the tests' server.
+/// Returns `zklock ARGUMENTS`, using the tests' server.
 inline ChildOptions Zklock(const Words& arguments) {
   ChildOptions options;
   options.argv = Words{Binary()} + arguments;
@@ -60,7 +60,7 @@ inline ChildOptions Zklock(const Words& arguments) {
   return options;
 }
 
-/// `options` with these variables too, each NAME=VALUE.
+/// Returns `options` with these variables too, each NAME=VALUE.
 inline ChildOptions With(ChildOptions options, const Words& variables) {
   for (const std::string& variable : variables) options.also_environment.push_back(variable);
   return options;
@@ -86,7 +86,7 @@ inline Exit Finish(Child& child) {
   return child.Wait();
 }
 
-/// `zklock WORDS LOCK -- COMMAND`. COMMAND writes "held", and exits with status 0 after
+/// Returns `zklock WORDS LOCK -- COMMAND`. COMMAND writes "held", and exits with status 0 after
 /// CloseInput(), or with the status given to Write().
 inline ChildOptions HolderOptions(const Words& words, const std::string& lock) {
   ChildOptions options =
@@ -94,7 +94,7 @@ inline ChildOptions HolderOptions(const Words& words, const std::string& lock) {
   options.keep_stdin = true;
   return options;
 }
-/// Returns once the holder's command is running.
+/// Starts a holder, and returns once its command is running.
 inline Child StartHolder(const Words& words, const std::string& lock) {
   Child holder = Child::Start(HolderOptions(words, lock));
   const std::string line = holder.ReadLine();
@@ -113,7 +113,8 @@ inline HeldLock HoldNewLock(std::string_view name, const Words& words = {"exclus
   return {lock, StartHolder(words, lock)};
 }
 
-/// Returns once the waiter is in the queue. The last of `words` are options of the subcommand.
+/// Starts a waiter, and returns once it is in the queue. `words` is the subcommand with its
+/// options.
 inline Child StartWaiter(Words words, const std::string& lock) {
   words.insert(words.begin() + 1, "--verbose");
   Child waiter = Child::Start(HolderOptions(std::move(words), lock));
@@ -122,7 +123,7 @@ inline Child StartWaiter(Words words, const std::string& lock) {
 }
 inline Child StartWaiter(const std::string& lock) { return StartWaiter({"exclusive"}, lock); }
 
-/// The lines of `text`.
+/// Returns the lines of `text`.
 inline Words Lines(const std::string& text) {
   Words lines;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -133,7 +134,8 @@ inline Words Lines(const std::string& text) {
   return lines;
 }
 
-/// The last component of a path: HOST-UUID-lock-0000000000 of /t/x/HOST-UUID-lock-0000000000.
+/// Returns the last component of a path: HOST-UUID-lock-0000000000 of
+/// /t/x/HOST-UUID-lock-0000000000.
 inline std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace zklock::test

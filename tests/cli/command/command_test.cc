@@ -16,9 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A command that writes "ready", then the name of each signal it gets, until its input ends. A
-/// command that checks for signals only between two system calls could sleep through one that
-/// arrives in between.
+/// Returns a command that writes "ready", then the name of each signal it gets, until its input
+/// ends. A command that checks for signals only between two system calls could sleep through one
+/// that arrives in between.
 Words Echoing() {
   return {"python3", "-c",
           "import os, select, signal\n"
@@ -50,9 +50,9 @@ struct NamedSignal {
   std::string name;
 };
 
-/// Starts a run with --descendants wait whose command exits with 3. A process that it leaves behind
-/// then gets its pid, reports so in a line of output, and performs `action`, a shell text. The pid
-/// of zklock is in $z; descriptor 3 is its standard input.
+/// Starts a run with --descendants wait whose command exits with 3. A process that the command
+/// leaves behind then gets the command's pid, prints a line that says so, and runs `action`, shell
+/// text in which $z is zklock's pid and descriptor 3 is the run's standard input.
 Child StartReuser(const std::string& action) {
   ChildOptions options =
       Zklock({"exclusive", "--descendants", "wait", NewLock("command"), "--", "sh", "-c",
@@ -82,7 +82,7 @@ bool CanReusePids() {
 }  // namespace
 
 TEST_CASE("every exit status of the command is passed on") {
-  // As readers, so that the runs do not wait for each other.
+  // The runs are readers, so that they do not wait for each other.
   const std::string lock = NewLock("status");
   constexpr int kAtOnce = 16;
   for (int first = 0; first < 256; first += kAtOnce) {
@@ -248,7 +248,7 @@ TEST_CASE("a descendant that gets the command's pid does not change the status")
   CHECK(StartReuser("exit 0").Wait() == Exited(3));
 }
 
-TEST_CASE("a signal from a process that has reused the command's pid is passed on") {
+TEST_CASE("a signal from a process that has reused the command's pid is forwarded") {
   if (!CanReusePids()) return Skip("root and PID namespaces");
   Child child = StartReuser(
       "trap \"echo passed; exit 0\" TERM; read -r x <&3; kill -TERM $z;"

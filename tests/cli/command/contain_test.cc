@@ -35,7 +35,7 @@ void BecomeNobody() {
   if (!is_nobody) throw std::runtime_error("setuid");
 }
 
-/// `zklock WORDS LOCK -- sh -c SCRIPT` in the test's cgroup.
+/// Returns `zklock WORDS LOCK -- sh -c SCRIPT` in the test's cgroup.
 ChildOptions In(const TestCgroup& cgroup, Words words, const std::string& lock,
                 const std::string& script) {
   for (const std::string& word : Words{lock, "--", "sh", "-c", script}) words.push_back(word);
@@ -48,14 +48,14 @@ ChildOptions In(const TestCgroup& cgroup, Words words, const std::string& lock,
   return options;
 }
 
-/// Runs zklock as the user nobody, who owns the cgroup, from a copy that this user may execute.
+/// Runs zklock as the user nobody, who owns the cgroup, from a copy that this user can execute.
 class Nobody {
  public:
   explicit Nobody(const TestCgroup& cgroup) {
     cgroup.GiveTo(kNobody);
     std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
     std::filesystem::copy_file(Binary(), directory_.Path("zklock"));
-    // Like sudo, it becomes root for good.
+    // Like sudo, this copy of setpriv sets all of its user IDs to root.
     std::filesystem::copy_file("/usr/bin/setpriv", directory_.Path("sudo"));
     chmod(directory_.Path("sudo").c_str(), 04755);
   }
@@ -91,7 +91,7 @@ std::string CgroupOf(pid_t pid) {
   return "";
 }
 
-/// Ignores TERM, and starts a daemon that ignores it too, forked twice and in a session of its own.
+/// A script that ignores TERM and starts a double-forked daemon that also does, in its own session.
 const std::string kStubborn =
     "trap '' TERM; ( setsid sh -c 'echo $$; exec sleep 1000' & ); echo $$; exec sleep 1000";
 
@@ -109,7 +109,7 @@ void AwaitRounds(pid_t pid, int rounds) {
   WaitUntil([&] { return switches() >= begin + rounds; });
 }
 
-/// Whether KILL is pending for a process.
+/// Returns whether KILL is pending for a process.
 bool IsToBeKilled(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   unsigned long long all = 0;
@@ -132,7 +132,7 @@ void KillWithGuard(Child& holder) {
   WaitUntilGone(guard);
 }
 
-/// The member `contained` of each contender in `inspect --json`: true, false or null.
+/// Returns the member `contained` of each contender in `inspect --json`: true, false or null.
 Words ContainedOf(const std::string& lock) {
   const Finished finished = RunZklock({"inspect", "--json", lock}, Exited(0));
   Words found;
@@ -670,7 +670,7 @@ TEST_CASE("processes left by a crash in one scope are killed by the next zklock 
   }
 }
 
-TEST_CASE("processes left by another user's crash are not this user's to kill") {
+TEST_CASE("processes left by another user's crash are not killed") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);
@@ -787,8 +787,9 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
 
 namespace {
 
-/// Checks that zklock falls back for this reason with --contain auto, and also runs it with
-/// --contain require. `is_foreseen`: zklock knows the reason before it queues.
+/// Checks that with --contain auto zklock falls back for this reason, and that with --contain
+/// require it refuses (if `is_refused`) or runs the command. `is_foreseen`: zklock knows the reason
+/// before it queues.
 void MustFallBack(const TestCgroup& cgroup, const std::string& reason,
                   const std::function<void()>& prepare, bool is_refused = true,
                   const std::string& binary = Binary(), bool is_foreseen = true) {

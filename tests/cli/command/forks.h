@@ -18,28 +18,28 @@ namespace zklock::test {
 /// Controls whether zklocks started with it can fork.
 class Forks {
  public:
-  /// Every fork fails from now on.
+  /// Makes every fork fail from now on.
   void Refuse() {
     const std::string fifo = directory_.Path("refused");
     if (mkfifo(directory_.Path("new").c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
     refused_.Reset(open(directory_.Path("new").c_str(), O_RDWR | O_CLOEXEC));
     if (!refused_) throw std::runtime_error("no fifo");
-    // Created elsewhere and renamed, so that it has a reader from the moment it appears.
+    // The FIFO is created under another name, so that it has a reader as soon as it appears.
     if (rename(directory_.Path("new").c_str(), fifo.c_str()) != 0) throw std::runtime_error(fifo);
   }
-  /// From now on, every guard stops before it forks its command.
+  /// Makes every guard block before it forks its command, from now on.
   void HoldGuards() const {
     if (mkfifo(directory_.Path("refused.held").c_str(), 0600) != 0) {
       throw std::runtime_error("mkfifo");
     }
   }
-  /// They fork now.
+  /// Lets the blocked guards fork.
   void LetGuardsGo() const {
     const std::string fifo = directory_.Path("refused.held");
     const UniqueFd writer(open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
     unlink(fifo.c_str());
   }
-  /// From now on, every command is stopped before it does anything.
+  /// Stops every command before it does anything, from now on.
   void StopCommands() const { (void)directory_.Write("refused.stopped", ""); }
   void Allow() { unlink(directory_.Path("refused").c_str()); }
   /// Waits until a fork has been attempted and refused. Each refusal is reported once.

@@ -13,15 +13,15 @@
 namespace zklock::test {
 namespace {
 
-/// The pid of the holder, from its contender's data.
+/// Returns the pid of the holder, from its contender's data.
 pid_t HolderOf(const std::string& lock) {
   const std::string data = Tree().Get(lock + "/" + Tree().Children(lock).at(0))->data;
   const std::string mark = "\"pid\":";
   return std::stoi(data.substr(data.find(mark) + mark.size()));
 }
 
-/// The text with which a shell reports a job that was stopped for reading the terminal in the
-/// background.
+/// A shell, and the text with which it reports a job that was stopped for reading the terminal in
+/// the background.
 struct ShellCase {
   std::string name;
   Words words;

@@ -39,7 +39,7 @@ void WaitUntilFree(const std::string& lock) {
       kSoon);
 }
 
-/// Lets a holder's command end, and kills the holder once it has reported the command's end.
+/// Ends a holder's command, and kills the holder once it has reported that end.
 void KillAfterCommand(Child& holder) {
   holder.CloseInput();
   holder.ReadErrUntil("\"exited\"");
@@ -61,7 +61,8 @@ class NestedRun {
     return options;
   }
   [[nodiscard]] std::string file_variable() const { return "FILE=" + file_; }
-  /// `flock` fails if a process that has the file locked is still alive.
+  /// Checks that the next run's `flock` succeeds: it fails while a process that has the file locked
+  /// is alive.
   void CheckThatNextRunsAlone() const {
     CHECK(
         RunZklock({"exclusive", "--wait", "20s", lock, "--", "flock", "-n", file_, "echo", "alone"},
@@ -212,7 +213,7 @@ TEST_CASE("a zklock killed on the way to a permit or a set leaves no contender")
   WaitUntilFree(other);
 }
 
-TEST_CASE("a killed waiter that holds something already leaves no contender") {
+TEST_CASE("a killed waiter at the head of the turnstile leaves no contender") {
   auto [lock, holder] = HoldNewLock("waiter", {"exclusive", "--permits", "1"});
   Child waiter = StartWaiter(Exclusive({"--permits", "1"}), lock);
   Tree tree;
@@ -270,7 +271,7 @@ TEST_CASE("a killed zklock that was about to reserve leaves no contender") {
   tree.WaitForChildren(lock, 1, kSoon);
 }
 
-TEST_CASE("a keeper killed on the way to its lock leaves no contender") {
+TEST_CASE("a keeper killed while it acquires its lock leaves no contender") {
   const std::string lock = NewPersistentLock("keeper");
   Tree tree;
   Gate gate("create " + lock + "/");

@@ -19,7 +19,7 @@
 namespace zklock::test {
 namespace {
 
-/// A command that takes too long. `trap` is shell text to run on TERM.
+/// Returns a command that runs too long. `trap` is shell text to run on TERM.
 std::string Endless(const std::string& trap = "") {
   return (trap.empty() ? "" : "trap '" + trap + "' TERM; ") +
          "sleep 1000 & echo held; while :; do wait; done";
@@ -32,7 +32,7 @@ Words Limited(const Words& options, const std::string& lock, const std::string& 
   return words;
 }
 
-// A run whose command runs as another user, and so cannot be signalled.
+// A run whose command runs as another user, so that zklock cannot signal it.
 class UnsignalledRun {
  public:
   explicit UnsignalledRun(const Words& options = {"--max-run", "200ms"}) {

@@ -33,7 +33,7 @@ constexpr int kTreeSize = 4;
 /// has the file locked.
 class Arena {
  public:
-  /// `zklock WORDS LOCK -- …` with the stubborn tree.
+  /// Starts `zklock WORDS LOCK -- …` with the stubborn tree.
   Child StartStubborn(Words words) const {
     for (const auto& word : Words{lock, "--", "flock", "-n", file_, "sh", "-c", kStubbornTree}) {
       words.push_back(word);
@@ -43,12 +43,12 @@ class Arena {
     return child;
   }
 
-  /// `zklock exclusive LOCK -- …`. It writes "alone" if it runs alone.
+  /// Starts `zklock exclusive LOCK -- …`, which writes "alone" if it runs alone.
   Child StartNext() const {
     return Child::Start(Zklock({"exclusive", "-v", "--session-timeout", "10s", lock, "--", "flock",
                                 "-n", file_, "echo", "alone"}));
   }
-  /// Returns once the next zklock is queued.
+  /// Starts the next zklock, and returns once it is queued.
   Child QueueNext() const {
     Child child = StartNext();
     child.ReadErrUntil("waiting for " + lock);

@@ -142,7 +142,7 @@ TEST_CASE("a fork refused before the session exists is tried again") {
   CHECK(Finish(zklock) == Exited(0));
 }
 
-TEST_CASE("a set has its guard before its first contender exists, and one guard in all") {
+TEST_CASE("a set has a single guard that exists before its first contender") {
   const std::string lock = NewPersistentLock("several");
   Gate gate("connect");
   Child zklock =

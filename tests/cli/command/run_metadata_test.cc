@@ -56,7 +56,7 @@ const Words kStatus = {"grep", "-E",
                        "^(Umask|Sig[BICP]|Shd|Cap|NoNewPrivs|Uid|Gid|Groups|Seccomp:)",
                        "/proc/self/status"};
 
-/// The value of a line `NAME:\tVALUE`.
+/// Returns the value of a line `NAME:\tVALUE`.
 std::string ValueOf(const std::string& text, const std::string& name) {
   for (const std::string& line : Lines(text)) {
     if (line.starts_with(name + ":\t")) return line.substr(name.size() + 2);

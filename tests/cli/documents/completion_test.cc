@@ -32,7 +32,7 @@ class LineEditor {
     shell_.Write("cd " + directory + "\n");
     shell_.ReadUntil("ready> ");
   }
-  /// The words of the line after typing `typed` and the tab key, each in brackets.
+  /// Returns the words of the line after typing `typed` and the tab key, each in brackets.
   std::string AfterTab(const std::string& typed) {
     // Go to the start of the line (Ctrl-A), and turn the line into a command that prints it.
     shell_.Write(typed + "\t\x01printf 'li''ne:'; printf '[%s]' \n");
@@ -78,7 +78,7 @@ LineEditor Zsh(const std::string& servers = TestServers()) {
           servers};
 }
 
-/// The words that fish offers for a line, without their descriptions.
+/// Returns the words that fish offers for a line, without their descriptions.
 Words FishOffers(const std::string& line, const std::string& servers = TestServers()) {
   ChildOptions options;
   options.argv = {"fish", "--no-config", "-c",
@@ -113,8 +113,8 @@ struct SomeLock {
   std::string start = lock.substr(0, lock.size() - 1);
 };
 
-/// The result of `offer`, which is called again until the result is `expected`: on a busy machine
-/// the servers may take longer than the 300 ms that a completion waits for them.
+/// Calls `offer` until it returns `expected`, and returns its last result: on a busy machine the
+/// servers may take longer than the 300 ms that a completion waits for them.
 template <typename T, typename F>
 T Offered(const T& expected, F offer) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -265,7 +265,7 @@ TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   }
 }
 
-TEST_CASE("a LOCK is offered with who uses it, and release offers none that is free") {
+TEST_CASE("a LOCK is offered with its number of users and release offers no free LOCK") {
   Tree tree;
   const std::string above = Made(tree);
   tree.Create(above + "/free");
@@ -285,7 +285,7 @@ TEST_CASE("a LOCK is offered with who uses it, and release offers none that is f
   CHECK(FishOffers("zklock try " + above + "/f") == Words{above + "/free"});
 }
 
-TEST_CASE("release --contender offers the names of those in the queue") {
+TEST_CASE("release --contender offers the names of the contenders in the queue") {
   auto [lock, holder] = HoldNewLock("complete");
   const Child waiter = StartWaiter(lock);
   Words names = Tree().Children(lock);

@@ -32,7 +32,7 @@ inline std::string HelpOf(const std::string& subcommand) {
   return finished.out;
 }
 
-/// Manual text as the reader sees it, without roff escapes.
+/// Returns manual text as the reader sees it, without roff escapes.
 inline std::string WithoutEscapes(const std::string& text) {
   std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
   plain = std::regex_replace(plain, std::regex(R"(\\-)"), "-");
@@ -40,7 +40,7 @@ inline std::string WithoutEscapes(const std::string& text) {
   return std::regex_replace(plain, std::regex(R"(\\e)"), "\\");
 }
 
-/// The lines between the line `begin` and the next line that starts with `end`.
+/// Returns the lines between the line `begin` and the next line that starts with `end`.
 inline Words Section(const std::string& text, const std::string& begin, const std::string& end) {
   const Words lines = Lines(text);
   auto first = std::find(lines.begin(), lines.end(), begin);
@@ -56,7 +56,7 @@ inline Set Union(Set set, const Set& more) {
   return set;
 }
 
-/// The options in a help text, spelled as there: "-w,--wait DURATION".
+/// Returns the options in a help text, spelled as there: "-w,--wait DURATION".
 inline Set HelpOptions(const std::string& help) {
   Set options;
   for (const std::string& line : Lines(help)) {
@@ -69,7 +69,7 @@ inline Set HelpOptions(const std::string& help) {
   return options;
 }
 
-/// The options of mdoc's `.It Fl` lines, spelled as the help text spells them.
+/// Returns the options of mdoc's `.It Fl` lines, spelled as the help text spells them.
 inline Set ManualOptions(const Words& lines) {
   Set options;
   for (const std::string& line : lines) {
@@ -94,8 +94,8 @@ inline Set ManualOptions(const Words& lines) {
   return options;
 }
 
-/// The options that zklock(1) describes for a subcommand: those under each heading "Options of ..."
-/// that names the subcommand or says "all four".
+/// Returns the options that zklock(1) describes for a subcommand: those under each heading "Options
+/// of ..." that names the subcommand or says "all four".
 inline Set OptionsFor(const std::string& subcommand) {
   const std::string manual = ReadSource("man/zklock.1");
   const std::regex names("\\.Ss Options of .*\\b(" + subcommand + "|all four)\\b.*");
@@ -110,7 +110,7 @@ inline Set OptionsFor(const std::string& subcommand) {
   return options;
 }
 
-/// The number in the first group of each line that matches `pattern`.
+/// Returns the number in the first group of each line that matches `pattern`.
 inline Set Numbers(const Words& lines, const std::string& pattern) {
   static const std::regex number("[0-9]+");
   const std::regex wanted(pattern);
@@ -126,7 +126,7 @@ inline Set Numbers(const Words& lines, const std::string& pattern) {
   return numbers;
 }
 
-/// The first group of each match of `pattern`.
+/// Returns the first group of each match of `pattern`.
 inline Set Matches(const std::string& text, const std::string& pattern) {
   const std::regex wanted(pattern);
   Set found;

@@ -11,7 +11,7 @@
 namespace zklock::test {
 namespace {
 
-/// The blocks after README's `<!-- example: NAME -->` comments.
+/// Returns the blocks after README's `<!-- example: NAME -->` comments.
 Words ReadmeExamples() {
   const std::string readme = ReadSource("README.md");
   Words examples;

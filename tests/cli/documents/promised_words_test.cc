@@ -18,7 +18,7 @@ namespace {
 
 const Set kStatuses = {"64", "69", "70", "71", "75", "76", "77", "78", "124", "126", "127", "128"};
 
-/// The option table's rows for a subcommand, as help prints them: "-w,--wait DURATION".
+/// Returns the option table's rows for a subcommand, as help prints them: "-w,--wait DURATION".
 Set TableOptions(const cli::SubcommandSpec& subcommand) {
   Set options;
   for (const cli::OptionSpec* option : cli::OptionsOf(subcommand.bit)) {
@@ -37,7 +37,7 @@ Set TableNames(const cli::SubcommandSpec& subcommand) {
   return names;
 }
 
-/// The options that the manual pages describe for a subcommand.
+/// Returns the options that the manual pages describe for a subcommand.
 Set ManualOptionsOf(const cli::SubcommandSpec& subcommand) {
   const std::string name(subcommand.name);
   if (subcommand.RunsCommand()) return OptionsFor(name);
@@ -51,8 +51,8 @@ Set FirstWords(const std::string& text) {
   return words;
 }
 
-/// The words that bash and fish offer for `zklock SUBCOMMAND -`. (completion_test covers zsh, whose
-/// completion asks zklock in the same way.)
+/// Returns the words that bash and fish offer for `zklock SUBCOMMAND -`. (completion_test covers
+/// zsh, whose completion asks zklock in the same way.)
 Set Offered(const std::string& shell, const std::string& subcommand) {
   const std::string completions = SourcePath("completions/");
   const std::string line = "zklock " + subcommand + " -";
@@ -206,7 +206,7 @@ TEST_CASE("src/README.md lists each cause of a command's end") {
   CHECK(listed == causes);
 }
 
-/// The words in column `place` of the table of names in zklock(1).
+/// Returns the words in column `place` of the table of names in zklock(1).
 Set NamesForPrograms(std::size_t place) {
   Set names;
   for (const std::string& line :

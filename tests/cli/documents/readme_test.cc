@@ -28,7 +28,7 @@ std::string ReadWhole(const fs::path& path) {
   return text.str();
 }
 
-/// The block after `<!-- example: NAME -->` in README or `.\" example: NAME` in zklock(1).
+/// Returns the block after `<!-- example: NAME -->` in README or `.\" example: NAME` in zklock(1).
 std::string Example(const std::string& name) {
   const auto block = [](const std::string& text, const std::string& mark,
                         const std::string& end) -> std::optional<std::string> {
@@ -47,7 +47,7 @@ std::string Example(const std::string& name) {
   return WithoutEscapes(*in_manual);
 }
 
-/// The command of a crontab line, as cron passes it to the shell.
+/// Returns the command of a crontab line, as cron passes it to the shell.
 std::string CronCommand(const std::string& line) {
   std::istringstream words(line);
   std::string skipped;
@@ -111,7 +111,7 @@ std::string OutputOf(const Workspace& workspace, const std::string& shell_text) 
   return finished.out;
 }
 
-/// Holds `lock` as long as the object lives.
+/// Holds `lock` while the object lives.
 class Holder {
  public:
   Holder(const Workspace& workspace, const std::string& lock)
@@ -322,7 +322,7 @@ TEST_CASE("README's picture of reports shows the stored screens") {
   Run({.argv = {"/usr/bin/python3", "-B", drawing, "--check"}}, Exited(0));
 }
 
-/// The names of all tests, each between quotation marks.
+/// Returns the names of all tests, each between quotation marks.
 std::string TestNames() {
   std::string names;
   for (const auto& entry : fs::recursive_directory_iterator(SourcePath("tests"))) {
@@ -336,7 +336,7 @@ struct Named {
   std::string name;
 };
 
-/// The names between backquotes in `text`.
+/// Returns the names between backquotes in `text`.
 std::vector<Named> NamesIn(const std::string& text) {
   static const std::regex pattern("(?:(mutation|model|fault|fuzzer) )?`([^`]+)`");
   std::vector<Named> names;

@@ -3,8 +3,8 @@
 
     recipes.py ZKLOCK SERVERS [NAME...]
 
-Without NAME, all of them, and there must be no other in the page. Each has LOCKs below a chroot of its
-own. The programs that its commands need are stubs, which note that they ran. A recipe that does not do
+Without NAME, runs all of them, and the page must have no other. Each recipe has LOCKs below a chroot of its
+own. The programs that its commands need are stubs, which record that they ran. A recipe that does not do
 what the page says raises an exception.
 """
 
@@ -95,7 +95,7 @@ def block(name):
 
 
 def jobs(name):
-    """The shell lines of each job in a YAML file of GitLab, GitHub or Gitea."""
+    """Returns the shell lines of each job in a YAML file of GitLab, GitHub or Gitea."""
     document = yaml.safe_load(block(name))
     if "jobs" in document:
         return {job: [step["run"] for step in steps["steps"] if "run" in step]
@@ -104,7 +104,7 @@ def jobs(name):
 
 
 def stages(name):
-    """The shell lines of each stage in Jenkins's language."""
+    """Returns the shell lines of each stage in a Jenkinsfile."""
     lines = re.findall(r"sh '(.*)'", block(name))
     return dict(zip(["reserve", "smoke-test", "release"], [[line] for line in lines]))
 

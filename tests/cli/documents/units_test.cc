@@ -26,7 +26,7 @@ std::string ForThisHost(std::string unit) {
   return std::regex_replace(unit, std::regex("/usr/bin/example[a-z-]*"), "/bin/true");
 }
 
-/// `zklock` arguments of the unit's ExecStart, up to the command.
+/// Returns `zklock` arguments of the unit's ExecStart, up to the command.
 Words ExecStart(const std::string& unit) {
   std::smatch match;
   REQUIRE(std::regex_search(unit, match, std::regex("\nExecStart=(.*)\n")));

@@ -17,8 +17,8 @@
 namespace zklock::test {
 namespace {
 
-/// Data claiming that the process `holder`, listening on `socket`, holds the LOCK with --hold for
-/// `owner`.
+/// Returns data claiming that the process `holder`, listening on `socket`, holds the LOCK with
+/// --hold for `owner`.
 std::string DataOf(pid_t holder, pid_t owner, const std::string& socket) {
   const auto start = [](pid_t pid) {
     return std::to_string(process::ReadProcessStat(pid)->id.start_time);

@@ -15,7 +15,8 @@
 
 namespace zklock::test {
 
-/// A script in which $Z is zklock and $L a LOCK for this test. Its standard input stays open.
+/// Returns a script in which $Z is zklock and $L a LOCK for this test. Its standard input stays
+/// open.
 inline ChildOptions Script(const std::string& lock, const std::string& text,
                            const std::string& shell = "bash") {
   ChildOptions options;
@@ -32,13 +33,13 @@ inline pid_t Number(const std::string& data, const std::string& mark) {
   if (at == std::string::npos) throw std::runtime_error("no " + mark + " in " + data);
   return std::stoi(data.substr(at + mark.size()));
 }
-/// The pid of a keeper, from its contender's data.
+/// Returns the pid of a keeper, from its contender's data.
 inline pid_t KeeperIn(const std::string& contender, Tree& tree) {
   // The owner's pid precedes it, in a nested object.
   const std::string data = tree.Get(contender)->data;
   return Number(data.substr(data.find('}')), "\"pid\":");
 }
-/// The pid of the keeper that holds `lock`.
+/// Returns the pid of the keeper that holds `lock`.
 inline pid_t KeeperOf(const std::string& lock, Tree& tree) {
   return KeeperIn(lock + "/" + tree.Children(lock).at(0), tree);
 }

@@ -226,7 +226,7 @@ TEST_CASE("A waiting writer does not block a reader whose shell holds the lock")
   CHECK(writer.ReadLine() == "held");
 }
 
-TEST_CASE("Of several LOCKs, the one that the shell holds is skipped and the others are taken") {
+TEST_CASE("A run for several LOCKs skips the one that the shell holds and acquires the others") {
   const std::string held = GENERATE("a", "b");
   CAPTURE(held);
   const std::string lock = NewLock("hold");
@@ -242,7 +242,7 @@ TEST_CASE("Of several LOCKs, the one that the shell holds is skipped and the oth
 
 namespace {
 
-/// The requests sent through `proxy`, without pings.
+/// Returns the requests sent through `proxy`, without pings.
 Words RequestsThrough(const Proxy& proxy) {
   Words words = WordsOf(RequestsOf(proxy));
   std::erase(words, "ping");
@@ -480,7 +480,7 @@ TEST_CASE("A nested command that is killed after the release of its lock was end
   REQUIRE(kill(nested, SIGSTOP) == 0);
   REQUIRE(kill(KeeperOf(lock), SIGTERM) == 0);
   REQUIRE(script.ReadLine() == "told");
-  // Such as by an outer guard, which signals the whole tree.
+  // An outer guard, for example, signals the whole tree.
   REQUIRE(kill(process::ChildrenOf(guard).at(0), SIGTERM) == 0);
   WaitUntil([&] { return process::ChildrenOf(guard).empty(); });
   REQUIRE(kill(nested, SIGCONT) == 0);

@@ -235,7 +235,7 @@ TEST_CASE("--position selects one by its place, on a terminal only, and --host a
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("A yes about a waiter does not end the command that it has begun meanwhile") {
+TEST_CASE("Confirming the release of a waiter does not end a command that it has begun since") {
   auto [lock, holder] = HoldNewLock("release");
   Child waiter = StartWaiter(lock);
   SECTION("before the answer") {

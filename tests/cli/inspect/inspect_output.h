@@ -9,7 +9,8 @@
 
 namespace zklock::test {
 
-/// The standard output of `zklock inspect ARGUMENTS`, which must succeed and print no message.
+/// Returns the standard output of `zklock inspect ARGUMENTS`, which must succeed and print no
+/// message.
 inline std::string Inspect(const Words& arguments) {
   const Finished finished = RunZklock(Words{"inspect"} + arguments);
   CAPTURE(arguments, finished.err);

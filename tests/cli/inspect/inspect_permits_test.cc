@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The only LOCK in the output.
+/// Returns the only LOCK in the output.
 json OneAsJson(const std::string& lock) {
   const json locks = InspectJson(lock);
   REQUIRE(locks.size() == 1);
@@ -21,7 +21,8 @@ json OneAsJson(const std::string& lock) {
 
 const Words kTwoPermits{"exclusive", "--progress", "none", "--permits", "2"};
 
-/// Returns when the holder has left the turnstile: the children of LOCK no longer change.
+/// Starts a holder, and returns once it has left the turnstile: then the children of LOCK no longer
+/// change.
 Child StartPermit(const std::string& lock) {
   Child holder = StartHolder(kTwoPermits, lock);
   Tree().WaitForChildren(lock + "/locks", std::size_t{0});
@@ -347,7 +348,7 @@ TEST_CASE("a shell that holds a permit can release it and see that it holds it")
 
 TEST_CASE("a semaphore of Curator programs is shown as one, and can only be released by force") {
   const std::string lock = NewLock("permits");
-  // Both in one session, as in a program with many threads.
+  // Both locks share one session, as in a program with many threads.
   LockPeer curator = LockPeer::Curator();
   for (const char* const name : {"first", "third"}) {
     REQUIRE(curator.Ask(name, "make semaphore:2 " + lock) == "made");

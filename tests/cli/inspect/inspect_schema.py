@@ -27,7 +27,7 @@ wrong = []
 
 
 def fields_of(manual, heading):
-    """Name, types and values of each field, in the manual's order."""
+    """Returns name, types and values of each field, in the manual's order."""
     section = manual.split(f"\n.Ss The object of a {heading}\n")[1]
     section = re.split(r"\n\.S[sh] ", section)[0]
     fields = []

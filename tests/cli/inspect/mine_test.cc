@@ -18,7 +18,7 @@ TEST_CASE("a command under a lock sees its locks as held, by name or all togethe
         Exited(0));
 }
 
-TEST_CASE("a lock that is not held is not reported as ours") {
+TEST_CASE("a lock that this process does not hold is not reported as held") {
   const std::string lock = NewLock("mine");
   const Finished nothing = Run(Script(lock, "$Z inspect --mine"));
   CHECK(nothing.exit == Exited(76));
@@ -30,7 +30,7 @@ TEST_CASE("a lock that is not held is not reported as ours") {
   CHECK(Run(Script(lock, "$Z exclusive $L-b -- $Z inspect --mine $L")).exit == Exited(76));
 }
 
-TEST_CASE("a deleted lock is not reported as ours, even before zklock has ended the command") {
+TEST_CASE("a deleted lock is not reported as held even before zklock has ended the command") {
   const std::string lock = NewLock("mine");
   Child run = Child::Start(Script(lock,
                                   "exec $Z exclusive --on-lost warn $L -- sh -c "

@@ -31,8 +31,8 @@ using namespace std::chrono_literals;
 /// An address at which nothing listens.
 const std::string kNoServers = "127.0.0.1:1";
 
-/// The line that `zklock inspect --check WORDS` prints. It must print nothing else and exit with
-/// `status`.
+/// Returns the line that `zklock inspect --check WORDS` prints. It must print nothing else and exit
+/// with `status`.
 std::string Check(Words words, int status) {
   words.insert(words.begin(), {"inspect", "--check"});
   const Finished finished = RunZklock(words);

@@ -42,7 +42,7 @@ ChildOptions Report(const std::string& servers, const Words& more = {}) {
   return Zklock(Joined({"inspect", "--servers-report", "-z", servers}, Joined(kPatient, more)));
 }
 
-/// The report as JSON, checked against the manual page.
+/// Returns the report as JSON, checked against the manual page.
 json ReadReport(const Finished& finished) {
   CAPTURE(finished.err);
   CheckSchema(finished.out, {"--servers-report"});
@@ -56,7 +56,7 @@ json JsonReport(const std::string& servers, int status, const Words& more = {}) 
   return ReadReport(finished);
 }
 
-/// The finding of this kind; null if there is none.
+/// Returns the finding of this kind; null if there is none.
 json FindingOf(const json& report, const std::string& kind) {
   for (const json& finding : report["findings"]) {
     if (finding["kind"] == kind) return finding;
@@ -64,7 +64,7 @@ json FindingOf(const json& report, const std::string& kind) {
   return nullptr;
 }
 
-/// The addresses of "HOST:PORT,HOST:PORT".
+/// Returns the addresses of "HOST:PORT,HOST:PORT".
 Words Split(const std::string& servers) {
   Words addresses;
   for (std::size_t begin = 0; begin < servers.size();) {

@@ -29,7 +29,7 @@ void SetTerminalSize(int rows, int columns) {
 
 constexpr const char* kFrameEnd = "\x1b[J\x1b[?2026l";
 
-/// `zklock inspect ARGUMENTS` on a terminal of this size.
+/// Starts `zklock inspect ARGUMENTS` on a terminal of this size.
 Child InspectOnTerminal(Words arguments, int rows, int columns, const Words& environment = {}) {
   arguments.insert(arguments.begin(), "inspect");
   ChildOptions options = Zklock(arguments);
@@ -43,7 +43,7 @@ Child InspectOnTerminal(Words arguments, int rows, int columns, const Words& env
   return Child::StartOnTerminal(options);
 }
 
-/// The lines of the latest frame, without escape sequences.
+/// Returns the lines of the latest frame, without escape sequences.
 Words NextFrame(Child& child) {
   const std::string drawn = child.ReadUntil(kFrameEnd);
   const std::size_t begin = drawn.rfind("\x1b[?2026h\x1b[H");

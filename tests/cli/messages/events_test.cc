@@ -33,7 +33,7 @@ std::vector<json> Events(const std::string& text) {
   return events;
 }
 
-/// Each event with its reason and status, if it has them: "released lost 76".
+/// Returns each event with its reason and status, if it has them: "released lost 76".
 Words NamesOf(const std::vector<json>& events) {
   Words names;
   for (const json& event : events) {
@@ -66,8 +66,8 @@ struct Pipe {
   UniqueFd write;
 };
 
-/// The members that the EVENTS section of the manual page documents for each event, and under "",
-/// the members that all events have.
+/// Returns the members that the EVENTS section of the manual page documents for each event, and
+/// under "", the members that all events have.
 std::map<std::string, std::set<std::string>> Documented() {
   std::ifstream file(SourcePath("man/zklock.1"));
   REQUIRE(file);

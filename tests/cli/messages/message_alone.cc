@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The text that a Report writes.
+/// Returns the text that a Report writes.
 std::string Reported(const std::function<void(cli::Report&)>& tell,
                      cli::Verbosity verbosity = cli::Verbosity::kNormal) {
   const TemporaryDirectory directory;

@@ -17,7 +17,7 @@ std::string FourBytes(std::int32_t number) {
   return bytes;
 }
 
-/// `reply` with its error and body replaced; its length is adjusted, its xid and zxid stay.
+/// Returns `reply` with another error and body: the length is adjusted, xid and zxid are kept.
 std::string With(std::string reply, std::int32_t error, const std::string& body = "") {
   reply = reply.substr(0, 16) + FourBytes(error) + body;
   return reply.replace(0, 4, FourBytes(static_cast<std::int32_t>(reply.size()) - 4));

@@ -10,7 +10,7 @@
 namespace zklock::test {
 namespace {
 
-/// The message of `zklock WORDS` about a LOCK that has this child.
+/// Returns the message of `zklock WORDS` about a LOCK that has this child.
 std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
   const std::string lock = NewLock("said");
   Tree tree;
@@ -19,7 +19,7 @@ std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
   return SaidBy(words, 78);
 }
 
-/// The message of `zklock WORDS` about a LOCK that a zklock with the words `holders` holds.
+/// Returns the message of `zklock WORDS` about a LOCK that a zklock with the words `holders` holds.
 std::string MeetsHolder(const Words& holders, Words words) {
   auto [lock, holder] = HoldNewLock("said", holders);
   words.insert(words.end(), {lock, "--", "true"});

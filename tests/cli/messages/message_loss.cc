@@ -45,7 +45,7 @@ std::string RunsOn() {
   return holder.err();
 }
 
-/// Lost to `release --force`, which writes the reason before it deletes the contender.
+/// The lock is lost to `release --force`, which writes the reason before it deletes the contender.
 std::string TakenAwayBy() {
   const std::string lock = NewLock("said");
   Proxy proxy(TestServers());
@@ -306,11 +306,11 @@ std::string UnknownIfOutlived() {
   return run.err();
 }
 
-/// What the keeper of a shell writes to the system log after `act`.
+/// Returns what a shell's keeper writes to the system log after `act`.
 std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& act) {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("said");
-  // In a mount namespace, with a /dev/log of its own.
+  // The script runs in a mount namespace with a /dev/log of its own.
   ChildOptions options = With(
       Script(
           lock,
@@ -335,7 +335,7 @@ std::string LoggedByKeeper(const std::function<void(const std::string& lock)>& a
   return "zklock: " + line.substr(line.find("]: ", begin) + 3) + "\n";
 }
 
-/// Lost to `release --force`, whose reason the keeper has read.
+/// The lock is lost to `release --force`, and the keeper has read the reason.
 std::string ForcedFromShell() {
   return LoggedByKeeper([](const std::string& lock) {
     RunZklock({"release", "--holders", "--force", "--yes", "--reason", "for fun", lock}, Exited(0));

@@ -132,12 +132,12 @@ std::string BehindWriter() {
   return reader.err();
 }
 
-/// The message of `zklock WORDS` below a run that holds the LOCK.
+/// Returns the message of `zklock WORDS` below a run that holds the LOCK.
 std::string Below(const std::string& words) {
   return Said(Run(Script(NewLock("said"), "$Z exclusive $L -- $Z " + words)), Exited(64));
 }
 
-/// Likewise, for a run in another PID namespace.
+/// Returns the same message for a run in another PID namespace.
 std::string BelowElsewhere(const std::string& subcommand) {
   return Run(Script(NewLock("said"),
                     "$Z exclusive $L -- unshare --user --map-root-user --pid --fork --mount-proc "

@@ -92,7 +92,7 @@ std::string Removed() {
   return waiter.err();
 }
 
-/// The last of `words` are options; both LOCKs are held.
+/// Runs `zklock WORDS --any` on two LOCKs that are both held.
 std::string NoneOfTwo(const Words& words) {
   auto [lock, holder] = HoldNewLock("said");
   auto [other, holder_of_other] = HoldNewLock("said");

@@ -40,7 +40,7 @@ std::string ForeignConfig() {
   return Said(Run(options), Exited(0));
 }
 
-/// The message about a user's file that `spoil` has changed.
+/// Returns the message about a user's file that `spoil` has changed.
 std::string SpoiltConfig(const std::function<void(const std::string& file)>& spoil) {
   const TemporaryDirectory directory;
   REQUIRE(!directory.Write("zklock.conf", "").empty());
@@ -234,7 +234,7 @@ std::string LinesDropped() {
   Child child = Child::Start(options);
   pipe.write.Reset();
   proxy.WaitForConnections(2);  // by now, the list of contenders has overfilled the sink
-  // Do not wait for its end yet: it writes the rest while we read.
+  // Do not wait for its end yet: it writes the rest while the test reads.
   std::string said;
   fcntl(pipe.read.get(), F_SETFL, 0);
   std::string buffer(4096, '\0');
@@ -245,7 +245,7 @@ std::string LinesDropped() {
   return said;
 }
 
-/// LOCKs whose names are together longer than a variable may be.
+/// The names of the LOCKs together are longer than a variable can be.
 std::string ManyLongNames() {
   const std::string lock = NewLock("said") + "/" + std::string(1'200, 'x');
   Words words = {"exclusive"};

@@ -27,7 +27,7 @@ std::string ConfirmedTooSlowly() {
   return finished.err;
 }
 
-/// The message of a waiter whose servers are gone for good.
+/// Returns the message of a waiter whose servers are gone for good.
 std::string LostWaiting() {
   auto [lock, holder] = HoldNewLock("said");
   auto proxy = std::make_unique<Proxy>(TestServers());
@@ -107,9 +107,9 @@ std::string LocalSessions() {
   return Said(Run(ZklockAt(servers.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
 }
 
-/// An attempt whose first sync is answered with `reply`, or not at all if `reply` is empty. Nothing
-/// is answered after that. A server has a third of the session timeout to answer, and the same time
-/// for a handshake.
+/// Returns an attempt whose first sync is answered with `reply`, or not at all if `reply` is empty.
+/// Nothing is answered after that. A server has a third of the session timeout to answer, and the
+/// same time for a handshake.
 Attempt WithList(const std::string& reply, const std::string& patience,
                  const std::string& session_timeout) {
   const auto proxy = std::make_shared<Proxy>(TestServers());

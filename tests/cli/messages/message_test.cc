@@ -2,7 +2,8 @@
 //
 // 1. Write the constant, `constexpr char kNAME[] = "…"`, in a `namespace message` of src/cli: with
 //    the event (event.cc) or end reason (end_reason.cc) that it belongs to, or in messages.h.
-// 2. Lower case, one line, no full stop: what happened, on which path, what to do. {} are fmt's.
+// 2. Lower case, one line, no full stop: what happened, on which path, what to do. {} is fmt's
+//    placeholder.
 // 3. A wrong command line or file: add a row to WrongWords() or WrongFiles() below.
 // 4. Anything else: in the message_*.cc for its subject, write a function that makes zklock print
 //    it and returns its standard error; add {{"kNAME"}, Function} to the list at the end.
@@ -42,14 +43,15 @@ struct Case {
   Words values = {};        ///< of the message; see Saying
 };
 
-/// A run with --any of `count` LOCKs.
+/// Returns a run with --any of `count` LOCKs.
 Words AnyOf(int count) {
   Words words = {"exclusive", "--any"};
   for (int i = 0; i < count; ++i) words.push_back("/m" + std::to_string(i));
   return words + Words{"--", "true"};
 }
 
-/// Command lines that are invalid by themselves. RUN represents the words that every run needs.
+/// Returns command lines that are invalid by themselves. RUN represents the words that every run
+/// needs.
 std::vector<Case> WrongWords() {
   std::vector<Case> cases = {
       {"kNoSubcommand", 64, {}},
@@ -160,7 +162,7 @@ std::vector<Case> WrongWords() {
   return cases;
 }
 
-/// Files with an error in them.
+/// Returns cases with an error in a file.
 std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   std::vector<Case> cases;
   const auto add = [&](const std::string& message, int status, const std::string& option,
@@ -180,7 +182,8 @@ std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   return cases;
 }
 
-/// Files and processes of other users: of nobody if we are root, otherwise of root.
+/// Returns cases with a file or a process of another user: nobody if the test runs as root,
+/// otherwise root.
 std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
   Case file{"kForeignFile", 77, {"exclusive", "--auth-file", "/etc/passwd", "/l", "--", "true"}};
   Case owner{"kForeignOwner", 64, {"exclusive", "--hold", "--owner-pid", "1", "/l"}};
@@ -188,7 +191,7 @@ std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
     constexpr uid_t kNobody = 65534;
     file.words[2] = directory.Write("theirs", "digest:a:b\n");
     REQUIRE(chown(file.words[2].c_str(), kNobody, kNobody) == 0);
-    // In a directory from which the user nobody can run it.
+    // The user nobody can run a binary in this directory.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     owner.binary = directory.Path("zklock");
     std::filesystem::copy_file(Binary(), owner.binary);
@@ -200,7 +203,7 @@ std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
   return {file, owner};
 }
 
-/// A zklock nested in a zklock that holds the lock.
+/// Returns cases of a zklock nested in a zklock that holds the lock.
 std::vector<Case> Nested() {
   const std::string lock = NewLock("message");
   const Words permit = {"exclusive", "--permits", "1", NewLock("message"), "--"};

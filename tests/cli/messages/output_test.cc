@@ -14,7 +14,7 @@
 namespace zklock::test {
 namespace {
 
-/// `options` with its standard error in a pipe that nobody reads.
+/// Returns `options` with its standard error in a pipe that nobody reads.
 ChildOptions WithStalledError(ChildOptions options, const StalledPipe& pipe) {
   options.prepare = [fd = pipe.write.get()] {
     ResetSignals();

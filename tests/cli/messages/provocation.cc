@@ -10,7 +10,7 @@
 namespace zklock::test {
 namespace {
 
-/// A pattern that matches every text to which a message can expand with `values`.
+/// Returns a pattern that matches every text to which a message can expand with `values`.
 std::string PatternOf(const std::string& text, const Words& values = {}) {
   static const std::regex place(R"(\{\w*\})");
   static const std::regex special(R"([.^$|()\[\]*+?\\])");

@@ -10,14 +10,14 @@
 
 namespace zklock::test {
 
-/// The constants of each `namespace message` in src/cli, and their texts.
+/// Returns the constants of each `namespace message` in src/cli, and their texts.
 [[nodiscard]] const std::map<std::string, std::string>& ListedMessages();
 
-/// Whether `line` is the message with each {} filled in, possibly after a location ("FILE:LINE: ").
-/// `values`: see Saying.
+/// Returns whether `line` is the message with each {} filled in, possibly after a location
+/// ("FILE:LINE: "). `values`: see Saying.
 [[nodiscard]] bool IsMessage(const std::string& line, const std::string& text,
                              const Words& values = {});
-/// Whether `words` are the message with each {} filled in.
+/// Returns whether `words` are the message with each {} filled in.
 [[nodiscard]] bool AreWordsOf(const std::string& words, const std::string& text);
 
 /// A message that is expected.
@@ -36,8 +36,8 @@ struct Saying {
     return saying;
   }
 };
-/// A message that is only part of a line. If it has a {} and few other words, `words` is the
-/// expected expansion.
+/// Returns a message that is only part of a line. If it has a {} and few other words, `words` is
+/// the expected expansion.
 [[nodiscard]] inline Saying Part(const char* name, std::string words = "") {
   Saying saying(name);
   saying.is_part = true;
@@ -69,11 +69,11 @@ void CheckProvocations(const Provocations& provocations);
 /// Messages that no test can provoke from a whole zklock: produced directly, each with the reason.
 [[nodiscard]] Provocations SaidAloneProvocations();
 
-/// The standard error of a zklock that ended with `exit`.
+/// Returns the standard error of a zklock that ended with `exit`.
 [[nodiscard]] std::string Said(const Finished& finished, const Exit& exit);
 /// Runs `zklock WORDS` until it ends, and returns its standard error.
 [[nodiscard]] std::string SaidBy(const Words& words, int status);
-/// `zklock WORDS`, connecting to `servers`.
+/// Returns `zklock WORDS`, connecting to `servers`.
 [[nodiscard]] ChildOptions ZklockAt(const std::string& servers, const Words& words);
 
 }  // namespace zklock::test

@@ -32,7 +32,7 @@ void CheckUsageError(const Words& words) {
   CHECK(peer.connections() == 0);
 }
 
-/// The one line on standard error of `zklock WORDS`, which must end with `status`.
+/// Returns the one line on standard error of `zklock WORDS`, which must end with `status`.
 std::string Refuse(const Words& words, int status) {
   CAPTURE(words);
   const Finished finished = RunZklock(words, Exited(status));

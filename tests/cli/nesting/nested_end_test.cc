@@ -28,7 +28,8 @@ struct Nested {
   std::string zklock = Binary();
   Words through = {};  ///< words before the command line of the outer run
 
-  /// `zklock LOCK -- COMMAND`. COMMAND contains a nested run of another lock and writes "held PID".
+  /// Starts `zklock LOCK -- COMMAND`. COMMAND contains a nested run of another lock and writes
+  /// "held PID".
   [[nodiscard]] Child Start(const Words& command, const Words& with = {}) const {
     Words words =
         Words{"exclusive", "--session-timeout", "30s"} + with + Words{outer, "--"} + command;

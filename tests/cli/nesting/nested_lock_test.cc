@@ -45,7 +45,7 @@ ChildOptions WithGate(ChildOptions options, const Gate& gate) {
   return options;
 }
 
-/// The contender's path from the line "in PATH".
+/// Returns the contender's path from the line "in PATH".
 std::string NodeIn(const std::string& line) {
   if (line.rfind("in /", 0) != 0) throw std::runtime_error("not started: " + line);
   return line.substr(3);
@@ -242,7 +242,7 @@ TEST_CASE("A nested command does not begin if the outer lock is lost while it is
   (void)WaitForChild(std::stoi(outer.ReadLine()));
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).at(0));
-  outer.ReadErrUntil("lost " + lock);  // nested runs are told before
+  outer.ReadErrUntil("lost " + lock);  // nested runs have been told by now
   forks.LetGuardsGo();
   CHECK(outer.ReadLine() == "status 75");
   outer.ReadErrUntil("lost before the command could be run");
@@ -250,8 +250,8 @@ TEST_CASE("A nested command does not begin if the outer lock is lost while it is
 
 namespace {
 
-/// Starts a run whose command has ended and has left a nested run with --on-lost warn, which runs
-/// under `nested`, the arguments for its LOCKs.
+/// Starts a run whose command has ended and has left a nested run with --on-lost warn, whose
+/// arguments for LOCKs are `nested`.
 Child StartWithWarnLeft(const std::string& lock, const std::string& nested,
                         const std::string& max_run = "1h") {
   ChildOptions options =
@@ -290,8 +290,8 @@ TEST_CASE("A nested run that goes on without its own lock says why the outer one
   CHECK(outer.Wait() == Exited(0));
 }
 
-/// How many connections to a socket with this name the process that listens there, and its guard,
-/// still have.
+/// Returns how many accepted connections to the abstract socket `socket` are still open, in the
+/// listening process or its guard.
 std::ptrdiff_t ConnectionsTo(const std::string& socket) {
   std::ifstream file("/proc/net/unix");
   std::ptrdiff_t count = -1;  // the socket itself

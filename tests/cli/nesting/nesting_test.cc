@@ -293,7 +293,7 @@ const std::string kPidNamespace = "unshare --user --map-root-user --pid --fork -
 const std::string kTimeNamespace =
     "unshare --user --map-root-user --time --boottime 100000 --fork ";
 
-/// Whether commands can be run in such a namespace.
+/// Returns whether commands can be run in such a namespace.
 bool Works(const std::string& in_namespace) {
   if (Run({.argv = {"/bin/sh", "-c", in_namespace + "true"}}).exit == Exited(0)) return true;
   Skip("namespaces");

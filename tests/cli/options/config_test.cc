@@ -28,7 +28,7 @@
 namespace zklock::test {
 namespace {
 
-/// `zklock WORDS` as a user whose configuration is `directory`/zklock.conf.
+/// Returns `zklock WORDS` as a user whose configuration is `directory`/zklock.conf.
 ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& words) {
   ChildOptions options = Zklock(words);
   options.environment = PlainEnvironment();
@@ -36,8 +36,8 @@ ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& word
   return options;
 }
 
-/// The line of --print-config that shows `name`, with single spaces. An option without a value is
-/// shown as a comment.
+/// Returns the line of --print-config that shows `name`, with single spaces. An option without a
+/// value is shown as a comment.
 std::string Shown(const ChildOptions& options, const std::string& name) {
   const Finished finished = Run(options);
   CAPTURE(finished.err);
@@ -53,7 +53,7 @@ std::string Shown(const ChildOptions& options, const std::string& name) {
   return "";
 }
 
-/// The output of --print-config without the origins.
+/// Returns the output of --print-config without the origins.
 Words WithoutOrigins(const std::string& printed) {
   Words lines = Lines(printed);
   for (std::string& line : lines) {
@@ -63,7 +63,7 @@ Words WithoutOrigins(const std::string& printed) {
   return lines;
 }
 
-/// Whether WithAccounts() works here.
+/// Returns whether WithAccounts() works here.
 bool CanReplaceAccounts() {
   return geteuid() == 0 && Run({.argv = {"/usr/bin/unshare", "--mount", "true"}}).exit == Exited(0);
 }
@@ -81,7 +81,7 @@ void WithAccounts(const TemporaryDirectory& directory, ChildOptions& options) {
 /// Makes `options` run zklock as a user who cannot read the subdirectories of `directory`.
 void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
   if (geteuid() != 0) return;  // without the permission bit, not even the owner can
-  // A copy that any user can run.
+  // Any user can run this copy.
   REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
   const std::string binary = directory.Path("zklock");
   std::filesystem::copy_file(Binary(), binary);
@@ -164,7 +164,7 @@ TEST_CASE("a signal ends zklock while it waits for the file named by --config") 
   CHECK(zklock.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("of quiet and verbose, the one in the user's file wins over the one in the system's") {
+TEST_CASE("quiet or verbose in the user's file wins over the other in the system's file") {
   if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
   const TemporaryDirectory directory;
   REQUIRE(mkdir(directory.Path("etc").c_str(), 0755) == 0);
@@ -488,7 +488,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     CheckUnused(options, file, why);
   }
   SECTION("in a directory of that user, whose link leads to a file of root") {
-    // Such as a file in /proc whose text that user chooses.
+    // It could be a file in /proc whose text that user chooses.
     const std::string home = directory.Path("home");
     REQUIRE(mkdir(home.c_str(), 0755) == 0);
     REQUIRE(symlink("/etc/hostname", (home + "/zklock.conf").c_str()) == 0);
@@ -581,8 +581,8 @@ TEST_CASE("a user's file that a group may write to is used only if the group is 
   }
 }
 
-/// Gives the user nobody these permissions for `file`, as setfacl(1) does. False: the file system
-/// has no ACLs.
+/// Gives the user nobody these permissions for `file`, as setfacl(1) does. Returns false if the
+/// file system has no ACLs.
 bool AllowNobody(const std::string& file, std::uint16_t permissions) {
   struct Entry {
     std::uint16_t tag;
@@ -613,12 +613,12 @@ TEST_CASE("a user's file with an ACL is not used if that lets others write") {
   CHECK_THAT(Run(options, Exited(78)).err, Catch::Contains("others may write to " + file));
 }
 
-TEST_CASE("a file that replaces the user's file after it was judged is judged as well") {
+TEST_CASE("a file that replaces the user's file after the check is checked as well") {
   if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
   const TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.conf", "label = mine\n");
-  // A group may write to it, so zklock opens the accounts, which waits for our lease to be
-  // released.
+  // A group may write to the file, so zklock opens the accounts, which blocks until this test
+  // releases its file lease.
   REQUIRE(chmod(file.c_str(), 0664) == 0);
   REQUIRE(!directory.Write("group", "root:x:0:\n").empty());
   const std::string passwd = directory.Write("passwd", "root:x:0:0::/root:/bin/sh\n");

@@ -18,7 +18,7 @@ Outcomes Everywhere(const Outcome& outcome) {
           {kNested, outcome}, {kHeldByShell, outcome}, {kNoServer, outcome}};
 }
 
-/// The outcome of most runs.
+/// Returns the outcome of most runs.
 Outcomes Usual(const std::string& out) {
   Outcomes outcomes = Everywhere({0, out});
   outcomes[kBusy] = {kConflict};
@@ -36,7 +36,7 @@ Outcomes Without(Outcomes outcomes, const std::vector<Situation>& situations) {
   return outcomes;
 }
 
-/// The options of every subcommand. `usual` is the outcome without any of them.
+/// Returns the options of every subcommand. `usual` is the outcome without any of them.
 Rows CommonRows(const Outcomes& usual, const std::string& help) {
   Rows rows = {
       {"--help", {"--help"}, Everywhere({0, "usage: zklock " + help})},
@@ -128,8 +128,8 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   return rows;
 }
 
-/// The options for waiting and for several LOCKs, which `try` does not have; for `try`, its own
-/// options.
+/// Returns the options for waiting and for several LOCKs, which `try` does not have; for `try`, its
+/// own options.
 Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
   if (subcommand == "try") return {{"--read", {"--read"}, usual}, {"--write", {"--write"}, usual}};
   const Outcomes waiting = Without(usual, {kBusy});

@@ -12,10 +12,10 @@ namespace zklock::test {
 /// The state in which a subcommand finds its LOCK.
 enum class Situation {
   kFree,
-  kBusy,         ///< another program holds it, and we do not wait
-  kFreed,        ///< another program holds it, and releases it while we wait
-  kNested,       ///< a zklock above us holds it
-  kHeldByShell,  ///< the shell above us holds it with --hold
+  kBusy,         ///< another program holds it, and zklock does not wait
+  kFreed,        ///< another program holds it, and releases it while zklock waits
+  kNested,       ///< a zklock above this one holds it
+  kHeldByShell,  ///< the shell above zklock holds it with --hold
   kNoServer,     ///< nothing listens on the server's port
 };
 [[nodiscard]] std::string Name(Situation situation);
@@ -26,7 +26,7 @@ struct Outcome {
 };
 using Outcomes = std::map<Situation, Outcome>;
 
-/// An option with a value, and the outcome of a subcommand with it in each situation.
+/// An option with a value, and the outcome of a subcommand with that option in each situation.
 ///
 /// In `words`, OTHER is a free LOCK, FILE a new file, CONFIG a configuration file, CREDENTIALS a
 /// file of credentials, SERVERS the servers, PATIENCE a timeout, SHELL the pid of the shell that
@@ -43,9 +43,9 @@ struct Row {
 };
 using Rows = std::vector<Row>;
 
-/// The options of exclusive, read, write or try.
+/// Returns the options of exclusive, read, write or try.
 [[nodiscard]] Rows RunRows(const std::string& subcommand);
-/// The same options with --hold.
+/// Returns the same options with --hold.
 [[nodiscard]] Rows HoldRows(const std::string& subcommand);
 [[nodiscard]] Rows ReleaseRows();
 [[nodiscard]] Rows InspectRows();

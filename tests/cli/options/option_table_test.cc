@@ -1,5 +1,6 @@
-// Each option of each subcommand in each situation: a LOCK that is free, busy, held by us, or on a
-// server that does not exist. An option in the program's table without a row here fails the test.
+// Each option of each subcommand in each situation: a LOCK that is free, busy, held above the run,
+// or on a server that does not exist. An option in the program's table without a row here fails the
+// test.
 
 #include <sys/stat.h>
 
@@ -50,7 +51,7 @@ exit $status
 
 class Table {
  public:
-  /// `from_file`: the options are lines of a configuration file.
+  /// `from_file`: the options are passed as lines of a configuration file.
   explicit Table(const std::string& subcommand, bool from_file = false)
       : subcommand_(subcommand), from_file_(from_file) {
     (void)files_.Write("config", "");
@@ -89,8 +90,8 @@ class Table {
   static bool Holds(const Row& row) { return row.words.front() == "--hold"; }
   [[nodiscard]] bool Runs() const { return subcommand_ != "inspect" && subcommand_ != "release"; }
 
-  /// Below a znode of this test's own: it makes many LOCKs, and other tests list all LOCKs next to
-  /// their own.
+  /// Returns a new LOCK. All are below one znode, because other tests list all LOCKs next to their
+  /// own.
   std::string NextLock() { return above_ + "/" + std::to_string(++locks_made_); }
 
   std::string Value(const std::string& word, Situation situation) {
@@ -254,7 +255,8 @@ class Table {
   Tree tree_;
 };
 
-/// The rows of options that a configuration file can set. There, a refused value is status 78.
+/// Returns the rows of options that a configuration file can set. There, a refused value is status
+/// 78.
 Rows FileRows(Rows rows) {
   const auto& names = cli::ConfigurableNames();
   std::erase_if(rows, [&](const Row& row) {

@@ -22,7 +22,7 @@ struct Pool {
   std::string root = NewLock("any");
   Words locks = {root + "/c", root + "/a", root + "/b"};
 
-  /// `zklock WORDS --any LOCK... -- sh -c SCRIPT`.
+  /// Returns `zklock WORDS --any LOCK... -- sh -c SCRIPT`.
   [[nodiscard]] ChildOptions Options(Words words, const std::string& script) const {
     ChildOptions options = Zklock(words + Words{"--any"} + locks + Words{"--", "sh", "-c", script});
     options.keep_stdin = true;
@@ -34,7 +34,7 @@ struct Pool {
     options.keep_stdin = false;
     return test::Run(std::move(options), exit);
   }
-  /// Returns once the waiter is in all queues.
+  /// Starts a waiter, and returns once it is in all queues.
   [[nodiscard]] Child StartWaiter(Words words = {"exclusive"}) const {
     words.insert(words.begin() + 1, "--verbose");
     Child waiter = Child::Start(Options(words, "echo $ZKLOCK_LOCK; read status"));
@@ -89,7 +89,7 @@ TEST_CASE("any: a waiter takes the LOCK that is released first, and leaves the o
   // Another contender can hold the LOCKs whose queues it has left.
   CHECK(Finish(holders[0]) == Exited(0));
   RunZklock({"try", pool.locks[0], "--", "true"}, Exited(0));
-  CHECK(Finish(waiter) == Exited(1));  // `read` met the end of its input
+  CHECK(Finish(waiter) == Exited(1));  // `read` reached the end of its input
   CHECK(tree.Children(pool.locks[2]).empty());
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("any: a LOCK that the run lacks permission to use is named, and the ru
   CHECK(pool.CountContenders() == 0);
 }
 
-TEST_CASE("a child zklock-clock is in nobody's way") {
+TEST_CASE("a child named zklock-clock blocks nobody") {
   const Pool pool;
   auto [tree, semaphore] = MadeLock("clock");
   for (const std::string& queue : {pool.locks[0], semaphore, semaphore + "/locks"}) {
@@ -236,7 +236,7 @@ TEST_CASE("any: as many tries as there are free LOCKs get one each") {
 }
 
 TEST_CASE(
-    "any: a try of one LOCK waits until a pool that is first there has withdrawn, or taken it") {
+    "any: a try of one LOCK waits until a pool ahead of it has withdrawn or acquired the LOCK") {
   const Pool pool;
   // The contenders' numbers differ from queue to queue.
   RunZklock({"exclusive", pool.locks[2], "--", "true"}, Exited(0));

@@ -36,7 +36,7 @@ std::optional<ReleaseRecord> RecordIn(Tree& tree, const std::string& lock) {
   return data->last_release;
 }
 
-/// The total size of the replies to these requests and of all events.
+/// Returns the total size of the replies to these requests and of all events.
 std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests) {
   std::size_t bytes = 0;
   for (const Frame& reply : FramesOf(proxy.Replies(), false)) {
@@ -53,7 +53,7 @@ std::ptrdiff_t CountRequests(const Proxy& proxy, const std::string& what) {
   return std::count(all.begin(), all.end(), what);
 }
 
-/// How many heartbeats have been sent through `proxy`.
+/// Returns how many heartbeats have been sent through `proxy`.
 std::ptrdiff_t CountHeartbeats(const Proxy& proxy) {
   const Words all = WordsOf(RequestsOf(proxy));
   return std::count_if(all.begin(), all.end(),
@@ -147,7 +147,7 @@ TEST_CASE("record and delete are one transaction, sent in one piece with the clo
   CHECK(writes[2] == "multi " + lock);
   CHECK(writes[3] == "close");
 
-  // Prefixed like the start of a connection, so that the piece parses as frames.
+  // The prefix stands for the start of a connection, so that the piece parses as frames.
   const auto pieces = proxy.Requests();
   const Words last = writes_in(WordsOf(FramesOf(std::string(4, '\0') + pieces.back(), true)));
   CHECK(last == Words{"multi " + lock, "close"});
@@ -168,7 +168,7 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   }
   REQUIRE(driver.Children(lock).size() == static_cast<std::size_t>(length));
 
-  // The next one is due a quarter of the session timeout later, long after the hand-over.
+  // The next heartbeat is due a quarter of the session timeout later, long after the hand-over.
   AwaitHeartbeats(proxy, CountHeartbeats(proxy) + 1);
   const auto while_waiting = static_cast<std::ptrdiff_t>(RequestsOf(proxy).size());
   REQUIRE(Finish(holder) == Exited(0));
@@ -183,7 +183,7 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   // ask whether they hold for its shell.
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
   CHECK(proxy.connections() == 1);
-  // Its lease is already proven, so these reads can wait until the command is running.
+  // Its lease is already proven, so zklock sends these reads only when the command is running.
   const Words reads{"get " + own, "get " + lock};
   const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());
   REQUIRE(holding != all.end());
@@ -235,7 +235,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
     return;
   }
   REQUIRE(Finish(next) == Exited(0));
-  // It read nothing when its turn came. Only as the holder does it read the version of LOCK's data.
+  // The waiter read nothing when its turn came. Only the holder reads the version of LOCK's data.
   const Words all = WordsOf(RequestsOf(proxy));
   const Words reads{"get " + own, "get " + lock};
   const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());

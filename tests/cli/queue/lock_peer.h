@@ -33,7 +33,7 @@ class LockPeer {
   void Tell(const std::string& name, const std::string& words) {
     child_.Write(name + " " + words + "\n");
   }
-  /// The lock's next answer.
+  /// Returns the lock's next answer.
   std::string Answer(const std::string& name) {
     std::deque<std::string>& answers = answers_[name];
     while (answers.empty()) {

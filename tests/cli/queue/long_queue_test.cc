@@ -16,7 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// Private memory, in KiB.
+/// Returns the private memory in KiB.
 long PrivateMemory(const Child& child) {
   std::ifstream status("/proc/" + std::to_string(child.pid()) + "/status");
   for (std::string word; status >> word;) {

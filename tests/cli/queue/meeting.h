@@ -11,7 +11,7 @@
 
 namespace zklock::test {
 
-/// The path of a program in tests/peers.
+/// Returns the path of a program in tests/peers.
 inline std::string PeerProgram(std::string_view name) {
   return SourcePath("tests/peers/") + std::string(name);
 }
@@ -23,11 +23,11 @@ class Meeting {
   Meeting() { static_cast<void>(directory_.Write("count", "0\n")); }
 
   [[nodiscard]] const std::string& path() const { return directory_.path(); }
-  /// The command line of one visit.
+  /// Returns the command line of one visit.
   [[nodiscard]] Words Visit(const std::string& name, const std::string& limit) const {
     return {PeerProgram("visit"), path(), name, limit};
   }
-  /// The visitors' names in order.
+  /// Returns the visitors' names in order.
   [[nodiscard]] Words Order() const { return Lines(directory_.Read("order")); }
   /// Checks that no forbidden visitors met, and that no exclusive visitor's increment was lost.
   void CheckApart(int alone) const {
@@ -39,7 +39,7 @@ class Meeting {
   TemporaryDirectory directory_;
 };
 
-/// `zklock WORDS -- COMMAND`, `count` times in a row, until one fails.
+/// Starts `zklock WORDS -- COMMAND` `count` times in a row, until one fails.
 inline Child StartRounds(int count, const Words& words, const Words& command) {
   ChildOptions options = Zklock({});
   options.argv = {"sh",

@@ -32,7 +32,7 @@ class ManagerSocket {
       throw std::runtime_error("bind");
     }
   }
-  /// The next message; empty if none arrives within the patience.
+  /// Returns the next message; empty if none arrives within the patience.
   std::string Receive(std::chrono::milliseconds patience = kPatience) const {
     pollfd polled{socket_.get(), POLLIN, 0};
     if (poll(&polled, 1, static_cast<int>(patience.count())) != 1) return "";
@@ -46,8 +46,8 @@ class ManagerSocket {
   UniqueFd socket_;
 };
 
-/// A waiter in a service whose manager listens at `socket`. The command itself reports that it is
-/// ready.
+/// Returns a waiter in a service whose manager listens at `socket`. The command itself reports that
+/// it is ready.
 ChildOptions Waiter(const std::string& socket, const Words& words, const std::string& lock) {
   ChildOptions options = Zklock(words);
   for (const std::string& word :

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kEraseToEnd = "\x1b[K";
 constexpr const char* kErased = "\r\x1b[K";
 
-/// `zklock WORDS LOCK -- sh -c 'echo first'` on a terminal of `columns`.
+/// Starts `zklock WORDS LOCK -- sh -c 'echo first'` on a terminal of `columns`.
 Child StartOnScreen(int columns, const std::string& words, const std::string& lock) {
   ChildOptions options = Zklock({});
   options.argv = {"sh", "-c",
@@ -24,7 +24,7 @@ Child StartOnScreen(int columns, const std::string& words, const std::string& lo
   return Child::StartOnTerminal(std::move(options));
 }
 
-/// Each drawing of the live line.
+/// Returns each drawing of the live line.
 Words Frames(const std::string& screen) {
   Words frames;
   std::size_t end = 0;

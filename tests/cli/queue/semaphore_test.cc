@@ -77,7 +77,7 @@ TEST_CASE("of several that try at the same time, as many succeed as there are pe
   }
 }
 
-TEST_CASE("of several that start together, all get a free permit, whatever --max-queue says") {
+TEST_CASE("runs that start together all get a free permit whatever --max-queue says") {
   for (int round = 0; round < 5; ++round) {
     const std::string lock = NewLock("permits");
     std::vector<Child> runs;
@@ -207,7 +207,7 @@ TEST_CASE("a message names the queue of a semaphore on which READ is missing") {
   }
 }
 
-TEST_CASE("a run that could not let the next one have a permit does not queue for one") {
+TEST_CASE("a run that could not leave the turnstile does not queue for a permit") {
   auto [tree, lock] = MadeLock("permits-acl");
   tree.Create(lock + "/leases");
   const std::string turnstile = tree.Create(lock + "/locks");
@@ -252,7 +252,7 @@ TEST_CASE("the command is given its LOCK, and its permit's path and token") {
   CHECK(std::stoll(lines[2]) > 0);
 }
 
-TEST_CASE("of many contenders for three permits never more than three run") {
+TEST_CASE("never more than three of many contenders for three permits run") {
   const std::string lock = NewLock("permits");
   const TemporaryDirectory directory;
   // Each command makes a mark, counts the marks and removes its own: the highest count is the
@@ -278,7 +278,7 @@ Words Taking(const std::string& take, const std::string& subcommand = "exclusive
   return {subcommand, "--permits", "6", "--take", take};
 }
 
-/// The permits in order.
+/// Returns the permits in order.
 Words PermitsOf(const std::string& lock) { return InQueueOrder(Tree().Children(lock + "/leases")); }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string Joined(const Words& words) {
   return text;
 }
 
-/// The peer's command that makes a lock take part in the meeting.
+/// Returns the peer's command that makes a lock take part in the meeting.
 std::string Rounds(const Meeting& meeting, int count, const std::string& limit) {
   return "rounds " + std::to_string(count) + " " + meeting.path() + " " + limit;
 }

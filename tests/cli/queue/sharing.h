@@ -32,7 +32,7 @@ struct SharedLocks {
   std::string queue;
 };
 
-/// The peer holds its lock `name` while zklock waits, then vice versa.
+/// Checks that zklock waits while the peer holds its lock `name`, and vice versa.
 void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairing);
 
 /// One kind of contender, as a peer's recipe and as zklock's arguments, and how many contenders may

@@ -1,5 +1,6 @@
 // One LOCK shared with programs of other libraries, run for real (tests/peers): handed over in both
-// directions, contended for, queued for together, and refused if they would not see our contenders.
+// directions, contended for, queued for together, and refused if they would not see zklock's
+// contenders.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -143,9 +144,9 @@ TEST_CASE("ten contenders of zklock and two libraries get one lock in queue orde
               "recipes-6", "zklock-8", "go-6"});
 }
 
-TEST_CASE("the C recipe's contenders are waited for, and its order includes ours") {
-  // Names as its library makes them. The holder is the one whose suffix after the last dash sorts
-  // first.
+TEST_CASE("the C recipe's contenders and zklock's wait for each other in one order") {
+  // The names are those of the recipe's library. The holder is the contender whose suffix after the
+  // last dash sorts first.
   Tree tree;
   const std::string lock = NewLock("recipe");
   const std::string theirs =

@@ -10,7 +10,7 @@
 
 namespace zklock::test {
 
-/// `inspect --history --json`, checked against the manual page.
+/// Returns `inspect --history --json`, checked against the manual page.
 inline nlohmann::json HistoryOf(const std::string& lock) {
   const Finished finished = RunZklock({"inspect", "--history", "--json", lock});
   CAPTURE(finished.err);
@@ -24,7 +24,7 @@ inline nlohmann::json HistoryOf(const std::string& lock) {
 
 using States = std::vector<std::string>;
 
-/// The states of the runs in the history of `lock`, the newest first.
+/// Returns the states of the runs in the history of `lock`, the newest first.
 inline States StatesOf(const std::string& lock) {
   const nlohmann::json history = HistoryOf(lock);
   States states;

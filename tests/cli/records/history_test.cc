@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-/// `zklock exclusive --history 32 MORE LOCK -- sh -c 'exit STATUS'`.
+/// Runs `zklock exclusive --history 32 MORE LOCK -- sh -c 'exit STATUS'`.
 Finished RunKept(const std::string& lock, const Words& more = {}, const std::string& status = "0") {
   Words words = {"exclusive", "--history", "32", lock, "--", "sh", "-c", "exit " + status};
   words.insert(words.begin() + 3, more.begin(), more.end());
@@ -136,7 +136,7 @@ TEST_CASE("a run that lost its lock is lost") {
   CHECK(StatesOf(lock) == States{"lost"});
 }
 
-TEST_CASE("a run that was forced out is kept with who did it and why, if that may be written") {
+TEST_CASE("a run that was forced out is recorded with the reason if last-run can be written") {
   const std::string lock = NewLock("history");
   const bool may_write = GENERATE(true, false);
   Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
@@ -229,7 +229,7 @@ TEST_CASE("the history says what has ended a run, if it did not end by itself") 
   }
 }
 
-TEST_CASE("the history of a lock that a shell has held says what has ended that") {
+TEST_CASE("the history of a lock that a shell has held says what ended the hold") {
   const std::string lock = NewLock("history");
   Child shell = Child::Start(
       Script(lock, "$Z exclusive --hold --history 5 --max-run 100ms $L; exec sleep 1000"));
@@ -250,7 +250,7 @@ TEST_CASE("without --history the LOCK records that --max-run ended the hold of a
   CHECK(last_run()["status"] == 124);
 }
 
-TEST_CASE("a command that ends by a signal or cannot be executed") {
+TEST_CASE("the history shows a command that a signal ended or that could not be executed") {
   const std::string lock = NewLock("history");
   CHECK(RunZklock({"exclusive", "--history", "32", lock, "--", "sh", "-c", "kill -9 $$"}).exit ==
         Exited(137));
@@ -262,7 +262,7 @@ TEST_CASE("a command that ends by a signal or cannot be executed") {
   CHECK(runs[0]["status"] == 137);
 }
 
-TEST_CASE("the version before reads the last success of a history, and keeps it") {
+TEST_CASE("the previous version reads and keeps the last success of a history") {
   const std::string lock = NewLock("history");
   CHECK(RunKept(lock).exit == Exited(0));
   CHECK(RunKept(lock, {}, "3").exit == Exited(3));
@@ -397,7 +397,7 @@ TEST_CASE("holders of permits all record their runs") {
   CHECK(StatesOf(lock) == States{"running", "lost", "ended", "ended", "ended", "ended"});
 }
 
-TEST_CASE("each LOCK of a set gets the run, but none that is read") {
+TEST_CASE("a run is recorded in each LOCK of a set except those that it only reads") {
   const std::string first = NewLock("history");
   const std::string second = NewLock("history");
   const std::string third = NewLock("history");
@@ -409,7 +409,7 @@ TEST_CASE("each LOCK of a set gets the run, but none that is read") {
   CHECK(StatesOf(third).empty());
 }
 
-TEST_CASE("a configuration file sets it for all runs that can have one") {
+TEST_CASE("a configuration file sets --history for all runs that can have one") {
   TemporaryDirectory files;
   const std::string config = files.Write("config", "history = 32\n");
   const std::string lock = NewLock("history");
@@ -424,7 +424,7 @@ TEST_CASE("a configuration file sets it for all runs that can have one") {
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
-TEST_CASE("with --hold the run is the time held, without a status") {
+TEST_CASE("with --hold the recorded run is the time held and has no status") {
   const std::string lock = NewLock("history");
   Child shell =
       Child::Start(Script(lock, R"("$Z" exclusive --history 5 --hold "$L"; echo held; read _)"));
@@ -442,7 +442,7 @@ TEST_CASE("with --hold the run is the time held, without a status") {
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("run: held for "));
 }
 
-TEST_CASE("inspect shows the last three runs, and a run without a history besides") {
+TEST_CASE("inspect shows the last three runs and also a last run that is not in the history") {
   const std::string lock = NewLock("history");
   for (const std::string status : {"1", "2", "3", "4"}) {
     CHECK(RunKept(lock, {}, status).err.empty());
@@ -462,7 +462,7 @@ TEST_CASE("inspect shows the last three runs, and a run without a history beside
   CHECK_THAT(RunZklock({"inspect", "--history", lock}).out, !Catch::Contains("not in its"));
 }
 
-TEST_CASE("of a path with LOCKs below it, --history names those") {
+TEST_CASE("inspect --history of a path names the LOCKs below it") {
   const std::string parent = NewLock("tree");
   for (const char* lock : {"/b", "/a"}) {
     RunZklock({"exclusive", "--history", "2", parent + lock, "--", "true"}, Exited(0));

@@ -24,14 +24,14 @@
 namespace zklock::test {
 namespace {
 
-/// `zklock exclusive --min-interval SPAN LOCK -- sh -c 'echo ran; exit STATUS'`.
+/// Returns `zklock exclusive --min-interval SPAN LOCK -- sh -c 'echo ran; exit STATUS'`.
 ChildOptions Job(const std::string& span, const std::string& lock,
                  const std::string& status = "0") {
   return Zklock(
       {"exclusive", "--min-interval", span, lock, "--", "sh", "-c", "echo ran; exit " + status});
 }
 
-/// The same job with --once-per.
+/// Returns the same job with --once-per.
 ChildOptions Once(const std::string& span, const std::string& lock,
                   const std::string& status = "0") {
   ChildOptions options = Job(span, lock, status);

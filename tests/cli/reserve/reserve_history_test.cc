@@ -43,7 +43,7 @@ void RunKept(const std::string& lock, const Words& more = kKept) {
 
 std::optional<Znode> LastRun(const std::string& lock) { return Tree().Get(lock + "/last-run"); }
 
-/// Whether last-run still has the data of `before`, and has not been written since.
+/// Returns whether last-run still has the data of `before` and has not been written since.
 bool IsUntouched(const std::string& lock, const std::optional<Znode>& before) {
   const auto now = LastRun(lock);
   if (!now || !before) return !now && !before;

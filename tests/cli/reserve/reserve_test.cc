@@ -30,7 +30,7 @@ using nlohmann::json;
 
 Exit Try(const std::string& lock) { return RunZklock({"try", lock, "--", "true"}).exit; }
 
-/// `zklock WORDS` on a host whose clock is wrong.
+/// Returns `zklock WORDS` on a host whose clock is wrong.
 ChildOptions Skewed(const std::string& seconds, const Words& words) {
   return WithSkewedClock(Zklock(words), seconds);
 }
@@ -54,7 +54,7 @@ TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
   }
 }
 
-TEST_CASE("inspect shows for what a waiter is to reserve the lock, and why") {
+TEST_CASE("inspect shows the ID for which a waiter will reserve the lock and the reason") {
   auto [lock, holder] = HoldNewLock("reserve");
   Child waiter = Child::Start(
       Zklock({"exclusive", "-v", "--reserve", "freeze", "--reason", "incident 4711", lock}));
@@ -195,7 +195,7 @@ TEST_CASE("a second INT ends the check for a reservation that a command may have
   CHECK_THAT(child.err(), !Catch::Contains("cannot tell"));
 }
 
-TEST_CASE("an ID waits for another ID, and finds its own while it waits") {
+TEST_CASE("a run waits for another ID's reservation and finds its own ID's while it waits") {
   auto [lock, holder] = HoldNewLock("reserve");
   Child first = WaitToReserve("ci", lock);
   Child same = WaitToReserve("ci", lock);
@@ -636,7 +636,7 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("last reserved on "));
 }
 
-TEST_CASE("a waiter is told what it waits for") {
+TEST_CASE("a waiter names the reservation that it waits for") {
   const std::string lock = NewLock("reserve");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
   // The message names the last contender ahead: here, the reservation.

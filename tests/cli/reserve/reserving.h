@@ -8,7 +8,7 @@
 
 namespace zklock::test {
 
-/// `zklock exclusive --reserve ID MORE LOCK`.
+/// Returns `zklock exclusive --reserve ID MORE LOCK`.
 inline Words ReserveWords(const std::string& id, const std::string& lock, const Words& more = {}) {
   return Words{"exclusive", "--reserve", id} + more + Words{lock};
 }
@@ -26,14 +26,14 @@ inline Exit Unreserve(const std::string& id, const std::string& lock) {
   return RunZklock({"release", "--reserve", id, lock}).exit;
 }
 
-/// A zklock that waits to reserve `lock`.
+/// Starts a zklock that waits to reserve `lock`.
 inline Child WaitToReserve(const std::string& id, const std::string& lock, const Words& more = {}) {
   Child waiter = Child::Start(Zklock(ReserveWords(id, lock, more + Words{"--verbose"})));
   waiter.ReadErrUntil("waiting for " + lock);
   return waiter;
 }
 
-/// The first contender, as inspect shows it.
+/// Returns the first contender, as inspect shows it.
 inline nlohmann::json FirstOf(const std::string& lock) {
   const Finished finished = RunZklock({"inspect", "--json", lock});
   REQUIRE(finished.exit == Exited(0));

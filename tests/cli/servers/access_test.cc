@@ -23,7 +23,7 @@ constexpr const char* kAlice = "alice:tulip";
 constexpr const char* kBob = "bob:rose";
 constexpr const char* kOperator = "operator:oak";
 
-/// The same run with the credentials of `user`, or without any if `user` is empty.
+/// Returns the same run with the credentials of `user`, or without any if `user` is empty.
 ChildOptions As(const std::string& user, ChildOptions options) {
   if (!user.empty()) options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
   return options;
@@ -52,14 +52,14 @@ std::string RefusalFor(const std::string& user, const Words& words) {
   return lines[0];
 }
 
-/// A file of credentials with safe permissions.
+/// Writes a credentials file with safe permissions and returns its path.
 std::string AuthFile(const TemporaryDirectory& directory, const std::string& text) {
   std::string file = directory.Write("auth", text);
   REQUIRE(chmod(file.c_str(), 0600) == 0);
   return file;
 }
 
-/// A parent znode for one test, open to everyone, so that no user becomes the owner of /t.
+/// Creates a parent znode for one test, open to everyone, so that no user becomes the owner of /t.
 std::string NewParent(const char* name) { return Tree().Create(NewLock(name)); }
 
 std::string OnlyChild(Tree& tree, const std::string& lock) {
@@ -455,7 +455,7 @@ TEST_CASE("without TLS or SASL, --tls-verify and --sasl-service are usage errors
     CAPTURE(option);
     const Finished refused = Run(Zklock({"inspect", option, value, "/t/x"}), Exited(64));
     CHECK_THAT(refused.err, Catch::Contains(option + " requires " + needed));
-    // In a file or a variable it is the default for whoever does use TLS or SASL.
+    // In a file or a variable the option is a default for runs that do use TLS or SASL.
     const TemporaryDirectory files;
     const std::string config = files.Write("config", option.substr(2) + " = " + value + "\n");
     Run(Zklock({"try", "--config", config, "/t/tls", "--", "true"}), Exited(0));

@@ -84,7 +84,7 @@ std::vector<Finished> NeverQueued(const std::string& servers, const Words& more)
   return all;
 }
 
-/// The server's answer to a four-letter command.
+/// Returns the server's answer to a four-letter command.
 std::string Ask(const std::string& server, const std::string& word) {
   const std::size_t colon = server.rfind(':');
   const std::string socket = "/dev/tcp/" + server.substr(0, colon) + "/" + server.substr(colon + 1);

@@ -38,7 +38,7 @@ ChildOptions Through(const HostileServer& server, const Words& words,
   return options;
 }
 
-/// A watch event for `/a` (xid -1, zxid, error; type, state, path).
+/// Returns a watch event for `/a` (xid -1, zxid, error; type, state, path).
 std::string WatchEvent() {
   using Server = HostileServer;
   return Server::Frame(Server::Number(-1) + Server::Number(-1) + Server::Number(-1) +
@@ -56,7 +56,7 @@ std::string WithNumber(std::string frame, std::size_t at, std::int32_t number) {
   return frame;
 }
 
-/// `frame` cut or extended to `size`, with its length field adjusted.
+/// Returns `frame` cut or extended to `size`, with its length field adjusted.
 std::string Resized(std::string frame, std::size_t size) {
   frame.resize(size);
   return WithNumber(frame, 0, static_cast<std::int32_t>(size) - 4);
@@ -96,7 +96,7 @@ std::vector<Change> Changes() {
   };
 }
 
-/// The changes of the first field's own length.
+/// Returns changes to the length of the reply's first field.
 std::vector<Change> ChangesOfSizes() {
   std::vector<Change> changes;
   for (const std::int32_t number : {-1, -11, INT32_MIN, INT32_MAX, 1 << 28, 1000}) {
@@ -106,7 +106,7 @@ std::vector<Change> ChangesOfSizes() {
   return changes;
 }
 
-/// The first word of a request, as Proxy names it: "get" of "get /lock".
+/// Returns the first word of a request, as Proxy names it: "get" of "get /lock".
 std::string KindOf(const std::string& request) { return request.substr(0, request.find(' ')); }
 
 /// A `zklock WORDS` and the state in which it finds the lock: free or held.
@@ -148,7 +148,7 @@ class Setting {
   std::string lock_;
 };
 
-/// The kinds of requests that zklock sends to a working server in this scene.
+/// Returns the kinds of requests that zklock sends to a working server in this scene.
 std::set<std::string> KindsOf(const Scene& scene) {
   const Setting setting(scene);
   std::mutex mutex;

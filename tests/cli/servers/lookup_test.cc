@@ -60,7 +60,8 @@ TEST_CASE("a name that is never resolved does not keep zklock from the other ser
   }
 }
 
-/// A holder, connected through `proxy`. The server's name has just got another address.
+/// A holder that is connected through `proxy`. The server's name has just been given another
+/// address.
 struct Moved {
   Moved() {
     names.Set("moving", kFirst);
@@ -94,7 +95,7 @@ TEST_CASE("the guard of a killed zklock closes the session at the address found 
   moved.proxy.reset();
   moved.holder->ReadErrUntil(moved.lock + ": confirmed, still held");
   moved.holder->Signal(SIGKILL);
-  // Well before the session ends by itself.
+  // This is well before the session ends by itself.
   Tree().WaitForChildren(moved.lock, 0, 20s);
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("a waiter that gets a new session queues again, and runs when its turn
   Tree().WaitForChildren(server.lock, 0);
 }
 
-TEST_CASE("where sessions are not known again, a lock whose zklock was killed expires") {
+TEST_CASE("on servers that forget sessions a lock whose zklock was killed expires") {
   Forgetful server;
   Child holder = server.Start({}, "echo $$; read line");
   const pid_t command = std::stoi(holder.ReadLine());

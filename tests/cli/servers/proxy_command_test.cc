@@ -42,7 +42,7 @@ Child StartProxiedHolder(const Mark& mark, const std::string& line, const std::s
   return holder;
 }
 
-/// A zklock that cannot reach the tests' servers through the proxy command `line`.
+/// Returns a zklock that cannot reach the tests' servers through the proxy command `line`.
 Unreached UnreachedThrough(const std::string& line) {
   return {TestServers(), {"--proxy-command", line}};
 }
@@ -254,7 +254,7 @@ TEST_CASE("after KILL of zklock the guard closes the session through a proxy com
   const auto killed = std::chrono::steady_clock::now();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
-  // Well before the session timeout of 30 s, which would otherwise end the session.
+  // This is well before the session timeout of 30 s, which would otherwise end the session.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   mark.WaitForEnd();
 }
@@ -380,7 +380,7 @@ END
   CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
 
-  // In parallel, because each run uses up all of its time.
+  // The runs are parallel, because each uses up all of its time.
   const auto inspect = [&](const std::string& line, Words words) {
     words.insert(words.end(), {"--connect-timeout", "15s", "/t/x"});
     words.insert(words.begin(), "inspect");

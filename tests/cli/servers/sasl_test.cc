@@ -161,7 +161,7 @@ TEST_CASE("a server that refuses SASL at the close does not keep zklock from the
   used.Thaw();
   CHECK(holder.Wait() == Exited(1));
   CHECK(other.connections() > 0);
-  // If zklock had no time for that, its guard closes the session.
+  // If zklock had no time for the close, its guard closes the session.
   Tree("", server.address()).WaitForChildren("/t/held", 0, std::chrono::seconds(15));
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("a server without SASL is refused, and one that stalls is not waited f
              Catch::Contains("no SASL") && Catch::Contains("-Dzookeeper.fips-mode=false"));
   const Peer silent(Peer::Manner::kSaysNothing);
   const Peer web(Peer::Manner::kSpeaksHttp);
-  // In parallel, because each run uses up all of its time.
+  // The runs are parallel, because each uses up all of its time.
   const auto inspect = [](const Peer& peer) {
     return Child::Start(
         AsAlice({"inspect", "-z", peer.address(), "--connect-timeout", "5s", "/t/x"}));
@@ -183,7 +183,7 @@ TEST_CASE("a server without SASL is refused, and one that stalls is not waited f
   CHECK_THAT(answered.err(), Catch::Contains("not as a ZooKeeper server"));
 }
 
-TEST_CASE("zklock authenticates by Kerberos, with a ticket or a keytab, and not without") {
+TEST_CASE("zklock authenticates by Kerberos only with a ticket or a keytab") {
   const Kdc kdc;
   const OwnServer server(kSaslRequired, 1,
                          {"--java", "-Djava.security.auth.login.config=" + kdc.Path("jaas.conf"),

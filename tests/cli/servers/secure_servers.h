@@ -78,9 +78,9 @@ class TlsServer {
                 settings,
             1, options) {}
   [[nodiscard]] std::string address() const { return secure_.address(); }
-  /// The address by name, so that the name in the certificate is checked.
+  /// Returns the address by name, so that the name in the certificate is checked.
   [[nodiscard]] std::string named() const { return "localhost:" + secure_.number(); }
-  /// Its port without TLS.
+  /// Returns its port without TLS.
   [[nodiscard]] const std::string& plain() const { return server_.address(); }
 
  private:
@@ -131,7 +131,7 @@ inline const Words kSaslSettings = {
     "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"};
 inline const Words kSaslRequired = {kSaslSettings[0], "sessionRequireClientSASLAuth=true"};
 
-/// `zklock WORDS` as alice, by DIGEST-MD5.
+/// Returns `zklock WORDS` as alice, by DIGEST-MD5.
 inline ChildOptions AsAlice(ChildOptions options, const std::string& password = "tulip") {
   options.argv.insert(options.argv.begin() + 2, {"--sasl", "digest-md5"});
   options.also_environment.push_back("ZKLOCK_AUTH=sasl:alice:" + password);

@@ -98,9 +98,9 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   const auto killed = std::chrono::steady_clock::now();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
-  // Well before the session timeout of 30 s, which would otherwise end the session.
+  // This is well before the session timeout of 30 s, which would otherwise end the session.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
-  // The helper dies; the command continues.
+  // When the helper dies, the command continues.
   kill(mark.One("zklock-transpor"), SIGKILL);
   next.ReadErrUntil("confirmed");
   CHECK(Finish(next) == Exited(0));
@@ -151,7 +151,7 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK_THAT(dropping.Reason(), Catch::Contains("does not answer connection attempts"));
 }
 
-TEST_CASE("an address that is only a DNS name in a certificate is told from an IP address") {
+TEST_CASE("an address that is only a DNS name in a certificate does not count as an IP address") {
   const Certificates certificates;
   Trial in_san(certificates, "wrong-san", certificates.Ca());
   CHECK(in_san.Reason() ==
@@ -233,7 +233,7 @@ TEST_CASE("a certificate's names cannot make a line of their own in a reason") {
              Catch::StartsWith("its certificate (liar?!rejected) is self-signed"));
 }
 
-TEST_CASE("files of TLS that cannot be used are named") {
+TEST_CASE("TLS files that cannot be used are named") {
   const Certificates certificates;
   const auto run = [&](const Words& options) {
     return Run(
@@ -294,7 +294,7 @@ TEST_CASE("zklock itself needs neither OpenSSL nor Cyrus SASL") {
   }
 }
 
-TEST_CASE("without zklock-transport the options of TLS name the package that has it") {
+TEST_CASE("without zklock-transport the TLS options name the package that contains it") {
   const TemporaryDirectory directory;
   const std::string alone = directory.Path("zklock");
   REQUIRE(Run({.argv = {"cp", Binary(), alone}}).exit == Exited(0));

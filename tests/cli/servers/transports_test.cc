@@ -150,7 +150,7 @@ TEST_CASE("a proxy command that stalls does not keep a holder from the next serv
   });
 }
 
-TEST_CASE("a server that stalls in the exchange of SASL is given up with that reason") {
+TEST_CASE("a server that stalls in the SASL exchange is given up with that reason") {
   const SaslUsers users;
   const OwnServer server(kSaslSettings, 1, users.Options());
   Proxy stalling(server.address());
