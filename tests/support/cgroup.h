@@ -23,7 +23,7 @@
 
 namespace zklock::test {
 
-/// A cgroup for the programs of a test, marked as delegated, and removed in the end with everything
+/// A cgroup for the programs of a test, marked as delegated, and removed at the end with everything
 /// in it. The hierarchy is mounted in this process's own mount namespace, so that this also works
 /// on hosts with cgroup version 1. works() is false if this process lacks permission to mount.
 class TestCgroup {
@@ -50,7 +50,8 @@ class TestCgroup {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& mount_point() const { return mount_point_.path(); }
 
-  /// In ChildOptions::prepare: moves the child, and so its future children, into the cgroup.
+  /// Moves the calling child, and so its future children, into the cgroup (for
+  /// ChildOptions::prepare).
   void Enter() const { Write("cgroup.procs", "0"); }
   /// Makes it look like a cgroup that systemd has not delegated.
   void Undelegate() const { removexattr(path_.c_str(), "user.delegate"); }
@@ -69,7 +70,7 @@ class TestCgroup {
     std::ifstream stream(path_ + "/" + file);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
-  /// The names of the cgroups in it.
+  /// Returns the names of the cgroups in it.
   [[nodiscard]] std::vector<std::string> Below() const { return Subdirectories(path_); }
   /// Waits until there are none; no event announces their removal.
   void WaitUntilEmpty() const {

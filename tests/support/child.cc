@@ -68,8 +68,8 @@ std::vector<std::string> EnvironmentFor(const ChildOptions& options) {
   return variables;
 }
 
-// A body runs without an exec, so close-on-exec has no effect. Without this function, it would keep
-// other children's pipes open.
+// A body runs without an exec, so close-on-exec has no effect. Without this function, the body
+// would keep other children's pipes open.
 void CloseAsExecWould() {
   std::vector<int> to_close;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -96,7 +96,7 @@ ssize_t WriteQuietly(int fd, std::string_view text) {
   return size;
 }
 
-// Pointers to `words` in the form that execve takes. The words must outlive the result.
+// Returns pointers to `words` in the form that execve takes. The words must outlive the result.
 std::vector<char*> PointersTo(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -141,9 +141,9 @@ struct Execution {
   _exit(99);
 }
 
-// One line for each process in the process group `group` and for each of their descendants: PID,
-// program, state, parent, and the kernel function in which it sleeps. This shows why a child hangs,
-// and whether it has got as far as its own program.
+// Returns one line for each process in the process group `group` and for each of their descendants:
+// PID, program, state, parent, and the kernel function in which it sleeps. This shows why a child
+// hangs, and whether it has reached its own program.
 std::string DescribeTree(pid_t group) {
   struct Process {
     pid_t pid = 0;
@@ -345,8 +345,8 @@ bool Child::ReadMore(Deadline deadline) {
   return true;
 }
 
-// Does not reap the child: its pid, which is also its group's, must not be reused by another test
-// before KillAndReap() has used it.
+// Does not reap the child: its pid, which is also its group's, must not be reused before
+// KillAndReap() has used it.
 bool Child::SeeIfEnded() {
   if (exit_) return true;
   siginfo_t info{};

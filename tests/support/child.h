@@ -46,7 +46,7 @@ struct ChildOptions {
   /// NAME=VALUE, added to the environment or replacing a variable in it.
   std::vector<std::string> also_environment = {};
   std::string directory = {};  ///< this process's if empty
-  /// If not set, standard input is /dev/null, or comes from Write() if `keep_stdin` is set.
+  /// If not set, standard input is /dev/null or, with `keep_stdin`, what is passed to Write().
   std::optional<std::string> stdin_text = {};
   bool keep_stdin = false;        ///< standard input stays open for Write()
   std::vector<int> inherit = {};  ///< descriptors that the child gets under the same numbers
@@ -64,9 +64,9 @@ struct Finished {
   std::string err;
 };
 
-/// A process that a test runs and owns: it is always killed and reaped in the end, with its process
-/// group if it has its own. All descriptors are close-on-exec. If an expected event does not occur
-/// within the patience, functions throw std::runtime_error with the child's output so far.
+/// A process that a test runs and owns: it is always killed and reaped at the end, with its process
+/// group if it has one of its own. All descriptors are close-on-exec. If an expected event does not
+/// occur within the patience, functions throw std::runtime_error with the child's output so far.
 class Child {
  public:
   static Child Start(ChildOptions options);
@@ -80,7 +80,7 @@ class Child {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  /// The next line of standard output, without the newline.
+  /// Returns the next line of standard output, without the newline.
   std::string ReadLine(std::chrono::milliseconds patience = kPatience);
   /// Like ReadLine, but returns nothing once standard output has ended.
   std::optional<std::string> TryReadLine(std::chrono::milliseconds patience = kPatience);
@@ -112,7 +112,7 @@ class Child {
   /// Waits until it is stopped, by Ctrl-Z or SIGSTOP for example.
   void WaitUntilStopped(std::chrono::milliseconds patience = kPatience);
 
-  /// Everything read so far.
+  /// Returns everything read so far.
   [[nodiscard]] const std::string& out() const { return out_.text; }
   [[nodiscard]] const std::string& err() const { return err_.text; }
 

@@ -19,7 +19,7 @@ inline const std::string kCuratorPermit = "_c_" + kUuid + "-lease-";
 inline const std::string kKazooLock = kHexUuid + "__lock__";
 inline const std::string kKazooReader = kHexUuid + "__rlock__";
 
-/// The name that the servers give to a sequential znode with this number.
+/// Returns the name that the servers give to a sequential znode with this number.
 inline std::string Numbered(const std::string& prefix, std::int64_t number) {
   char digits[24];
   std::snprintf(digits, sizeof digits, "%010lld", static_cast<long long>(number));

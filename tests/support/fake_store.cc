@@ -188,7 +188,7 @@ bool FakeStore::Step() {
   }
   if (requests_.empty()) return false;
   if (!connected_) {
-    // Sent without a connection: answered, but never executed.
+    // A request sent without a connection is answered, but never executed.
     const Request request = std::move(requests_.front());
     requests_.pop_front();
     request.answer(Error::kConnectionLoss, request.sent);
@@ -259,7 +259,7 @@ void FakeStore::Send(const std::string& what, bool commits, zookeeper::Done<R> d
   log_.push_back(what);
 }
 
-/// Why the servers refuse to create a child of `parent`.
+/// Returns the error that refuses the creation of a child of `parent`, or kNone.
 Error FakeStore::RefusalToCreate(const std::string& parent) const {
   const auto node = servers_.nodes.find(parent);
   if (node == servers_.nodes.end()) return Error::kNoNode;
@@ -373,7 +373,7 @@ void FakeStore::Set(const std::string& path, const std::string& data, std::int32
   });
 }
 
-/// Why the servers refuse to do all `writes`.
+/// Returns the first error that refuses one of `writes`, or kNone.
 Error FakeStore::Refusal(const std::vector<zookeeper::DataWrite>& writes) const {
   for (const auto& one : writes) {
     const auto node = servers_.nodes.find(one.path);

@@ -97,7 +97,7 @@ class Plans {
     std::erase_if(plans_, [&](const auto& plan) { return plan.first == request; });
     plans_.emplace_back(std::move(request), std::move(what));
   }
-  /// What is planned for the request with this number and this line.
+  /// Removes and returns what is planned for the request with this number and this line.
   std::optional<T> Take(std::size_t number, const std::string& line) {
     const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) {
       const auto* const beginning = std::get_if<std::string>(&plan.first);
@@ -110,7 +110,7 @@ class Plans {
     return what;
   }
 
-  /// The beginning of a request that was planned for, but not sent; empty if there is none.
+  /// Returns the beginning of a request that was planned for, but not sent; empty if there is none.
   [[nodiscard]] std::string Unused() const {
     for (const auto& [request, what] : plans_) {
       if (const auto* const beginning = std::get_if<std::string>(&request)) return *beginning;
@@ -127,8 +127,8 @@ class Plans {
 ///
 /// A test can place a fault at a request, or run something before it. It identifies the request by
 /// the beginning of its line in log(), such as "create /l/host-", which means the next such request
-/// that the servers get; without one, the test fails unless it calls DropPlans(). A test that tries
-/// every request in turn gives the number, from 0.
+/// that the servers get; if there is none, the test fails unless it calls DropPlans(). A test that
+/// tries every request in turn passes the request's number, from 0.
 class FakeStore final : public zookeeper::Store {
  public:
   FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout = std::chrono::seconds(30));
@@ -136,29 +136,29 @@ class FakeStore final : public zookeeper::Store {
 
   /// Sets the timeout that servers grant from the next Connect() on.
   void SetGranted(Duration timeout) { timeout_ = timeout; }
-  /// A server accepts the session, or creates one if there is none.
+  /// Makes a server accept the session, or create one if there is none.
   void Connect();
-  /// The connection is lost; outstanding requests were not executed.
+  /// Breaks the connection; outstanding requests were not executed.
   void Disconnect();
-  /// The watches that have been set so far never fire.
+  /// Drops the watches that have been set so far: they never fire.
   void LoseWatches();
-  /// The servers end the session; the client learns of it with its next Connect().
+  /// Ends the session at the servers; the client learns of it with its next Connect().
   void Expire();
 
   /// Executes and answers the oldest request, or delivers the oldest event. Returns false if there
   /// was neither.
   bool Step();
-  /// Steps, and connects again after each fault, until there is nothing left to do.
+  /// Calls Step(), and connects again after each fault, until there is nothing left to do.
   void Run();
 
   void PlaceFault(const std::string& request, Fault fault) { faults_.Plan(request, fault); }
   void PlaceFault(std::size_t request, Fault fault) { faults_.Plan(request, fault); }
-  /// The servers do not execute this request, and answer with `error`.
+  /// Makes the servers answer this request with `error` instead of executing it.
   void Refuse(const std::string& request, zookeeper::Error error) {
     refusals_.Plan(request, error);
   }
   void Refuse(std::size_t request, zookeeper::Error error) { refusals_.Plan(request, error); }
-  /// Runs just before the servers execute this request.
+  /// Runs `what` just before the servers execute this request.
   void Before(const std::string& request, std::function<void()> what) {
     before_.Plan(request, std::move(what));
   }
@@ -168,11 +168,11 @@ class FakeStore final : public zookeeper::Store {
   /// Drops what is planned for requests that were not sent.
   void DropPlans();
   [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
-  /// The requests in order: "create /l/x", "list /l", …
+  /// Returns the requests in order: "create /l/x", "list /l", …
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
-  /// The requests from number `begin` on.
+  /// Returns the requests from number `begin` on.
   [[nodiscard]] std::vector<std::string> SentSince(std::size_t begin) const;
-  /// The number of requests that begin with `beginning`.
+  /// Returns the number of requests that begin with `beginning`.
   [[nodiscard]] std::size_t CountSent(const std::string& beginning) const;
   [[nodiscard]] bool server_given_up() const { return given_up_; }
 

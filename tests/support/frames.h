@@ -61,7 +61,7 @@ inline std::string Describe(std::string_view body) {
 class FrameCutter {
  public:
   void Append(std::string_view bytes) { bytes_ += bytes; }
-  /// The next whole frame with its length field; empty if there is none yet.
+  /// Returns the next whole frame with its length field; empty if there is none yet.
   std::string Next() {
     if (bytes_.size() < 4) return "";
     const auto size = static_cast<std::size_t>(frames::Number(bytes_, 0)) + 4;
@@ -75,8 +75,8 @@ class FrameCutter {
   std::string bytes_;
 };
 
-/// The frames in one direction of a connection, without the initial handshake. An incomplete last
-/// frame is left out.
+/// Returns the frames in one direction of a connection, without the initial handshake. An
+/// incomplete last frame is left out.
 inline std::vector<Frame> FramesOf(std::string_view bytes, bool of_client) {
   std::vector<Frame> found;
   bool handshake = true;
@@ -95,7 +95,7 @@ inline std::vector<Frame> FramesOf(std::string_view bytes, bool of_client) {
   return found;
 }
 
-/// The requests that a client has sent through `proxy`.
+/// Returns the requests that a client has sent through `proxy`.
 inline std::vector<Frame> RequestsOf(const Proxy& proxy) {
   std::string bytes;
   for (const std::string& piece : proxy.Requests()) bytes += piece;

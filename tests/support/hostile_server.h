@@ -15,9 +15,9 @@ namespace zklock::test {
 /// any pace.
 class HostileServer {
  public:
-  /// Called in its own thread for each connection, with the connection's number, from 0. It may
-  /// read and write until that fails; the socket is closed when it returns. Throwing ends the
-  /// process.
+  /// A function called in its own thread for each connection, with the connection's number, from 0.
+  /// It can read and write until that fails; the socket is closed when it returns. Throwing ends
+  /// the process.
   using Script = std::function<void(int socket, int number)>;
   explicit HostileServer(Script script);
   /// Shuts all connections down, and waits until every script has returned.
@@ -28,7 +28,7 @@ class HostileServer {
   /// "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const { return address_; }
 
-  /// False once the connection is gone.
+  /// Returns false once the connection is gone.
   static bool Send(int socket, std::string_view bytes);
   /// Reads some bytes. False once the connection is gone.
   static bool Receive(int socket);

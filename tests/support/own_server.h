@@ -38,7 +38,7 @@ class OwnServer {
   [[nodiscard]] const std::string& address() const { return address_; }
   /// Stops one server. Servers are numbered from 1.
   void Stop(int server) const { (void)MustRun({"stop", std::to_string(server)}); }
-  /// Stops the server from doing anything, as if its host hung, until it is resumed.
+  /// Suspends the server until it is resumed, as if its host hung.
   void Pause(int server) const { (void)MustRun({"pause", std::to_string(server)}); }
   void Resume(int server) const { (void)MustRun({"resume", std::to_string(server)}); }
 

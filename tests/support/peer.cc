@@ -89,7 +89,7 @@ std::string TextOf(const UniqueFd& socket) {
 
 /// A listening socket and a thread that serves it.
 ///
-/// Only that thread touches connections. Other threads queue orders for it and wait until they are
+/// Only that thread uses the connections. Other threads queue orders for it and wait until they are
 /// done.
 class Listener {
  public:
@@ -143,7 +143,7 @@ class Listener {
   virtual void OnConnection(UniqueFd connection) = 0;
   /// Adds more descriptors to poll.
   virtual void AddTo(std::vector<pollfd>& polled) = 0;
-  /// The poll results of those descriptors.
+  /// Gets the poll results of those descriptors.
   virtual void OnReady(const std::vector<pollfd>& polled) = 0;
   virtual std::optional<Clock::time_point> NextMoment() { return std::nullopt; }
 

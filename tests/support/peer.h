@@ -12,7 +12,7 @@
 namespace zklock::test {
 
 /// A loopback port chosen by the kernel and reserved without listening: connections to it are
-/// refused as long as this object lives.
+/// refused while this object lives.
 class ClosedPort {
  public:
   ClosedPort();
@@ -48,7 +48,7 @@ class Peer {
 
   /// "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const;
-  /// The number of connections so far.
+  /// Returns the number of connections so far.
   [[nodiscard]] int connections() const;
   /// Waits for `count` connections.
   void WaitForConnections(int count) const;
@@ -58,8 +58,8 @@ class Peer {
   std::unique_ptr<State> state_;
 };
 
-/// A proxy for a real server, on its own loopback port. Passes bytes on until told otherwise. Open
-/// connections stay open unless they are cut.
+/// A proxy for a real server, on its own loopback port. Passes bytes on unless a function below
+/// changes that. Open connections stay open unless they are cut.
 class Proxy {
  public:
   /// `server`: a numeric "HOST:PORT". `address`: the proxy's own loopback address; port 0 lets the
@@ -83,23 +83,23 @@ class Proxy {
   void Cut();
   /// Sends connections made from now on to `server`.
   void Redirect(const std::string& server);
-  /// If `lose` is true, session closes are lost from now on, but everything else is passed on.
+  /// If `lose` is true, drops session closes from now on, but passes everything else on.
   void LoseCloses(bool lose);
-  /// From now on, a client that reconnects gets a new session instead of an error: its id and
-  /// password do not reach the server. ClickHouse Keeper behaves like this.
+  /// Gives clients that reconnect a new session instead of an error, from now on: their session's
+  /// id and password do not reach the server. ClickHouse Keeper behaves like this.
   void ForgetSessions();
-  /// Given the server's reply, returns the reply for the client: the same, another, or none. After
-  /// none, nothing more reaches that client. `request` is the request that is answered, named as in
-  /// Frame, or "connect".
+  /// A function that, given the server's reply, returns the reply for the client: the same,
+  /// another, or none. After none, nothing more reaches that client. `request` is the request that
+  /// is answered, named as in Frame, or "connect".
   using Edit =
       std::function<std::optional<std::string>(const std::string& request, std::string reply)>;
   /// Passes replies on future connections through `edit`, in the proxy's thread.
   void EditReplies(Edit edit);
   /// Delays all bytes by `delay` from now on.
   void Delay(std::chrono::milliseconds delay);
-  /// Everything that clients have sent so far, in the pieces in which it arrived.
+  /// Returns everything that clients have sent so far, in the pieces in which it arrived.
   [[nodiscard]] std::vector<std::string> Requests() const;
-  /// Everything that servers have sent so far.
+  /// Returns everything that servers have sent so far.
   [[nodiscard]] std::string Replies() const;
 
  private:

@@ -12,7 +12,7 @@ namespace zklock::test {
 
 inline pid_t ParentOf(pid_t pid) { return process::ReadProcessStat(pid).value().parent; }
 
-/// Whether the process exists and is not a zombie, as an orphan that is not reaped yet may be.
+/// Returns whether the process exists and is not a zombie, as an unreaped orphan is.
 inline bool IsAlive(pid_t pid) {
   const auto stat = process::ReadProcessStat(pid);
   return stat && !stat->is_dead;
@@ -22,7 +22,7 @@ inline void WaitUntilGone(pid_t pid) {
   WaitUntil([pid] { return !IsAlive(pid); }, "the end of process " + std::to_string(pid));
 }
 
-/// The first child of `parent`, as soon as it exists.
+/// Waits for a child of `parent`, and returns the first one.
 inline pid_t WaitForChild(pid_t parent) {
   std::vector<pid_t> children;
   WaitUntil([&] { return !(children = process::ChildrenOf(parent)).empty(); },

@@ -1,6 +1,6 @@
 /* A library to preload. While the FIFO $ZKLOCK_TEST_FORKS exists, fork() fails and writes a byte to
    it. While the FIFO $ZKLOCK_TEST_FORKS.held, which has no writer, exists, a guard blocks before it
-   forks its command. While $ZKLOCK_TEST_FORKS.stopped exists, a command is stopped from birth. The
+   forks its command. While $ZKLOCK_TEST_FORKS.stopped exists, a command is stopped at its fork. The
    same applies to clone3, which forks a command into its cgroup. */
 
 #define _GNU_SOURCE
@@ -22,7 +22,8 @@ static int IsGuard(void) {
   return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGCONT;
 }
 
-/* Sets `path` to $ZKLOCK_TEST_FORKS.`suffix`. Returns whether that exists and we are a guard. */
+/* Sets `path` to $ZKLOCK_TEST_FORKS.`suffix`. Returns whether that exists and this process is a
+   guard. */
 static int MustAct(const char* suffix, char path[4096]) {
   const char* fifo = getenv("ZKLOCK_TEST_FORKS");
   if (fifo == NULL || !IsGuard()) return 0;

@@ -17,7 +17,7 @@ class ScriptHost {
   virtual zookeeper::Session& Open(Duration timeout) = 0;
   /// Stops serving `session`, or serves it again.
   virtual void SetServed(zookeeper::Session& session, bool is_served) = 0;
-  /// Serves the sessions until `holds` returns true. Throws if that takes too long.
+  /// Serves the sessions until `holds` returns true. Throws if this takes too long.
   virtual void Await(const std::function<bool()>& holds) = 0;
 };
 

@@ -98,8 +98,8 @@ int ModeOf(ZnodeKind kind) {
   return ZOO_PERSISTENT;
 }
 
-/// "user:password" as in an ACL, with the hash of the password. Uses openssl, because the standard
-/// library has no SHA-1.
+/// Returns "user:password" as in an ACL, with the hash of the password. Uses openssl, because the
+/// standard library has no SHA-1.
 std::string DigestId(const std::string& credential) {
   const Finished hash =
       Run({.argv = {"sh", "-c", "openssl dgst -sha1 -binary | base64"}, .stdin_text = credential});

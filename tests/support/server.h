@@ -13,12 +13,12 @@
 
 namespace zklock::test {
 
-/// The real server that the tests use, from $ZKLOCK_TEST_SERVERS: "127.0.0.1:PORT". Throws if it is
-/// not set: a test against a server is never skipped.
+/// Returns the address of the tests' real server, from $ZKLOCK_TEST_SERVERS: "127.0.0.1:PORT".
+/// Throws if it is not set: a test against a server is never skipped.
 [[nodiscard]] std::string TestServers();
 
-/// A path that no other test uses, now or later: "/t/NAME-…". It does not exist, and /t might not
-/// exist either.
+/// Returns a path that no other test uses, now or later: "/t/NAME-…". It does not exist, and /t
+/// might not exist either.
 [[nodiscard]] std::string NewLock(std::string_view name);
 
 /// A znode, as read from the servers.
@@ -49,15 +49,15 @@ class Tree {
   Tree& operator=(const Tree&) = delete;
 
   [[nodiscard]] bool Exists(const std::string& path) { return Get(path).has_value(); }
-  /// Returns nothing if the znode does not exist.
+  /// Reads a znode; returns nothing if it does not exist.
   std::optional<Znode> Get(const std::string& path);
   /// Returns the children's names, sorted; empty if the znode does not exist.
   std::vector<std::string> Children(const std::string& path);
 
-  /// Returns the path of the new znode. Missing parents are created as persistent znodes.
+  /// Creates a znode, and missing parents as persistent znodes. Returns its path.
   std::string Create(const std::string& path, ZnodeKind kind = ZnodeKind::kPersistent,
                      const std::string& data = "");
-  /// The znode must exist.
+  /// Deletes a znode, which must exist.
   void Delete(const std::string& path);
   void SetData(const std::string& path, const std::string& data);
   /// Gives everyone these permissions, bits of Permission.
@@ -76,7 +76,7 @@ class Tree {
   std::vector<std::string> WaitForChildren(const std::string& path, std::size_t count,
                                            std::chrono::milliseconds patience = kPatience);
 
-  /// The id of this handle's session.
+  /// Returns the id of this handle's session.
   [[nodiscard]] std::int64_t session() const;
 
  private:
@@ -92,7 +92,7 @@ struct MadeLock {
   const std::string lock;
 };
 
-/// A new LOCK as zklock creates it, but persistent: the servers may delete a container, and the
+/// Creates a LOCK as zklock does, but persistent: the servers may delete a container, and the
 /// record in it, as soon as it is empty.
 [[nodiscard]] inline std::string NewPersistentLock(std::string_view name) {
   return MadeLock(name, "zklock/1").lock;

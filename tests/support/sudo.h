@@ -15,8 +15,8 @@ namespace zklock::test {
 
 constexpr uid_t kNobody = 65534;
 
-/// A setuid copy of setpriv(1), which becomes root for good, as sudo does. The test cannot make one
-/// without root, or if setuid files do not work.
+/// A setuid copy of setpriv(1), which sets all of its user IDs to root, as sudo does. A test can
+/// make one only as root, and only where setuid files work.
 class Sudo {
  public:
   Sudo() {

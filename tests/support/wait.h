@@ -23,7 +23,7 @@ inline void WaitUntil(const std::function<bool()>& condition,
   }
 }
 
-/// Likewise, waits until `find` finds something, and returns that.
+/// Waits in the same way until `find` finds something, and returns that.
 template <typename F>
 auto WaitFor(F find, const std::string& what = "a result") {
   decltype(find()) found{};

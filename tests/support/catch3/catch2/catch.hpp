@@ -1,7 +1,7 @@
 #pragma once
-// Catch2 3 by the names of Catch2 2.13, with which the tests are written: Debian 12 has 2, Debian
-// 13 has 3. cmake/Tests.cmake puts this in the way of <catch2/catch.hpp>, which Catch2 3 no longer
-// has.
+// Defines the names of Catch2 2.13, which the tests use, on top of Catch2 3: Debian 12 has 2,
+// Debian 13 has 3. With cmake/Tests.cmake, this header stands in for <catch2/catch.hpp>, which
+// Catch2 3 no longer has.
 
 #include <catch2/catch_all.hpp>
 #include <cstdint>
