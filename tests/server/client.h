@@ -18,7 +18,7 @@ inline std::vector<zookeeper::Endpoint> EndpointsOf(const std::vector<std::strin
   return endpoints;
 }
 
-/// A real session with its own loop. Records all events that its listener gets.
+/// A real session with its own loop. Records all events that it gets as the session's listener.
 class Client : public zookeeper::StoreListener {
  public:
   Client(const std::vector<std::string>& servers, Duration timeout, zookeeper::Access access = {})

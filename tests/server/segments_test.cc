@@ -27,7 +27,7 @@ using zookeeper::Watch;
 // The longest timeout that the servers grant: no ping is sent for a third of it.
 constexpr Duration kTimeout = 40s;
 
-/// The number of data segments sent over the session's connection.
+/// Returns the number of data segments sent over the session's connection.
 unsigned SegmentsOf(zookeeper::Session& session) {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -87,7 +87,7 @@ Reply Check(Client& client, const std::vector<std::string>& paths) {
   return Answer<Reply>(client, [&](auto done) { client.session().Check(paths, done); });
 }
 
-/// The xid of the first request that a client has sent since its connect request.
+/// Returns the xid of the first request that a client has sent since its connect request.
 std::optional<std::int32_t> XidOfNextRequest(int socket) {
   std::array<char, 8> head{};
   if (recv(socket, head.data(), head.size(), MSG_WAITALL) != static_cast<ssize_t>(head.size())) {
@@ -96,7 +96,8 @@ std::optional<std::int32_t> XidOfNextRequest(int socket) {
   return frames::Number({head.data(), head.size()}, 4);
 }
 
-/// The session gives up on a silent server after a third of `timeout`, or 2 s.
+/// Returns how the first attempt at `server` ends. The session gives up on a silent server after a
+/// third of `timeout`, or 2 s.
 AttemptEnd EndOf(const std::string& server, Duration timeout) {
   Client client({server}, timeout);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
@@ -235,7 +236,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(read.data == "after");
     CHECK(read.stat.ephemeral_owner == 0);
     CHECK(read.stat.created_zxid > created);
-    // A write or delete that names a version of the old znode does not affect the new one.
+    // A write or delete with a version of the old znode does not affect the new one.
     CHECK(read.stat.version == 1);
   }
   SECTION("above all versions of the old znode") {
@@ -269,7 +270,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
   }
 }
 
-TEST_CASE("an ACL is read, and whether it lets us create a znode, without creating one") {
+TEST_CASE("an ACL is read and CheckCreate tells what it allows without creating a znode") {
   ConnectedClient client({TestServers()}, 10s);
   auto [tree, lock] = MadeLock("check-create");
   const auto before = tree.Get(lock);
@@ -681,8 +682,8 @@ TEST_CASE("a close follows all earlier requests, sent or not") {
   auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
   ConnectedClient client({proxy.address()}, 40s);
-  // This is more than the kernel buffers while nobody reads; the close must not be sent in the
-  // middle of a request.
+  // This is more than the kernel buffers if nobody reads; the close must not be sent in the middle
+  // of a request.
   proxy.Freeze();
   const std::string data(1'000'000, 'x');
   for (const char* name : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}) {
@@ -757,7 +758,7 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
 TEST_CASE("a session that has released everything does not wait for the close") {
   auto [tree, lock] = MadeLock("close");
   Proxy proxy(TestServers());
-  // After such a slow handshake, the close would wait for 3 s.
+  // After such a slow handshake, the close would otherwise wait for 3 s.
   proxy.Delay(500ms);
   ConnectedClient client({proxy.address()}, 30s);
   proxy.Delay(0ms);
@@ -889,7 +890,7 @@ class RefusedHelper final : public zookeeper::Helper {
   const std::string words_ = "rejected";
 };
 
-/// A way to servers that refuse the credentials at first.
+/// A transport to servers that refuse the credentials at first.
 class RefusingTransport final : public zookeeper::Transport {
  public:
   RefusingTransport(const std::string& server, int refusals)

@@ -27,7 +27,7 @@ constexpr std::int32_t kThrottled = -127;
 
 std::int32_t ErrorOf(const std::string& reply) { return frames::Number(reply, 16); }
 
-/// The head of `reply` with this error and no body.
+/// Returns the head of `reply` with this error and no body.
 std::string WithError(const std::string& reply, std::int32_t error) {
   std::string answer = std::string("\0\0\0\x10", 4) + reply.substr(4, 12);
   for (int shift = 24; shift >= 0; shift -= 8) {
