@@ -6,8 +6,8 @@
 
 namespace zklock::test {
 
-/// Three servers: a leader, a slow follower that grants shorter sessions, and one that cannot be
-/// reached. A test can make the texts as long and as hostile as it wants.
+/// Returns three servers: a leader, a slow follower that grants shorter sessions, and one that
+/// cannot be reached. A test can make the texts as long and as hostile as it wants.
 inline cli::ServersReport UnfitServers(const std::string& reason = "Connection refused") {
   using namespace std::chrono_literals;
   using protocol::ServerRole;

@@ -22,7 +22,7 @@ inline void UseUtc() {
   tzset();
 }
 
-/// A contender created `token` seconds after noon.
+/// Returns a contender created `token` seconds after noon.
 inline lock::QueueEntry Contender(const std::string& name, std::int64_t token,
                                   const std::string& data = "") {
   return {.name = protocol::ParseContenderName(name).value(),
@@ -34,7 +34,7 @@ inline lock::QueueEntry Contender(const std::string& name, std::int64_t token,
           .data = data};
 }
 
-/// A reservation made one minute after noon, with an end that has passed or in 2099.
+/// Returns a reservation made one minute after noon, which ends at `until_ms`, if that is set.
 inline lock::QueueEntry Reservation(const std::string& name, std::int64_t token,
                                     std::optional<std::int64_t> until_ms) {
   lock::QueueEntry entry =
@@ -48,7 +48,7 @@ inline lock::QueueEntry Reservation(const std::string& name, std::int64_t token,
 }
 constexpr std::int64_t kIn2099 = 4070908800000;  // 2099-01-01 00:00:00 UTC
 
-/// The name of a zklock contender.
+/// Returns the name of a zklock contender.
 inline std::string OurName(const std::string& host, const std::string& mark, int number) {
   return Numbered(host + "-" + kUuid + "-" + mark, number);
 }
@@ -77,8 +77,8 @@ inline lock::LockSurvey Found(lock::LockSurvey lock) {
   return lock;
 }
 
-/// The same for a semaphore: the first `holders` entries hold, the next waits for a permit, and the
-/// others wait in the turnstile.
+/// Does the same for a semaphore: the first `holders` entries hold, the next waits for a permit,
+/// and the others wait in the turnstile.
 inline lock::LockSurvey FoundPermits(lock::LockSurvey lock, std::size_t holders) {
   lock.kind = lock::LockKind::kSemaphore;
   lock.held = holders;
@@ -116,7 +116,7 @@ inline void SetLastRun(lock::LockSurvey& lock, const protocol::ReleaseRecord& re
   lock.stat.modified_ms = written_ms;
 }
 
-/// A lock with an entry of every kind, for the screens.
+/// Returns a lock with an entry of every kind, for the screens.
 inline lock::LockSurvey BusyLock() {
   lock::LockSurvey lock{.path = "/jobs/backup"};
   lock.entries = {
@@ -158,7 +158,8 @@ inline lock::LockSurvey BusyLock() {
   return Found(std::move(lock));
 }
 
-/// A semaphore with three permits: two of them used, or all of them used and a queue.
+/// Returns a semaphore with three permits: two of them used or, if `is_full`, all of them and a
+/// queue.
 inline lock::LockSurvey Semaphore(bool is_full) {
   const auto says = [](const std::string& host, int pid) {
     return lock::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});
@@ -173,7 +174,7 @@ inline lock::LockSurvey Semaphore(bool is_full) {
   return FoundPermits(lock, 3);
 }
 
-/// Four LOCKs below a path.
+/// Returns four LOCKs below a path.
 inline std::vector<lock::LockSurvey> Tree() {
   lock::LockSurvey readers{.path = "/jobs/data/a-rather-long-name-for-an-index"};
   readers.entries = {Contender("_c_x-__READ__0000000000", 1, "10.1.2.3"),

@@ -38,7 +38,7 @@ std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& 
   return text;
 }
 
-/// Four nights of a backup: it runs; host db2 vanished; it failed; it succeeded.
+/// Returns four nights of a backup: it runs; host db2 vanished; it failed; it succeeded.
 HistoryView History() {
   using std::chrono::hours;
   using std::chrono::minutes;

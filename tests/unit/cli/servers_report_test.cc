@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using Catch::Contains;
 using nlohmann::json;
 
-/// A report on one server, which has no fault except those that a test adds.
+/// Returns a report on one server, which has no fault except those that a test adds.
 ServersReport OneServer() {
   ServersReport report = test::UnfitServers();
   report.facts.servers.resize(1);

@@ -28,7 +28,7 @@ inline std::string NextUuid() {
   return fmt::format("00000000-0000-4000-8000-{:012d}", ++number);
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 inline std::string Name(const std::string& path) { return std::string(protocol::BaseOf(path)); }
 
 /// What an acquisition has published.
@@ -70,7 +70,7 @@ struct AcquireNotes {
   std::vector<std::string> incompatible;
 };
 
-/// For a Hold whose events do not matter.
+/// Ignores the events of a Hold.
 inline void Ignore(const HoldEvent& /*event*/) {}
 
 /// Servers, by default with a LOCK that zklock created.
@@ -109,7 +109,7 @@ struct Contender {
   [[nodiscard]] const Ticket& ticket() const {
     return std::get<Acquired>(*acquire.outcome()).ticket;
   }
-  /// Why it has left; nothing if it has not.
+  /// Returns why it has left; nothing if it has not.
   [[nodiscard]] std::optional<Busy::Why> why() const {
     return Ended<Busy>() ? std::optional(std::get<Busy>(*acquire.outcome()).why) : std::nullopt;
   }
@@ -180,7 +180,7 @@ struct ContenderOf {
     return set.outcome() && std::holds_alternative<T>(*set.outcome());
   }
   [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
-  /// Why it has left; nothing if it has not.
+  /// Returns why it has left; nothing if it has not.
   [[nodiscard]] std::optional<Busy::Why> why() const {
     return Ended<Busy>() ? std::optional(std::get<Busy>(*set.outcome()).why) : std::nullopt;
   }

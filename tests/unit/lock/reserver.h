@@ -125,7 +125,7 @@ struct Reserver {
   [[nodiscard]] const std::vector<ReservedLock>& made() const {
     return std::get<std::vector<ReservedLock>>(*result);
   }
-  /// Why it has not reserved. There must be a result.
+  /// Returns why it has not reserved. There must be a result.
   [[nodiscard]] const NotReserved& obstacle() const {
     REQUIRE(result);
     return std::get<NotReserved>(*result);

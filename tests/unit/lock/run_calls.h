@@ -22,7 +22,7 @@ auto RunCalls(test::FakeStore& store, const test::FakeClock& clock, F work) {
   return work(calls);
 }
 
-/// Likewise, for work that must fail; returns the failure.
+/// Runs `work`, which must fail, in the same way. Returns its failure.
 template <typename F>
 OperationFailure RunFailingCalls(test::FakeStore& store, const test::FakeClock& clock, F work) {
   try {

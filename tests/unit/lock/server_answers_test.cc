@@ -69,7 +69,7 @@ TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") 
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world);
-  // Between our create and our list.
+  // This is between the contender's create and its list.
   self.store.Before("list /l", [&] {
     world.servers.Remove(self.notes.queued);
     world.servers.Remove(holder);

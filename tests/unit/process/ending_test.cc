@@ -60,8 +60,8 @@ class LostTime {
   LostTime(const LostTime&) = delete;
   LostTime& operator=(const LostTime&) = delete;
 
-  /// The sum over all processors, until now: the guard may be delayed on one of them, and then its
-  /// tree on another.
+  /// Returns the sum over all processors until now: the guard may be delayed on one of them, and
+  /// then its tree on another.
   Duration Total() {
     is_over_ = true;
     for (std::thread& thread : std::exchange(threads_, {})) thread.join();
@@ -97,7 +97,7 @@ TEST_CASE("the whole tree ends: processes that ignore signals, in other sessions
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(ended.survivors.empty());
-  // None of them has the pipe open: they died before the end was reported.
+  // No process of the tree has the pipe open: all died before the end was reported.
   CHECK(command.report.HasEnded());
 }
 

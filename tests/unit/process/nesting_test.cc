@@ -254,7 +254,7 @@ TEST_CASE("A listener other than the claimed holder proves nothing") {
   CHECK(NestingLink::Open(nesting.name, Self(), Self(), request));
 }
 
-/// How many of `sockets` the server has refused or closed.
+/// Returns how many of `sockets` the server has refused or closed.
 std::ptrdiff_t CountAnswered(const std::vector<UniqueFd>& sockets) {
   return std::count_if(sockets.begin(), sockets.end(), [](const UniqueFd& socket) {
     pollfd polled{socket.get(), POLLIN, 0};
@@ -318,7 +318,7 @@ pid_t ForkAs(pid_t wanted) {
   return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-/// The first process of the namespace.
+/// Runs as the first process of the namespace.
 int ReusePid() {
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("proc", "/proc", "proc", 0, nullptr) != 0) {

@@ -1,5 +1,5 @@
-// What the system may refuse. There may be no /proc, or one that hides processes; or zklock is not
-// permitted to create more processes, to open more descriptors, or to allocate more memory.
+// What the system can deny: /proc is missing or hides processes, or zklock cannot create more
+// processes, open more descriptors or allocate more memory.
 
 #include <malloc.h>
 #include <sys/mount.h>
@@ -48,7 +48,7 @@ int SayRefusal() {
 
 constexpr int kNoRight = 77;
 
-// Whether the child was permitted to do what the test needs.
+// Returns whether the child was permitted to do what the test needs.
 bool Was(Child& child) {
   const test::Exit exit = child.Wait();
   if (exit == Exited(kNoRight)) {

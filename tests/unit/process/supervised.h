@@ -56,7 +56,7 @@ class ReportPipe {
     return line;
   }
 
-  /// Everything until the end, that is, until the whole tree is dead.
+  /// Reads until the end, that is, until the whole tree is dead.
   std::string ReadToEnd() {
     while (ReadMore()) {
     }
@@ -102,7 +102,7 @@ struct TestCommand : CommandSpec {
   TimePoint lease_end = kNever;
 };
 
-/// Returns once the command has been executed, or will not be.
+/// Begins the command, and returns once it has been executed or cannot be any more.
 inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand& spec) {
   supervisor.Await(spec.lease_end, spec.kill_after);
   supervisor.Begin(spec.environment);
@@ -128,7 +128,7 @@ inline TestCommand Script(const std::string& script, const ScriptOptions& option
   return spec;
 }
 
-/// Like Begin(), but throws if it fails.
+/// Prepares a command and begins it; throws if that fails.
 inline std::unique_ptr<Supervisor> MustStart(const TestCommand& spec, const Signals& signals) {
   auto started = Supervisor::Prepare(spec, signals);
   if (const auto failed = Begin(*started, spec)) {
@@ -178,7 +178,7 @@ inline void WaitForTree(ReportPipe& report, int size) {
   }
 }
 
-/// Gives a child its own mount namespace, with another /proc. False without the privilege.
+/// Gives a child its own mount namespace, with another /proc. Returns false without the privilege.
 inline bool MountOverProc(const char* type, const char* options) {
   return unshare(CLONE_NEWNS) == 0 &&
          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -226,7 +226,7 @@ class Supervised {
     WaitUntilAsleep(guard());
   }
   void Destroy() { supervisor_.reset(); }
-  /// The guard is the command's parent.
+  /// Returns the pid of the guard, which is the command's parent.
   [[nodiscard]] pid_t guard() const { return test::ParentOf(supervisor_->command_pid()); }
 
   ReportPipe report;

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = Finding::Kind;
 
-/// The facts about a server in a sound ensemble.
+/// Returns the facts about a server in a sound ensemble.
 ServerFacts Sound(const std::string& name, int id) {
   return {.name = name,
           .reached = true,

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 TimePoint At(Duration since_start) { return TimePoint(1000s) + since_start; }
 
-/// The lease's end, relative to the start of the test, or none.
+/// Returns the lease's end, relative to the start of the test, or none.
 std::optional<Duration> End(const Lease& lease) {
   if (!lease.End()) return std::nullopt;
   return *lease.End() - At(0s);
@@ -23,7 +23,7 @@ std::optional<Duration> End(const Lease& lease) {
 
 std::optional<Duration> Ends(Duration since_start) { return since_start; }
 
-/// How long a command may run after `from`, with the default grace period of 5 s.
+/// Returns how long a command may run after `from`, with the default grace period of 5 s.
 Duration UntilStop(const Lease& lease, Duration from) {
   REQUIRE(lease.End());
   return StopTime(*lease.End(), GraceFor(5s, lease.timeout())) - At(from);
@@ -91,7 +91,7 @@ void Apply(L& lease, std::size_t kind, TimePoint sent, TimePoint answered) {
 void Answered(Lease& lease, TimePoint sent) { lease.Answered(sent, sent); }
 void Committed(Lease& lease, TimePoint sent) { lease.Committed(sent, sent); }
 
-/// The lease of a session that was created, and proven by a commit, at the start.
+/// Returns the lease of a session that was created, and proven by a commit, at the start.
 Lease Proven(Duration timeout) {
   Lease lease(timeout);
   lease.ConnectAccepted(At(0s), timeout);

@@ -15,7 +15,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// A contender of zklock with the number `number`.
+/// Returns a contender of zklock with the number `number`.
 std::string Zklock(std::string_view mark, std::size_t number) {
   const std::string digits = std::to_string(10'000'000'000 + number).substr(1);
   return "host-00000000-0000-4000-8000-" + digits + "00" + std::string(mark) + digits;
@@ -26,7 +26,7 @@ std::string ReaderName(std::size_t number) { return Zklock("-__READ__", number);
 
 ReleaseRecord RecordOf(const std::string& contender) { return {.contender = contender}; }
 
-/// What is ahead of the last contender in `queue`.
+/// Returns what is ahead of the last contender in `queue`.
 QueueAhead AheadOfLast(const Names& queue) {
   const Contenders contenders(queue);
   const Decision decision = Decide(contenders, queue.back());

@@ -25,7 +25,7 @@ std::string Write(std::int64_t number) { return Numbered("b-" + kUuid + "-__WRIT
 std::string Read(std::int64_t number) { return Numbered("c-" + kUuid + "-__READ__", number); }
 
 std::string Permit(std::int64_t number) { return Numbered("d-" + kUuid + "-lease-", number); }
-/// Made with --supersede.
+/// Returns the name of a contender that supersedes.
 std::string Newest(const std::string& host, std::int64_t number) {
   return Numbered(host + "-" + kUuid + "-newest-lock-", number);
 }
@@ -84,7 +84,7 @@ const Style kStyles[] = {
     {"n_", false},
 };
 
-/// Up to 12 contenders with ascending numbers and gaps, in queue order.
+/// Returns up to 12 contenders with ascending numbers and gaps, in queue order.
 std::vector<Simulated> Generate(std::mt19937_64& random) {
   std::vector<Simulated> queue(random() % 12 + 1);
   const std::int64_t starts[] = {0, 999999990, 2147479900};
@@ -97,7 +97,8 @@ std::vector<Simulated> Generate(std::mt19937_64& random) {
   return queue;
 }
 
-/// The names as a server might list them: in any order, with children that are not contenders.
+/// Returns the names as a server might list them: in any order, with children that are not
+/// contenders.
 Names ChildrenOf(const std::vector<Simulated>& queue, std::mt19937_64& random) {
   Names children;
   for (const char* other : {"0", "zzz", "lock", "last-run", "build-3024010203"}) {

@@ -13,7 +13,7 @@
 namespace zklock::zookeeper {
 namespace {
 
-/// The enumerators of ZOO_ERRORS in the client library's header.
+/// Returns the enumerators of ZOO_ERRORS in the client library's header.
 std::map<std::string, int> HeaderCodes() {
   const char* header = std::getenv("ZKLOCK_TEST_ZOOKEEPER_HEADER");
   REQUIRE(header != nullptr);

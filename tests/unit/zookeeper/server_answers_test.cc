@@ -23,7 +23,7 @@ std::string Conf(const std::string& limit) {
 
 }  // namespace
 
-TEST_CASE("A word that the whitelist lacks is known by the server's whole answer") {
+TEST_CASE("A word missing from the whitelist is recognised by the server's whole answer") {
   CHECK(IsClosedWord("conf is not executed because it is not in the whitelist.\n", "conf"));
   CHECK(IsClosedWord("conf is not executed because it is not in the whitelist.", "conf"));
   CHECK_FALSE(IsClosedWord("cons is not executed because it is not in the whitelist.\n", "conf"));
@@ -31,7 +31,7 @@ TEST_CASE("A word that the whitelist lacks is known by the server's whole answer
   CHECK_FALSE(IsClosedWord("", "conf"));
 }
 
-TEST_CASE("srvr tells version and role") {
+TEST_CASE("The answer to srvr has the version and the role") {
   for (const auto& [mode, role] :
        {std::pair{"leader", ServerRole::kLeader}, std::pair{"follower", ServerRole::kFollower},
         std::pair{"observer", ServerRole::kObserver},
@@ -66,7 +66,7 @@ TEST_CASE("Nothing is guessed from text that is not srvr's answer") {
   }
 }
 
-TEST_CASE("conf tells the limit of connections for one host") {
+TEST_CASE("The answer to conf has the limit of connections for one host") {
   CHECK(ParseConf(Conf("60")) == 60);
   CHECK(ParseConf(Conf("0")) == 0);
   CHECK(ParseConf(Conf("-1")) == 0);
@@ -99,7 +99,7 @@ TEST_CASE("cons is counted by address, however Java writes it") {
   }
 }
 
-TEST_CASE("The configuration tells voters and observers") {
+TEST_CASE("The configuration distinguishes voters from observers") {
   CHECK(ParseMembers("server.1=zk1:2888:3888:participant;0.0.0.0:2181\n"
                      "server.2=zk2:2888:3888:participant\n"
                      "server.12=zk3:2888:3888|zk3b:2888:3888:observer;2181\nversion=100000000") ==

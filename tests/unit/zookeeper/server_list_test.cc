@@ -9,7 +9,7 @@
 namespace zklock::zookeeper {
 namespace {
 
-/// `host|port host|port /chroot`, or the reason why the list is bad.
+/// Returns `host|port host|port /chroot`, or the reason why the list is bad.
 std::string Parsed(std::string_view text) {
   const auto result = ParseServerList(text);
   if (const auto* bad = std::get_if<BadServerList>(&result)) {

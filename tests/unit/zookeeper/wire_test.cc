@@ -31,7 +31,7 @@ void Append32(Bytes& to, std::int32_t value) {
   for (const int shift : {24, 16, 8, 0}) to.push_back(static_cast<std::byte>(bits >> shift & 0xff));
 }
 
-/// A frame as a server sends it: length, xid, zxid, error, and a body of `body_size` bytes.
+/// Returns a frame as a server sends it: length, xid, zxid, error, and a body of `body_size` bytes.
 Bytes ReplyFrame(std::int32_t xid, int body_size) {
   Bytes frame;
   Append32(frame, 16 + body_size);
@@ -41,7 +41,7 @@ Bytes ReplyFrame(std::int32_t xid, int body_size) {
   return frame;
 }
 
-/// The reply to the close.
+/// Returns the reply to the close.
 Bytes CloseReply(std::int32_t error = 0, int body_size = 0) {
   Bytes frame = ReplyFrame(0x11111111, body_size);
   Bytes code;
@@ -50,7 +50,7 @@ Bytes CloseReply(std::int32_t error = 0, int body_size = 0) {
   return frame;
 }
 
-// The reply to a multi, up to the type of its first result.
+// Returns the reply to a multi, up to the type of its first result.
 Bytes MultiReply(std::int32_t xid, std::int32_t error, std::int32_t type) {
   Bytes frame;
   for (const std::int32_t number : {16 + 30, xid, 0x11111111, 0x11111111, error, type}) {
@@ -64,8 +64,8 @@ Greeting Judge(const Bytes& bytes) { return JudgeGreeting(bytes.data(), bytes.si
 
 constexpr std::int32_t kXid = 0x11111111;
 
-// How many bytes of `stream` have been read, in pieces of this size, when the reply is seen; 0 if
-// it never is.
+// Returns how many bytes of `stream` have been read, in pieces of this size, when the reply is
+// seen; 0 if it never is.
 std::size_t SeenAfter(const Bytes& stream, std::size_t piece) {
   ReplyScanner scanner(kXid);
   for (std::size_t from = 0; from < stream.size(); from += piece) {
@@ -95,7 +95,7 @@ Bytes WithLength(const Bytes& frame) {
   return Joined({Of({static_cast<std::int32_t>(frame.size())}), frame});
 }
 
-/// The answer to a connect request.
+/// Returns the answer to a connect request.
 Bytes Grant(std::int32_t timeout = 30'000, std::int32_t session = 7, std::int32_t version = 0,
             std::int32_t password_size = 16, char read_only = 0) {
   return Joined({Of({version, timeout, session, session, password_size}), Bytes(16),
@@ -106,7 +106,8 @@ Bytes Answer(const Bytes& body, std::int32_t xid = kXid, std::int32_t error = 0)
   return Joined({Of({xid, 0, 9, error}), body});
 }
 
-/// Feeds the frame as the library reads it: the length by itself, then the rest.
+/// Feeds the frame as the library reads it: the length by itself, then the rest. Returns whether it
+/// is sound.
 bool Takes(ReplyCheck& check, const Bytes& frame) {
   const Bytes length = Of({static_cast<std::int32_t>(frame.size())});
   return check.Feed(length.data(), length.size()) && check.Feed(frame.data(), frame.size());
@@ -126,7 +127,7 @@ bool IsSound(const std::string& fields, const Bytes& body) {
 
 const Bytes kStat(68, std::byte{3});
 
-/// The header of a result in a transaction.
+/// Returns the header of a result in a transaction.
 Bytes Result(std::int32_t type, bool is_end = false) {
   return Joined({Of({type}), FromNumbers({is_end ? 1 : 0}), Of({0})});
 }
@@ -340,7 +341,7 @@ TEST_CASE("a transaction has all of its results, or errors with a reason for eac
   CHECK_FALSE(IsSound("mS-", Joined({Result(2), Result(5), kStat, kEnd})));
 }
 
-TEST_CASE("of a reply with an error the library reads no more") {
+TEST_CASE("the library reads nothing after the header of a reply with an error") {
   ReplyCheck check = Greeted();
   check.Expect("v");
   check.Expect("msS");

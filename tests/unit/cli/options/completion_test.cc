@@ -19,7 +19,8 @@ Completion CompleteHere(const Words& words) {
   return Complete(words);
 }
 
-/// The words that fit; `<files>`, `<command N>` or `<lock>` for the other kinds of completion.
+/// Returns the words that fit, or `<files>`, `<command N>` or `<lock>` for the other kinds of
+/// completion.
 Words Fitting(const Words& words) {
   const Completion completion = CompleteHere(words);
   if (std::holds_alternative<CompleteFile>(completion)) return {"<files>"};
@@ -47,7 +48,7 @@ TEST_CASE("The first word is a subcommand") {
   CHECK(Fitting({"nothing", ""}).empty());
 }
 
-TEST_CASE("Options are those that the subcommand has") {
+TEST_CASE("Only the options of the subcommand are offered") {
   CHECK(Fitting({"exclusive", "--con"}) ==
         Words{"--conflict-exit-code", "--connect-timeout", "--config", "--contain"});
   CHECK(Fitting({"try", "--wa"}).empty());
@@ -95,7 +96,7 @@ TEST_CASE("A LOCK is looked up on the servers and below the root that the line n
   CHECK(Fitting({"read", "-z", "no:port", "/l"}).empty());
 }
 
-TEST_CASE("Servers are not asked in another way than the line says") {
+TEST_CASE("Servers are asked only in the way that the line requests") {
   const Completion completion = CompleteHere({"exclusive", "--tls", "-qn", "-z", "zk9:7", ""});
   const auto* lock = std::get_if<CompleteLock>(&completion);
   REQUIRE(lock != nullptr);

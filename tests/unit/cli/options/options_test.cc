@@ -139,7 +139,7 @@ TEST_CASE("The subcommand determines the mode") {
   CHECK(ParseRun({"try", "--write", "/l", "--", "c"}).locks.front().mode == Mode::kWrite);
 }
 
-TEST_CASE("Three options mean not to wait at all") {
+TEST_CASE("Each of three options disables waiting") {
   CHECK(ParseRun({"exclusive", "-n", "/l", "--", "c"}).try_only);
   CHECK(ParseRun({"exclusive", "--nonblock", "/l", "--", "c"}).try_only);
   CHECK(ParseRun({"exclusive", "-w", "0", "/l", "--", "c"}).try_only);
@@ -417,7 +417,7 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
   }
 }
 
-// Written out, so that a rule missing in the table is noticed.
+// The rules are written out here, so that one missing from the table is noticed.
 constexpr const char* kRequiring =
     R"(exclusive --tls-verify ca|read --sasl-service zookeeper|exclusive --owner-pid 1|try --for 1h|
 write --reason r|try --reason r|try --take 2|inspect --max-held 1h|inspect --output f|
@@ -470,7 +470,7 @@ TEST_CASE("Options that exclude or require each other are refused in each subcom
     try {
       return ErrorOf(words);
     } catch (const std::runtime_error& error) {
-      return std::string(error.what());  // no rule forbids the options, but a file is not there
+      return std::string(error.what());  // no rule forbids the options, but a file is missing
     }
   };
   for (const OptionRule& rule : OptionRules()) {

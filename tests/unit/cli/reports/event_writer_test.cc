@@ -25,7 +25,7 @@ lock::Ticket SomeTicket() {
           .token = 9007199254740993};
 }
 
-/// Everything that is in the pipe now.
+/// Returns everything that is in the pipe now.
 std::string ReadAll(int fd) {
   std::string text;
   std::array<char, 4096> buffer{};

@@ -31,7 +31,7 @@ TEST_CASE("Progress is a sentence: the LOCK, the position, the wait, the holder"
         "18s");
 }
 
-TEST_CASE("Progress tells as much of the holder as is known") {
+TEST_CASE("Progress shows as much of the holder as is known") {
   ProgressView view = kView;
   SECTION("nothing") {
     view.holder = "";

@@ -25,7 +25,7 @@ lock::RunRecord Run(int minutes) {
           .token = 4294967342 + minutes};
 }
 
-/// A LOCK with one run of each kind.
+/// Returns a LOCK with one run of each kind.
 lock::LockSurvey Surveyed() {
   lock::RunHistory history;
   history.AddSuccess({protocol::ServerTime(test::kNoon), "db1"});
@@ -92,7 +92,7 @@ TEST_CASE("A narrow terminal gets what matters most") {
         "03-01 12:00:00     124  ended by --max-…\n");
 }
 
-TEST_CASE("A run that did not end by itself says what has ended it") {
+TEST_CASE("A run that did not end by itself is shown with what ended it") {
   test::UseUtc();
   lock::LockSurvey lock = Surveyed();
   const auto shown = [&](const lock::RunRecord& run) {
@@ -168,7 +168,7 @@ TEST_CASE("A reservation is shown as reserved until it is released") {
         "run: held for 1m5s, began 2024-03-01 12:00:00 on db1 [nightly], waited 2s");
 }
 
-TEST_CASE("A history is data") {
+TEST_CASE("A history is printed as JSON") {
   lock::LockSurvey lock = Surveyed();
   const auto view = DescribeHistory(lock);
   REQUIRE(view);

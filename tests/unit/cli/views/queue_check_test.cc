@@ -15,7 +15,7 @@ using namespace test;
 constexpr std::int64_t kMinute = 60000;
 constexpr std::int64_t kHour = 60 * kMinute;
 
-/// A LOCK held since noon, with one waiter that joined five seconds later.
+/// Returns a LOCK held since noon, with one waiter that joined five seconds later.
 lock::LockSurvey Held(const std::string& path = "/jobs/a") {
   lock::LockSurvey lock{.path = path};
   lock.entries = {Contender(OurName("web1", "lock-", 1), 0,
@@ -24,7 +24,7 @@ lock::LockSurvey Held(const std::string& path = "/jobs/a") {
   return Found(lock);
 }
 
-/// A free LOCK whose last run ended at noon, after a minute.
+/// Returns a free LOCK whose last run ended at noon, after a minute.
 lock::LockSurvey Free(int status = 0) {
   lock::LockSurvey lock{.path = "/jobs/free"};
   SetLastRun(lock,

@@ -149,7 +149,8 @@ TEST_CASE("A run that waits for any of several locks is red if all of them are d
   const std::string first = OurName("b7", "lock-", 0);
   const std::string second = OurName("b7", "lock-", 1);
   const std::string third = OurName("b7", "lock-", 2);
-  // The holder of /c waits for /a or /b. The holder of /a wants /c; if `both`, so does /b's.
+  // The holder of /c waits for /a or /b. The holder of /a wants /c; if `both`, so does the holder
+  // of /b.
   const auto graph = [&](bool both) {
     const auto waiter = [&](const std::string& other) {
       lock::QueueEntry entry =

@@ -44,7 +44,7 @@ lock::LockSurvey Busy() {
                    Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "dump"))}});
 }
 
-/// A queue of `count` contenders whose names have `marks` in turn.
+/// Returns a queue of `count` contenders whose names have `marks` in turn.
 lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) {
   lock::LockSurvey lock{.path = "/l"};
   for (std::size_t i = 0; i < count; ++i) {
@@ -80,7 +80,7 @@ TEST_CASE("An empty lock is shown as free, with its last run") {
       "17)\n");
 }
 
-TEST_CASE("A run without a history stands among the recorded ones in their order") {
+TEST_CASE("A run that is not in the history is listed in order among those that are") {
   const auto shown = [](std::int64_t token, std::size_t kept) {
     lock::RunHistory history;
     for (std::size_t i = 0; i < kept; ++i) {
@@ -128,7 +128,7 @@ TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
         "2 to 3 wait, each for the one before it\n");
 }
 
-TEST_CASE("While a lock with a history is held, it is shown how long runs take") {
+TEST_CASE("The text of a held lock with a history shows how long runs take") {
   lock::RunHistory history;
   history.Enter({.end = lock::RunRecord::End::kEnded,
                  .duration = std::chrono::minutes(4),
@@ -180,7 +180,7 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
   CHECK_THAT(screen(std::nullopt), Catch::Contains("  freeze: incident 4711\n"));
 }
 
-TEST_CASE("A waiter that is to reserve the lock says for what") {
+TEST_CASE("A waiter that will reserve the lock shows the ID and the reason") {
   const auto shown = [](const std::string& command, const std::string& reason) {
     const std::string data = lock::FormatContenderData(
         {.command = command, .reserve = "freeze", .reserve_reason = reason});
@@ -193,7 +193,7 @@ TEST_CASE("A waiter that is to reserve the lock says for what") {
   CHECK_THAT(shown("make", ""), Catch::Contains("  to reserve for freeze (make)\n"));
 }
 
-TEST_CASE("A waiter for any of several locks says for how many, a holder does not") {
+TEST_CASE("A waiter for any of several locks shows their number but a holder does not") {
   const auto says = [](const std::string& host, const std::string& reserve) {
     return lock::FormatContenderData({.host = host,
                                       .user = "ci",
@@ -377,7 +377,7 @@ TEST_CASE("Contenders' whole names are shown on request, even on a narrow termin
   }
 }
 
-TEST_CASE("With the names it is shown which commands have a cgroup of their own") {
+TEST_CASE("With the names the text shows which commands have a cgroup of their own") {
   lock::LockSurvey lock{.path = "/l"};
   const auto data = [](std::optional<bool> contained) {
     return lock::FormatContenderData({.host = "b7", .contained = contained});
@@ -566,7 +566,7 @@ TEST_CASE("One view shows several surveys in turn") {
   CHECK_THAT(text, Catch::Contains("POS  STATE    HOST"));
 }
 
-TEST_CASE("A view of a tree does not count the locks of the survey before") {
+TEST_CASE("A view of a tree does not count the locks of the previous survey") {
   std::string text;
   QueueText view("/jobs", {}, [&text](const std::string& more) { text += more; });
   lock::LockSurvey busy = Busy();

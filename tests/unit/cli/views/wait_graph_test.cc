@@ -68,7 +68,7 @@ Circles CirclesOf(std::size_t nodes, const Edges& edges) {
   return FindCycles({.nodes = nodes, .edges = edges});
 }
 
-/// The result of FindCycles() for the contenders only, without the graph's other nodes.
+/// Returns the result of FindCycles() for the contenders only, without the graph's other nodes.
 Circles CirclesOf(const std::vector<ContenderView>& views) {
   Circles circles = FindCycles(Graph(views));
   circles.resize(views.size());
@@ -135,8 +135,8 @@ TEST_CASE("A waiter for any of several is stuck if all of them are") {
   CHECK(circles[4] == 0);
 }
 
-/// 0 holds six of ten permits, and its command waits for /b. 1 holds two, and will end. 2 holds /b,
-/// and its command waits for `take` permits.
+/// Returns contenders: 0 holds six of ten permits, and its command waits for /b. 1 holds two, and
+/// will end. 2 holds /b, and its command waits for `take` permits.
 std::vector<ContenderView> WaitingForPermits(std::size_t take) {
   return {Taking(6, Holder("/s/leases/1")), Taking(2, Holder("/s/leases/7")), Holder("/b/1"),
           Under(Waiter("/b/2", "1"), {"/s/leases/1"}),
@@ -192,7 +192,8 @@ TEST_CASE("A run that takes any of several locks is one node, which leads to its
                              {4, 1, Reason::kQueue}});
 }
 
-/// The holder of c waits for a or b. The holder of a waits for c; if `both`, so does b's.
+/// Returns contenders: the holder of c waits for a or b. The holder of a waits for c; if `both`, so
+/// does the holder of b.
 std::vector<ContenderView> WaitingForAny(bool both) {
   std::vector<ContenderView> views{
       Holder("/a/1"), Under(AnyOf(Waiter("/a/2", "1"), 7, {"/b"}), {"/c/1"}),
@@ -226,7 +227,7 @@ TEST_CASE("A contender of another session is not a way out, whatever it claims")
 }
 
 TEST_CASE("A run that may take another lock does not hide a deadlock after it in a queue") {
-  // 0 holds a and waits in b for 3; 3 holds b and waits in a, after a run that may take c.
+  // 0 holds a and waits in b for 3; 3 holds b and waits in a, after a run that can take c instead.
   const std::vector<ContenderView> views{Holder("/a/1"),
                                          AnyOf(Waiter("/a/2", "1"), 7, {"/c"}),
                                          Under(Waiter("/a/3", "2"), {"/b/1"}),
@@ -238,7 +239,7 @@ TEST_CASE("A run that may take another lock does not hide a deadlock after it in
   CHECK(CirclesOf(views) == Circles{1, 0, 1, 1, 1, 0, 0});
 }
 
-TEST_CASE("A run that has one of its locks waits for no other") {
+TEST_CASE("A run that holds one of its locks waits for no other") {
   // The command has a. The run's contender in b is left over, and the holder of b waits for a.
   const auto of_run = [](ContenderView view, const std::string& other) {
     return Under(AnyOf(Of(std::move(view), 7), 7, {other}), {"/c/1"});

@@ -61,7 +61,7 @@ struct Waiter {
     }
     clock.Set(end);
   }
-  /// Everything written since the last call.
+  /// Returns everything written since the last call.
   std::string Said() {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -71,7 +71,7 @@ struct Waiter {
     return text;
   }
   std::size_t Requests() { return store.requests_sent(); }
-  /// The last drawing of the live line.
+  /// Returns the last drawing of the live line.
   std::string Shown() {
     const std::string said = Said();
     const std::size_t begin = said.rfind('\r') + 1;
@@ -286,7 +286,7 @@ TEST_CASE("A holder that is gone is not shown") {
   }
 }
 
-TEST_CASE("Of several LOCKs the one that zklock waits for now is shown") {
+TEST_CASE("The line shows the one of several LOCKs that zklock waits for now") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(5s);
   waiter.servers.Put("/m", 0);

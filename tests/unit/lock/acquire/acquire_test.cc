@@ -112,7 +112,7 @@ TEST_CASE(
   CHECK(self.store.log().back() == "get /l");
 }
 
-TEST_CASE("The predecessor may be deleted before any request of the way in") {
+TEST_CASE("The predecessor can be deleted before any request of an acquisition") {
   for (std::size_t at = 0; at < 8; ++at) {
     CAPTURE(at);
     World world;
@@ -234,8 +234,8 @@ TEST_CASE("A contender deleted at any moment never takes the lock") {
     if (!in_hand) world.clock.Advance(kPastLeaseInHand);
     world.servers.Remove(holder);
     self.store.Run();
-    // Once the last list or heartbeat is answered, it holds the lock, and learns of the loss as a
-    // holder.
+    // Once the last list or heartbeat is answered, the contender holds the lock, and learns of the
+    // loss as a holder.
     const auto& log = self.store.log();
     const auto proof = std::find_if(log.rbegin(), log.rend(), [&](const std::string& line) {
       return line == "list /l" || line == "check " + self.notes.queued;
@@ -333,7 +333,7 @@ TEST_CASE("An old session's contender is not adopted though it is still listed")
   CHECK(self.ticket().session != old_session);
 }
 
-/// Lets the contender's first create appear only after it was repeated.
+/// Makes the contender's first create take effect only after it was repeated.
 void RepeatCreate(World& world, Contender& self) {
   self.store.PlaceFault("create /l/host-", Fault::kNotDone);
   self.store.Before("sync", [&world, &self] {
@@ -545,7 +545,8 @@ TEST_CASE("An incompatible contender that arrives later is reported once") {
 TEST_CASE("A child that may be a lock of another program is refused only if a session owns it") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);
-  // A single-znode lock, and permits of kazoo's Semaphore, one of which ends in a number.
+  // The names are a single-znode lock and permits of kazoo's Semaphore, one of which ends in a
+  // number.
   const std::string name = GENERATE(as<std::string>{}, "lock", "0123456789abcdef0123456789abcdef",
                                     "0123456789abcdef01234a0000000000");
   CAPTURE(ephemeral, try_only, name);
@@ -700,7 +701,7 @@ TEST_CASE("A lock that needs a longer session names the timeout that would do") 
   Contender self(world);
   const std::string other = world.servers.Put("/l/other-lock-", 1, true);
   self.store.Run();
-  // Another server grants more than was requested, and so pings less often.
+  // Another server grants a longer timeout than was requested, and so pings less often.
   self.store.SetGranted(120s);
   self.store.Disconnect();
   self.store.Run();

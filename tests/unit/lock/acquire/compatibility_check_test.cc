@@ -108,7 +108,7 @@ TEST_CASE("A check whose read is lost is not answered, and the next one reads ag
   CHECK(bench.WhyUnusable(0) == Unusable::Why::kIncompatible);
 }
 
-TEST_CASE("Of two checks under way each is answered once") {
+TEST_CASE("Each of two checks under way is answered once") {
   Bench bench;
   const std::string other = "f" + kKazooPermit.substr(1);
   for (const std::string& child : {kKazooPermit, other}) bench.world.servers.Put("/l/" + child, 7);

@@ -120,7 +120,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < waiters.size(); ++i) {
       const Requests asked = waiters[i]->store.SentSince(before[i]);
       if (waiters[i] == next && in_hand) {
-        // The first waiter knows from its list that only the holder is before it.
+        // The first waiter knows from its list that only the holder is ahead of it.
         CHECK(asked == (i == 0 ? Requests{} : Requests{"get /l"}));
       } else if (waiters[i] == next) {
         CHECK(asked == Requests{"check " + next->ticket().path, "get /l"});

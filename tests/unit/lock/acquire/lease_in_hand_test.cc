@@ -41,7 +41,7 @@ void Pass(Contender& contender, Duration span) {
   contender.clock.Set(std::max(end, contender.clock.Now()));
 }
 
-/// LOCK's data after the contender at `path` has released it.
+/// Returns LOCK's data after the contender at `path` has released the lock.
 std::string RecordOf(const std::string& path) {
   return protocol::FormatLockData(
       {protocol::ReleaseRecord{.contender = Name(path), .token = 1, .host = "h"}});
@@ -64,7 +64,7 @@ struct QueueOf {
     return *all.back();
   }
   Contender& operator[](std::size_t index) { return *all.at(index); }
-  /// The holder `from` releases the lock, and `to` acquires it.
+  /// Makes the holder `from` release the lock, which `to` acquires. Returns `to`.
   Contender& HandOver(std::size_t from, std::size_t to) {
     (*this)[from].Release(world.servers);
     (*this)[to].store.Run();
@@ -186,7 +186,7 @@ TEST_CASE("A waiter after readers takes the lock by a list, without a commit") {
   CHECK(Commits(self.store.SentSince(before)) == 0);
 }
 
-TEST_CASE("A waiter that gave up gives Ignore a turn, whatever the last record says") {
+TEST_CASE("A waiter that gave up gives nobody a turn whatever the last record says") {
   QueueOf queue(4);
   queue.HandOver(0, 1);
   Contender& self = queue[3];
@@ -212,7 +212,7 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, the hold
   Contender& self = queue[2];
   queue.HandOver(0, 1);
   self.store.PlaceFault(request, fault);
-  // Without a record, the list is what counts.
+  // Without a record, the list decides.
   queue[1].Leave(queue.world.servers);
   REQUIRE(self.RunToHold());
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
@@ -317,7 +317,7 @@ TEST_CASE("A waiter that is not told of a deletion finds it when it next looks")
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("Of the readers that wait together only the first is next in line") {
+TEST_CASE("Only the first of the readers that wait together is next in line") {
   QueueOf queue(0);
   queue.Join({.mode = Mode::kWrite});
   for (int i = 0; i < 3; ++i) {

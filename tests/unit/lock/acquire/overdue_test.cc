@@ -334,7 +334,7 @@ TEST_CASE("A contender that reserves after it was listed is noticed within ten m
   CHECK_FALSE(world.servers.Has(reservation));
 }
 
-TEST_CASE("Of many contenders that want to reserve only a few are read") {
+TEST_CASE("Only a few of many contenders that want to reserve are read") {
   World world;
   for (int i = 0; i < 100; ++i) world.servers.Put(NameOf("0e"), 7, true, "{}");
   JoinedReserver waiter(world, "");

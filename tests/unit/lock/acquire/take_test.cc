@@ -63,7 +63,7 @@ std::vector<std::string> PermitsIn(const World& world) {
   return world.servers.Children("/l/leases");
 }
 
-/// How many permits the session of `contender` has.
+/// Returns how many permits the session of `contender` has.
 std::size_t PermitsOf(const World& world, const Taker& contender) {
   std::size_t count = 0;
   for (const std::string& child : PermitsIn(world)) {

@@ -149,7 +149,7 @@ TEST_CASE("A writer after many readers finds its own shell's, and reads a few at
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("Of the readers on other hosts a few are read: this host may have been renamed") {
+TEST_CASE("A few of the readers on other hosts are read: this host may have been renamed") {
   World world;
   for (int i = 0; i < 99; ++i) Put(world, Mode::kRead, "", {}, "elsewhere");
   const std::string here = Put(world, Mode::kRead, "", {}, "host");
@@ -542,7 +542,7 @@ struct SetOfTwo : private World, SetContender {
 
 }  // namespace
 
-TEST_CASE("Of several LOCKs the one that is held for us is reported, whichever reply is lost") {
+TEST_CASE("The one of several LOCKs that is held for us is reported whichever reply is lost") {
   const bool try_only = GENERATE(false, true);
   const std::string lock = GENERATE("/a", "/l");
   const auto fault = GENERATE(from_range(kLosses));

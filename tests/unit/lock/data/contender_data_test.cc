@@ -74,7 +74,7 @@ TEST_CASE("The data of a reservation has its purpose, its duration and its token
         R"({"host":"h","label":"l","reservation":{"id":"x","token":1},"version":1})");
 }
 
-TEST_CASE("A reservation with an impossible value is none") {
+TEST_CASE("A reservation with an impossible value does not count") {
   for (const char* const text :
        {R"({})", R"({"id":"x"})", R"({"token":7})", R"({"id":"","token":7})",
         R"({"id":"a b","token":7})", R"({"id":7,"token":7})", R"({"id":"x","token":0})",

@@ -113,7 +113,7 @@ TEST_CASE("The requests can be sent one by one, and answered at once from a cach
   CHECK(children.semaphore()->permit_limit == 3);
 }
 
-TEST_CASE("Of a known semaphore only the two queues are listed") {
+TEST_CASE("Only the two queues of a known semaphore are listed") {
   LockChildren children = LockChildren::OfSemaphore("/s");
   Requests requests;
   children.SendAll(requests.Functions(), [] {});

@@ -33,7 +33,7 @@ RunRecord Running(std::int64_t token, const std::string& contender) {
           .contender = contender};
 }
 
-/// The data, read as a history.
+/// Returns `data` parsed as a history.
 RunHistory Parsed(const std::string& data) {
   auto history = RunHistory::Parse(data);
   REQUIRE(history);
@@ -70,13 +70,13 @@ TEST_CASE(
   CHECK(taken.taken_by == "root on db1");
   CHECK(taken.taken_reason == "stuck");
   CHECK(taken.contender.empty());
-  // A run that has ended, and one that is not in the history.
+  // Neither a run that has ended nor one that is not in the history is changed.
   CHECK_FALSE(history.EnterTaken(42, "root on db1", "stuck"));
   CHECK_FALSE(history.EnterTaken(44, "root on db1", "stuck"));
   CHECK(history.entries().back().line == kRun);
 }
 
-TEST_CASE("The first line is the last success as the version before writes it") {
+TEST_CASE("The first line is the last success as the previous version writes it") {
   RunHistory history;
   history.AddSuccess({protocol::ServerTime(7), "db1"});
   history.AddSuccess({protocol::ServerTime(5), "db0"});

@@ -31,7 +31,7 @@ struct Bench {
     return *std::move(history);
   }
 
-  /// The entry of the run with this token.
+  /// Returns the entry of the run with this token.
   [[nodiscard]] RunRecord RunOf(std::int64_t token) const {
     const RunHistory history = History();
     REQUIRE(history.Find(token) != nullptr);
@@ -97,7 +97,8 @@ struct Runner {
     store.Run();
     Vanish();
   }
-  /// What a run with --min-interval does before the command, and after its success.
+  /// Acts as a run with --min-interval does before its command. (RecordSuccess(): after its
+  /// success.)
   void FindLastSuccess() {
     recorder->FindLastSuccess();
     Serve();
@@ -391,7 +392,7 @@ TEST_CASE("After the last answer that is waited for, nothing more is written") {
   bench.servers.Write("/l", "mine");
   run.recorder->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
   run.recorder->GiveUpRest();
-  // The refusal arrives too late to be noticed. Usually, such a late answer is a success.
+  // The refusal arrives too late to be noticed. Such a late answer is usually a success.
   run.Serve();
   CHECK(run.Sent().back().starts_with("write /l, write /l/last-run"));
   CHECK(run.recorder->unkept().empty());
@@ -792,7 +793,7 @@ TEST_CASE("A start that cannot be written keeps no success from being written") 
   CHECK(run.recorder->unkept().size() == 1);
 }
 
-TEST_CASE("Of several LOCKs the newest success counts") {
+TEST_CASE("The newest success under several LOCKs counts") {
   Bench bench;
   bench.servers.Put("/m", 0, false, "zklock/1");
   bench.servers.Put("/l/last-run", 0, false, "zklock/1 800000 db0");

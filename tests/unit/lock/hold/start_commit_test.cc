@@ -120,7 +120,7 @@ TEST_CASE("A start counts for its duration, by the servers' clock, and no longer
   }
 }
 
-TEST_CASE("Of the times that the servers' clock may show, the earliest counts") {
+TEST_CASE("The earliest of the times that the servers' clock may show counts") {
   Holder holder;
   holder.PutStart("zklock/1 5 db0", kNow - kHour + 1);
   holder.Begin(10min);
@@ -153,7 +153,7 @@ TEST_CASE("A lost request or reply neither refuses the run nor commits its start
   }
 }
 
-TEST_CASE("Of two runs that have read the same start only one may begin") {
+TEST_CASE("Only one of two runs that have read the same start may begin") {
   Holder holder;
   SECTION("when there was none") {
     holder.store.Before("create /l/last-start", [&] { holder.PutStart("zklock/1 8 db2", kNow); });

@@ -57,7 +57,7 @@ TEST_CASE("Work does not continue over another connection than it began with") {
     bench.store.Run();
     REQUIRE(is_done());
     if (begun != 1) return;
-    // After the answer, but before the work continues.
+    // The connection is replaced after the answer, but before the work continues.
     bench.store.Disconnect();
     bench.store.Connect();
   };

@@ -41,7 +41,8 @@ struct ContendersBench : test::FakeBench {
     });
   }
 
-  /// Its run has reserved the lock: a persistent znode of another version takes its name.
+  /// Replaces the contender by a persistent znode of another version, as if its run reserved the
+  /// lock.
   void Convert(const std::string& path) {
     servers.Remove(path);
     servers.Put(path, 0);

@@ -13,8 +13,8 @@ using test::FakeStore;
 using test::Fault;
 using zookeeper::Error;
 
-/// Runs the store again and again until nothing more happens: a server that has been given up is
-/// left only in the next run.
+/// Runs the store again and again until nothing more happens: the store leaves a server that has
+/// been given up only in the next run.
 void RunToEnd(FakeStore& store) {
   constexpr int kMostConnects = 60;
   for (int i = 0; i < kMostConnects; ++i) store.Run();
@@ -37,7 +37,7 @@ struct MeasurementBench : test::FakeBench {
   [[nodiscard]] std::ptrdiff_t Count(const std::string& request) const {
     return std::count(store.log().begin(), store.log().end(), request);
   }
-  /// Whether no znode of the measurement is left.
+  /// Returns whether no znode of the measurement is left.
   [[nodiscard]] bool IsClean() const { return servers.nodes.size() == 4; }
 };
 

@@ -16,7 +16,7 @@ using test::kLosses;
 
 const ReserveOptions kPool{.locks = {"/a", "/b", "/c"}, .any = true};
 
-/// A world with the LOCKs of kPool, without contenders.
+/// A world with the LOCKs of kPool and no contenders.
 struct PoolWorld : World {
   PoolWorld() {
     for (const std::string& lock : kPool.locks) servers.Put(lock, 0, false, "zklock/1");
@@ -26,7 +26,7 @@ struct PoolWorld : World {
   }
 };
 
-/// The LOCKs that have children, in order.
+/// Returns the LOCKs that have children, in order.
 std::vector<std::string> Used(const World& world) {
   std::vector<std::string> used;
   for (const std::string& lock : kPool.locks) {

@@ -47,7 +47,8 @@ struct ReservedBench {
     return RunCalls(store, world.clock,
                     [&](Calls& calls) { return RenewReservations(calls, made, {.lasts = lasts}); });
   }
-  /// The LOCKs whose reservations a command has outlived; "!" marks those whose end has passed.
+  /// Returns the LOCKs whose reservations a command has outlived; "!" marks those whose end has
+  /// passed.
   std::vector<std::string> FindOutlived() {
     std::vector<Ticket> tickets;
     for (const ReservedLock& one : made) {
@@ -62,7 +63,7 @@ struct ReservedBench {
     }
     return locks;
   }
-  /// The end of each LOCK's reservation, according to its znode.
+  /// Returns the end of each LOCK's reservation, according to its znode.
   std::vector<std::optional<milliseconds>> Ends() {
     std::vector<std::optional<milliseconds>> ends;
     for (const ReservedLock& one : made) {

@@ -137,7 +137,7 @@ TEST_CASE("The same ID in another mode is refused") {
   CHECK(unusable.child == protocol::BaseOf(made.path));
 }
 
-TEST_CASE("Of two with the same ID at one time one makes the reservation, the other finds it") {
+TEST_CASE("One of two runs with the same ID makes the reservation and the other finds it") {
   const Mode mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
   const bool with_one_between = GENERATE(false, true);
   World world;
@@ -661,7 +661,7 @@ TEST_CASE(
   CHECK((joins_before ? self.Holds() : self.HasFound()));
 }
 
-TEST_CASE("A forged permit for our ID beyond the number of permits is none") {
+TEST_CASE("A forged permit for our ID beyond the number of permits does not count") {
   const bool try_only = GENERATE(false, true);
   auto [world, a] = ReservedWorld("a", {.permits = 2});
   MakeReservation(world, "b", {.permits = 2});

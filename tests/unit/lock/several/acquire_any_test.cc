@@ -39,7 +39,7 @@ struct CallerOf : private World, ContenderOf<Acquisition> {
   using World::clock;
   using World::servers;
 
-  /// This session's contenders in the queue of `lock`.
+  /// Returns this session's contenders in the queue of `lock`.
   [[nodiscard]] std::vector<std::string> Own(const std::string& lock) const {
     std::vector<std::string> own;
     for (const std::string& child : servers.Children(lock)) {
@@ -51,7 +51,7 @@ struct CallerOf : private World, ContenderOf<Acquisition> {
   [[nodiscard]] std::string Occupy(const std::string& lock) {
     return servers.Put(lock + "/other-lock-", 1, true);
   }
-  /// The LOCK that is held; empty if none is.
+  /// Returns the LOCK that is held; empty if none is.
   [[nodiscard]] std::string Held() const {
     return this->Holds() ? this->set.tickets().at(0).lock.path : "";
   }
@@ -148,7 +148,7 @@ TEST_CASE("A create of a pool that succeeds after all leaves no contender behind
   const std::string holder = caller.Occupy("/b");
   for (const char* lock : {"/a", "/c"}) (void)caller.Occupy(lock);
   caller.Run();
-  // A contender from an earlier create that was lost: the same UUID, the same session.
+  // This is a contender from an earlier create that was lost: the same UUID, the same session.
   const std::string own = caller.Own("/b").at(0);
   (void)caller.servers.Put(own.substr(0, own.size() - 10), caller.store.session_id(), true);
   REQUIRE(caller.Own("/b").size() == 2);
@@ -369,7 +369,8 @@ TEST_CASE("A contender that was deleted between its grant and the loss of the co
   caller.CheckHolds("/b");
 }
 
-TEST_CASE("A contender that is deleted between its grant and the other first lists is none") {
+TEST_CASE(
+    "A contender that is deleted between its grant and the other first lists does not count") {
   AnyCaller caller;
   caller.store.Before("list /b", [&] { caller.servers.Remove(caller.Own("/a").at(0)); });
   caller.store.Connect();
@@ -604,7 +605,7 @@ TEST_CASE("A try for any LOCK ends if none is free") {
   CHECK(caller.set.tickets().empty());
 }
 
-/// A `try` of /a while a pool is first in the queues of /a and /b, which may withdraw.
+/// A `try` of /a while a pool, which may withdraw, is first in the queues of /a and /b.
 struct TrierBesidePool : World {
   struct How {
     bool joins_first = false;  ///< the `try` saw a free lock, and is creating its contender

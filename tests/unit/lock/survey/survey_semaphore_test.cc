@@ -59,7 +59,7 @@ struct SemaphoreBench : test::FakeBench {
   }
 };
 
-/// One line per entry: position, path, and which contender it waits for.
+/// Returns one line per entry: position, path, and which contender it waits for.
 Words Told(const LockSurvey& lock) {
   Words told;
   for (const QueueEntry& entry : lock.entries) {
@@ -389,7 +389,7 @@ TEST_CASE("A stray in the turnstile blocks the semaphore once its number has bee
   const bool is_lost = GENERATE(false, true);  // the reply about the turnstile
   CAPTURE(was_reached, is_held, is_lost);
   SemaphoreBench bench;
-  // The numbers of the permits are others.
+  // The permits have other numbers.
   bench.servers.nodes.at("/s/leases").next_number = 9;
   bench.servers.nodes.at("/s/locks").next_number = was_reached ? 4 : 3;
   bench.servers.Put("/s/locks/x-lock-0000000003", 0);

@@ -37,7 +37,7 @@ struct SurveyBench : test::FakeBench {
     while (count-- > 0) path = servers.Put(lock + "/_c_x-lock-", kSession, true);
     return path;
   }
-  /// The result of a whole survey, which must succeed.
+  /// Runs a whole survey, which must succeed, and returns its result.
   SurveyResult Find(SurveyRequest request) {
     const Survey survey{store, clock, std::move(request)};
     store.Run();
@@ -70,7 +70,7 @@ Strings Paths(const SurveyResult& result) {
 
 using Waits = std::vector<std::optional<std::size_t>>;
 
-/// The position that each entry waits for.
+/// Returns the position that each entry waits for.
 Waits WaitsOf(const LockSurvey& lock) {
   Waits waits;
   for (const QueueEntry& entry : lock.entries) {
@@ -368,7 +368,7 @@ TEST_CASE("A run that begins or ends while it is read is not reported as lost") 
                    .contender = path.substr(path.rfind('/') + 1)});
     bench.servers.Write("/l/last-run", history.Format(5));
   };
-  /// The runs without an end: "running" or "lost".
+  /// Returns the runs without an end: "running" or "lost".
   const auto find = [&bench] {
     const LockSurvey lock = bench.Read("/l", true);
     const auto history = RunHistory::Parse(lock.last_run.value_or(""));

@@ -42,7 +42,7 @@ class Notice {
     read_.Reset(Check(open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "open"));
   }
 
-  // Returns `spec` with a guard that sends the notice when it is orphaned.
+  // Returns `spec` with a guard that sends this notice when it is orphaned.
   [[nodiscard]] TestCommand Of(TestCommand spec) const {
     spec.when_orphaned = [path = path()] {
       const UniqueFd pipe(open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -63,9 +63,9 @@ class Notice {
   UniqueFd read_;
 };
 
-// A zklock in its own process, which a test can kill: prints the pids of the guard and the command,
-// then lets its command run. The tree shares the child's standard output, so that ReadToEnd() waits
-// for its last process.
+// Returns a zklock in its own process, which a test can kill: it prints the pids of the guard and
+// the command, then lets its command run. The tree shares the child's standard output, so that
+// ReadToEnd() waits for its last process.
 ChildOptions Zklock(const TestCommand& spec) {
   return {.body = [spec] {
     Signals signals;
@@ -77,8 +77,8 @@ ChildOptions Zklock(const TestCommand& spec) {
   }};
 }
 
-// Like Zklock(), but then reads a new lease end from its standard input, and sets it with `grace`.
-// Prints "set" when the guard has planned for that.
+// Like Zklock(), but the process then reads a new lease end from its standard input, sets it with
+// `grace`, and prints "set" when the guard has planned for that.
 ChildOptions ZklockWithLease(const TestCommand& spec, Duration grace) {
   ChildOptions options = Zklock({});
   options.keep_stdin = true;
@@ -113,7 +113,7 @@ TestCommand Stubborn(const ScriptOptions& options) {
   return Reporting(kStubbornTree + kWaitForEver, options);
 }
 
-// A command whose tree reports "up" once, and ends on TERM.
+// Returns a command whose tree reports "up" once, and ends on TERM.
 TestCommand EndsOnTerm(const ScriptOptions& options) {
   return Reporting("trap 'exit 7' TERM; " + kSleeper + kWaitForEver, options);
 }
@@ -490,7 +490,7 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
 }
 
 TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending", "[native]") {
-  // The limit starts when the command is executed; the whole tree is up long before it is reached.
+  // The limit counts from the command's execution; the whole tree is up long before it is reached.
   StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(4000)});
   const test::Hang guard(command.guard());
   CHECK(command.WaitForEnd().guard_failed);

@@ -1,4 +1,4 @@
-// Telling a late guard that hangs from one that is only slow.
+// How a late guard that hangs is distinguished from one that is only slow.
 
 #include "process/guard/guard_watch.h"
 

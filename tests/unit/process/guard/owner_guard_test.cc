@@ -24,8 +24,8 @@ using std::chrono::seconds;
 using test::Child;
 using test::Killed;
 
-/// The child of this process that is not in `others`. These may include more than the owner: a test
-/// of a supervisor makes this process the parent of any orphans that are left.
+/// Returns the child of this process that is not in `others`. These can include more than the
+/// owner: a test of a supervisor makes this process the parent of any orphans that are left.
 pid_t ChildBeside(const std::vector<pid_t>& others) {
   for (const pid_t child : ChildrenOf(getpid())) {
     if (std::find(others.begin(), others.end(), child) == others.end()) return child;

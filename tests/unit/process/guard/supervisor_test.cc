@@ -32,7 +32,7 @@ std::string ReadWhole(const fs::path& path) {
 
 fs::path Proc(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
-// A process's open descriptors: "NUMBER FILE", sorted as text.
+// Returns a process's open descriptors: "NUMBER FILE", sorted as text.
 std::set<std::string> Descriptors(pid_t pid) {
   std::set<std::string> found;
   for (const auto& entry : fs::directory_iterator(Proc(pid) / "fd")) {
@@ -43,7 +43,7 @@ std::set<std::string> Descriptors(pid_t pid) {
   return found;
 }
 
-// A command that does nothing. It has been executed when Begin() returns.
+// Returns a command that does nothing. It has been executed when Begin() returns.
 TestCommand Sleep() {
   TestCommand spec;
   spec.executable = "/bin/sleep";

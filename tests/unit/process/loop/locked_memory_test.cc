@@ -19,8 +19,8 @@ namespace {
 
 std::string Mappings() { return ReadFile("/proc/self/smaps").value_or(""); }
 
-/// The result of `look` in a process with this limit, after LockMemory(). `look` gets the mappings
-/// from before that, because a sanitizer's allocator may add mappings at any time.
+/// Returns the result of `look` in a process with this limit, after LockMemory(). `look` gets the
+/// mappings from before that call, because a sanitizer's allocator may add mappings at any time.
 int AfterLock(rlim_t limit, const std::function<int(const std::string&)>& look) {
   const pid_t pid = Check(fork(), "fork");
   if (pid == 0) {
@@ -39,13 +39,14 @@ int AfterLock(rlim_t limit, const std::function<int(const std::string&)>& look) 
 
 long Kibibytes(const std::string& line) { return std::stol(line.substr(line.find(':') + 1)); }
 
-/// How much of this process's memory is locked.
+/// Returns how much of this process's memory is locked.
 long LockedKibibytes() {
   const std::string status = ReadFile("/proc/self/status").value_or("");
   return Kibibytes(status.substr(status.find("VmLck:")));
 }
 
-/// How many mappings of this process are not locked although they could be and would still fit.
+/// Returns how many mappings of this process are not locked although they could be and would still
+/// fit.
 int CountMissed(long most, const std::string& before) {
   const long left = most - LockedKibibytes();
   int count = 0;

@@ -24,7 +24,7 @@ using test::StalledPipe;
 
 constexpr Duration kPatience = std::chrono::milliseconds(1);
 
-/// Everything that can be read now.
+/// Returns everything that can be read now.
 std::string ReadAll(int fd) {
   Check(fcntl(fd, F_SETFL, O_NONBLOCK), "fcntl");
   std::string text;

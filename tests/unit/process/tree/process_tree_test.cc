@@ -22,7 +22,7 @@ using test::Child;
 using test::Exited;
 using test::Killed;
 
-// A child with this name that does nothing.
+// Starts a child with this name that does nothing.
 Child Idle(const std::string& name = "idle") {
   Child child = Child::Start({.body = [name] {
     prctl(PR_SET_NAME, name.c_str());
