@@ -202,9 +202,9 @@ void Checks::BeforeCommit(const Txn& txn) {
 /// Checks that all permits of a run are created in one transaction, and deleted in one, unless
 /// another client has deleted one of them by force.
 void Checks::CheckPermits(const Txn& txn) const {
-  // By run: how many permits are created, and how many it takes.
+  // For each run: how many permits are created, and how many the run takes.
   std::map<std::string, std::pair<std::size_t, std::size_t>> created;
-  // By czxid too, because permits left by a lost create have the same UUID.
+  // The key includes the czxid, because permits left by a lost create have the same UUID.
   std::map<std::pair<std::string, std::int64_t>, std::vector<std::string>> deleted;
   for (const Change& change : txn.changes) {
     const std::string parent = protocol::ParentOf(change.path);
@@ -294,7 +294,7 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   reservations_.erase(reserved);
 }
 
-/// A contender becomes a reservation, which holds from then on.
+/// Checks a contender's conversion to a reservation, which holds from then on.
 void Checks::OnConverted(const Change& change, const Txn& txn) {
   const zookeeper::NodeStat stat{.created_zxid = txn.zxid, .created_ms = txn.ms};
   if (lock::FindReleaseRequest(servers_.truth().Find(change.path)->data)) {
@@ -328,8 +328,8 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
   world->Count("reservations made");
 }
 
-/// Whether `change` asks a contender to leave. One run with --preempt must not ask another to
-/// leave.
+/// Returns whether `change` asks a contender to leave. Checks that no run with --preempt asks
+/// another one to leave.
 bool Checks::IsRequest(const Change& change) {
   const auto data = lock::ParseContenderData(change.data);
   if (!data || !data->release_request) return false;

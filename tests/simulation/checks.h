@@ -45,7 +45,7 @@ struct Command {
 
   /// Schedules its end; call it again when its times have changed.
   static void Watch(const std::shared_ptr<Command>& command);
-  /// The lease was renewed: the command and those nested below it may run until `end`.
+  /// Extends the lease: the command and those nested below it may run until `end`.
   static void Extend(const std::shared_ptr<Command>& command, Time end);
   /// Makes the command and those nested below it end by `end`. Returns the time by which all have
   /// ended.
@@ -60,19 +60,21 @@ class Checks {
 
   /// Starts a command, which ends by itself. Throws Violation.
   std::shared_ptr<Command> Begin(Command its_values);
-  /// A client with the permission deletes this contender by force, or only asks it to leave.
+  /// Notes that a client with the permission deletes this contender by force, or only asks it to
+  /// leave.
   void Excuse(const std::string& path, bool only_asked = false);
   [[nodiscard]] bool WasAsked(const std::string& path) const { return asked_.contains(path); }
-  /// This reservation may be released from now on.
+  /// Allows the release of this reservation from now on.
   void Allow(const std::string& path);
-  /// --min-interval: a run that began at `began` has succeeded, and this is recorded.
+  /// Notes, for --min-interval, that the success of a run that began at `began` is recorded.
   void Record(const std::string& lock, Time began) { successes_[lock] = began; }
-  /// A start at `moment` may be recorded in the LOCK, or in its last-start: later runs may be
-  /// refused as too recent.
+  /// Notes that a start at `moment` may be recorded in the LOCK, or in its last-start: later runs
+  /// may be refused as too recent.
   void MayRefuse(const std::string& path, Time moment) {
     refusing_[path] = std::max(refusing_[path], moment);
   }
-  /// A run was refused as too recent: checks that such a start was at most `interval` ago.
+  /// Checks, for a run that was refused as too recent, that such a start was at most `interval`
+  /// ago.
   void RequireRecent(const std::string& name, const std::string& path, Time interval) const;
   struct Reservation {
     std::string lock;
@@ -84,12 +86,13 @@ class Checks {
     bool had_ended = false;
     std::shared_ptr<Command> held;
   };
-  /// By path.
+  /// Returns the reservations by path.
   [[nodiscard]] const std::map<std::string, Reservation>& reservations() const {
     return reservations_;
   }
   [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
-  /// Whether its end has passed by some server's clock, or had passed before it was renewed.
+  /// Returns whether its end has passed by some server's clock, or had passed before it was
+  /// renewed.
   [[nodiscard]] bool MayHaveEnded(const std::string& path) const {
     const auto found = reservations_.find(path);
     return found == reservations_.end() || found->second.had_ended ||
@@ -100,8 +103,8 @@ class Checks {
   }
   bool clocks_jump = false;
   [[nodiscard]] bool IsExcused(const std::string& path) const { return excused_.contains(path); }
-  /// Whether a contender of any of a run's sessions was deleted by force. The run may never have
-  /// known the znode: the reply to the create was lost.
+  /// Returns whether a contender of any of a run's sessions was deleted by force. The run may never
+  /// have known the znode, if the reply to the create was lost.
   [[nodiscard]] bool WasRobbed(const std::set<std::int64_t>& sessions) const;
 
  private:
@@ -127,7 +130,7 @@ class Checks {
   std::map<std::pair<std::string, std::int64_t>, Time> noticed_by_;
   std::map<std::string, Reservation> reservations_;
   std::set<std::string> released_;      // reservations that were released
-  std::set<std::int64_t> broken_sets_;  // their makers
+  std::set<std::int64_t> broken_sets_;  // the sessions that made those deleted
   std::map<std::string, Time> successes_;
   std::map<std::string, Time> refusing_;        // the newest start that may be recorded
   std::map<std::string, std::int64_t> starts_;  // the newest in each last-start, in ms

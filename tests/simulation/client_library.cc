@@ -107,8 +107,8 @@ class Socket final : public Client {
     ensemble->HangUp(connection, is_cut && world->random.Chance(0.5));
     connection.reset();
   }
-  /// Call this when src/ has taken the socket from the library. Sends the close of the session, if
-  /// src/ has written it.
+  /// Sends the close of the session, if src/ has written it. Call this when src/ has taken the
+  /// socket from the library.
   void TakeClose() {
     if (sent.size() == 12 && Get32(sent.data() + 8) == kCloseSession) {
       return Send({.kind = Request::Kind::kCloseSession, .xid = Get32(sent.data() + 4), .ops = {}});
@@ -431,7 +431,8 @@ int zookeeper_process(zhandle_t* zh, int events) {
   if ((events & ZOOKEEPER_READ) == 0) return ZNOTHING;
   sim::Socket& socket = *zh->socket;
   if (sim::descriptors.at(socket.near) != zh->socket) {
-    // The code in src/ has taken over our socket: the descriptor now belongs to another one.
+    // The code in src/ has taken over the library's socket: the descriptor now belongs to another
+    // one.
     socket.TakeClose();
     sim::CloseDescriptor(socket.near);
     zh->socket.reset();

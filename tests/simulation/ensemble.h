@@ -26,7 +26,7 @@ struct Request {
   enum class Kind { kPing, kGet, kList, kExists, kSync, kWrite, kOpenSession, kCloseSession };
   Kind kind;
   std::int32_t xid;
-  std::vector<Op> ops;  ///< the operations of a write; for a read, the path of the first counts
+  std::vector<Op> ops;  ///< the operations of a write; a read uses the first one's path
   bool is_multi = false;
   bool watches = false;
 };
@@ -162,7 +162,7 @@ class Ensemble {
   [[nodiscard]] std::shared_ptr<Connection> Connect(Place place, int server, Client* client);
   void Greet(const std::shared_ptr<Connection>& connection, std::int64_t session, int timeout_ms);
   void Send(const std::shared_ptr<Connection>& connection, Request request);
-  /// Messages in transit still arrive, unless `loses_rest`.
+  /// Closes the connection. Messages in transit still arrive, unless `loses_rest`.
   void HangUp(const std::shared_ptr<Connection>& connection, bool loses_rest);
 
   // Faults.
@@ -174,9 +174,9 @@ class Ensemble {
 
   [[nodiscard]] std::vector<Server>& servers() { return servers_; }
   [[nodiscard]] int size() const { return static_cast<int>(servers_.size()); }
-  /// The leader that serves with a majority; null if there is none.
+  /// Returns the leader that serves with a majority; null if there is none.
   [[nodiscard]] Server* Leader();
-  /// The committed state, as if one server applied every commit at once.
+  /// Returns the committed state, as if one server applied every commit at once.
   [[nodiscard]] const Tree& truth() const { return truth_; }
   [[nodiscard]] const std::vector<const Txn*>& history() const { return history_; }
   [[nodiscard]] int tick_ms() const { return tick_ms_; }

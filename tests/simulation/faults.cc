@@ -14,7 +14,8 @@ namespace {
 
 // No two arguments of one call draw from `random`: compilers differ in which they evaluate first.
 
-/// How long most faults last: some end before anyone notices, some outlast every session.
+/// Returns how long a usual fault lasts: some end before anyone notices, some outlast every
+/// session.
 Time Span(Random& random) {
   const Time typical = random.Pick(
       std::vector<Time>{200 * kMillisecond, 2 * kSecond, 6 * kSecond, 15 * kSecond, 40 * kSecond});
@@ -49,7 +50,8 @@ void CutOff(Life& life, const std::vector<Place>& inside, Time span) {
   CutOff(life, inside, span, life.places());
 }
 
-/// Cuts of any shape: between two groups, in one or both directions, between some pairs or all.
+/// Makes cuts of any shape: between two groups, in one or both directions, between some pairs or
+/// all.
 void Cut(Life& life) {
   Random& random = life.world.random;
   std::vector<std::pair<Place, Place>> ways;
@@ -81,7 +83,8 @@ void IsolateLeader(Life& life) {
   if (leader != nullptr) CutOff(life, {leader->id}, Span(life.world.random));
 }
 
-/// A server and the host of one of its clients stay connected to each other, but to no other host.
+/// Cuts a server and the host of one of its clients off from all other hosts, but not from each
+/// other.
 void Rack(Life& life) {
   const Run* const run = AnyRun(life);
   if (run == nullptr) return;
@@ -125,7 +128,7 @@ void SlowLink(Life& life) {
   }
 }
 
-/// Commits become slow, perhaps slower than a lease allows.
+/// Makes commits slow, perhaps slower than a lease allows.
 void SlowDisks(Life& life) {
   Random& random = life.world.random;
   const Time fsync = random.Pick(
@@ -149,7 +152,7 @@ void Throttle(Life& life) {
       [&server] { server.throttles = 0; });
 }
 
-/// From now on, servers grant different timeouts.
+/// Changes the limits of the timeouts that a server grants.
 void ChangeTimeouts(Life& life) {
   Random& random = life.world.random;
   Server& server = AnyServer(life);
@@ -181,7 +184,7 @@ void TellToEnd(Life& life) {
   }
 }
 
-/// A host loses power: its processes are gone, and nothing reports that to the others.
+/// Makes a host lose power: its processes are gone, and nothing reports that to the others.
 void Vanish(Life& life) {
   Random& random = life.world.random;
   const Place place = life.PlaceOf(static_cast<int>(random.Below(life.profile.hosts)));
@@ -191,7 +194,7 @@ void Vanish(Life& life) {
   }
 }
 
-/// A client with the permission deletes a contender, perhaps a holder's.
+/// Deletes a contender, perhaps a holder's, as a client with the permission can.
 void RemoveByForce(Life& life) {
   const auto contenders = life.Contenders();
   if (contenders.empty()) return;
@@ -200,7 +203,7 @@ void RemoveByForce(Life& life) {
   (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
 }
 
-/// Like `zklock release`: reads the contender, and then overwrites the version that it has read.
+/// Reads the contender, and then overwrites the version that it has read, as `zklock release` does.
 void AskContender(Life& life, const std::string& path) {
   const Znode* const node = life.ensemble.truth().Find(path);
   life.checks.Excuse(path, /*only_asked=*/true);
@@ -217,7 +220,7 @@ void AskToLeave(Life& life) {
   if (!contenders.empty()) AskContender(life, life.world.random.Pick(contenders));
 }
 
-/// LOCK's data is from another life, as if restored from a backup.
+/// Gives LOCK data from another life, as if restored from a backup.
 void OldRecord(Life& life) {
   Random& random = life.world.random;
   const std::string lock = life.AnyLock();
@@ -233,10 +236,10 @@ void OldRecord(Life& life) {
       {{.type = OpType::kSet, .path = lock, .data = protocol::FormatLockData({record})}});
 }
 
-/// A client that may only create children makes one that looks like a reservation.
+/// Creates a child that looks like a reservation, as a client that may only create children can.
 void ForgeReservation(Life& life) {
   const std::string lock = life.AnyLock();
-  // Includes the znodes that a leader without a majority may commit later, all together.
+  // This includes the znodes that a leader without a majority may commit later, all together.
   const Server* const leader = life.ensemble.Leader();
   const Znode* const node = leader == nullptr ? nullptr : leader->prepared.Find(lock);
   if (node == nullptr) return;
@@ -292,7 +295,7 @@ void IsolateHost(Life& life, Run& run) {
   CutOff(life, {run.process->place()}, Span(life.world.random));
 }
 void Kill(Life& life, Run& run) { life.KillRun(run, life.world.random.Chance(0.7)); }
-/// Longer than the session survives without its run.
+/// Returns a longer time than the session survives without its run.
 Time LongSpan(Life& life, const Run& run) {
   return run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond;
 }
@@ -304,7 +307,7 @@ void ExpireSession(Life& life, Run& run) {
   IsolateLong(life, run);
 }
 void CrashTheLeader(Life& life, Run& /*run*/) { CrashLeader(life); }
-/// The server that the run is connected to; null if there is none.
+/// Returns the server that the run is connected to; null if there is none.
 const Server* ServerOf(Life& life, const Run& run) {
   for (const Server& server : life.ensemble.servers()) {
     for (const auto& [number, connection] : server.connections) {
@@ -338,8 +341,8 @@ void CutRackOff(Life& life, Run& run) {
     CutOff(life, {run.process->place(), server->id}, LongSpan(life, run));
   });
 }
-/// The run's server receives the leader's messages late; at some point, the leader no longer
-/// receives anything from it.
+/// Delays the leader's messages to the run's server; at some point before they arrive, cuts off
+/// that server's messages to the leader.
 void DelayPings(Life& life, Run& run) {
   const Server* const server = ServerOf(life, run);
   const Server* const leader = life.ensemble.Leader();

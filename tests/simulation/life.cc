@@ -163,7 +163,7 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
   return run;
 }
 
-/// Whether there are no faults, or the last one was so long ago that its effects are over.
+/// Returns whether there are no faults, or the last one was so long ago that its effects are over.
 bool Life::IsCalm() const {
   if (profile.faults.empty() && profile.aim_chance == 0) return true;
   return is_draining_ && faults_under_way_ == 0 && world.now() > last_fault_end_ + kTimeToRecover;
@@ -200,8 +200,8 @@ void Life::CheckPool(Run& run) {
   if (lasts(is_first && IsCalm() && !is_stopped, run.first_since, kMostIdle)) {
     throw Violation(run.name + " waits for a LOCK that is free");
   }
-  // The run's session is alive. Unless no server serves, the run learns of the request, perhaps
-  // over another connection.
+  // The run's session is alive. While a leader serves, the run learns of the request, perhaps over
+  // another connection.
   const Time session = std::max(run.options.timeout.count(), kLongestLeastTimeout);
   if (lasts(is_asked && !is_stopped && ensemble.Leader() != nullptr, run.asked_since,
             2 * session)) {
@@ -259,7 +259,7 @@ Time Life::usual_delay(Place from, Place to) const {
 std::vector<std::string> Life::Contenders() const {
   std::vector<std::string> paths;
   for (const auto& [path, node] : ensemble.truth().nodes()) {
-    // Not the contenders of the simple dialect, whose names are reused.
+    // Leave out the contenders of the simple dialect, whose names are reused.
     if (protocol::ParseContenderName(protocol::BaseOf(path))) paths.push_back(path);
   }
   return paths;

@@ -20,12 +20,12 @@ namespace zklock::simulation {
 enum class Moment {
   kOpened,      ///< a new session is committed
   kAccepted,    ///< a server accepts a new or existing session
-  kCreated,     ///< a contender is committed, but its creator not told yet
+  kCreated,     ///< a contender is committed, but its creator does not know yet
   kDeleted,     ///< likewise for a release
   kWritten,     ///< likewise for any other write
   kHeartbeat,   ///< likewise
   kProven,      ///< likewise for the first heartbeat after a reconnect
-  kRefused,     ///< a request is refused, but its client not told yet
+  kRefused,     ///< a request is refused, but its client does not know yet
   kConverting,  ///< the leader proposes to make a contender a reservation
   kConverted,   ///< that conversion is committed
 };
@@ -40,7 +40,7 @@ inline constexpr char kPoolId[] = "pool";
 inline constexpr char kParent[] = "/p";
 inline constexpr char kLockBelowParent[] = "/p/q";
 
-/// Whether the fault "forge-reservation" has made the znode.
+/// Returns whether the fault "forge-reservation" has made the znode.
 inline bool IsForged(const std::string& path) { return path.find("-f0f0-") != std::string::npos; }
 
 /// The options of one run.
@@ -129,14 +129,14 @@ class Life {
   void KillRun(Run& run, bool with_guard);
   [[nodiscard]] std::vector<Run*> LiveRuns();
   [[nodiscard]] bool is_draining() const { return is_draining_; }
-  /// Whether anything can go wrong in this life. Slow links and disks count, because the shortest
-  /// leases may end before slow commits renew them.
+  /// Returns whether anything can go wrong in this life. Slow links and disks count, because the
+  /// shortest leases may end before slow commits renew them.
   [[nodiscard]] bool HasFaults() const {
     return !profile.faults.empty() || profile.aim_chance > 0 || usual_fsync > 100 * kMillisecond ||
            longest_delay_ > 20 * kMillisecond;
   }
 
-  /// In faults.cc: injects a fault, which lasts for a while.
+  /// Injects a fault, which lasts for a while. In faults.cc.
   void InjectFault();
   void OnMoment(Moment moment, std::int64_t session);
 
@@ -147,7 +147,7 @@ class Life {
   [[nodiscard]] int places() const { return profile.servers + profile.hosts; }
   [[nodiscard]] Time usual_delay(Place from, Place to) const;
   Time usual_fsync = 0;
-  /// The contenders of all queues, including reservations.
+  /// Returns the contenders of all queues, including reservations.
   [[nodiscard]] std::vector<std::string> Contenders() const;
   [[nodiscard]] std::string AnyLock();
 
@@ -182,10 +182,10 @@ class Life {
 void RunZklock(Process& process, Life& life, Run& run);
 void RunOtherProgram(Process& process, Life& life, Run& run);
 [[nodiscard]] RunOptions DrawOptions(Life& life);
-/// `zklock release` of a reservation.
+/// Releases a reservation, as `zklock release` does.
 void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
                 const std::string& id);
-/// A run of zklock inside the command of another one, which it knows as the holder of the lock.
+/// Runs zklock inside the command of another run, which it knows as the holder of the lock.
 void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer);
 /// Closes the session of a run whose zklock was killed.
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials);

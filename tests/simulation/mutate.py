@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks src/ on purpose, in one small way after another, and determines what finds it.
+"""Breaks src/ on purpose, in one small way at a time, and determines what finds each mutation.
 
     tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
     tests/simulation/mutate.py --check      only check that each mutation can be made
@@ -46,7 +46,7 @@ def read_table():
 
 
 def commands(build, target):
-    """The compiler's command for each source of a program, and the linker's."""
+    """Returns the compiler's command for each source of a program, and the linker's."""
     text = subprocess.run(["ninja", "-C", build, "-t", "commands", target], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
     compile_commands, link = {}, None
@@ -60,7 +60,7 @@ def commands(build, target):
 
 
 def mutated_texts(name, changes):
-    """The mutated files of src/, by their paths. Ends the program if the table does not fit them."""
+    """Returns the mutated files of src/, by their paths. Ends the program if the table does not fit them."""
     texts = {}
     for file, _, old, new in changes:
         text = texts.get(file) or (ROOT / "src" / file).read_text()
@@ -102,7 +102,7 @@ def link(command, objects, program, build):
 
 
 def tests_environment(build):
-    """The environment that CMake gives to the unit tests."""
+    """Returns the environment that CMake gives to the unit tests."""
     text = (build / "unit_properties.txt").read_text()
     found = re.search(r"ENVIRONMENT \[==\[(.*?)\]==\]", text, re.DOTALL)
     return dict(variable.split("=", maxsplit=1) for variable in found[1].split(";"))

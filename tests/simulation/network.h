@@ -41,7 +41,7 @@ class Network {
   /// Undoes one Cut().
   void Heal(Place from, Place to);
   [[nodiscard]] bool IsCut(Place from, Place to) const { return cuts_[Index(from)][Index(to)] > 0; }
-  /// Messages to a stalled place wait in its system's buffers until then.
+  /// Stalls a place until `until`: messages to it wait in its system's buffers.
   void Stall(Place place, Time until);
   [[nodiscard]] Time stalled_until(Place place) const { return stalled_[Index(place)]; }
   /// Sets the typical delay from now on.

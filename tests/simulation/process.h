@@ -31,7 +31,7 @@ class Process {
   [[nodiscard]] Place place() const { return place_; }
   [[nodiscard]] bool is_over() const { return is_over_; }
   [[nodiscard]] bool is_killed() const { return is_killed_; }
-  /// The process whose program is running; null if none is.
+  /// Returns the process whose program is running; null if none is.
   [[nodiscard]] static Process* Current();
 
   // For its program.
@@ -46,12 +46,12 @@ class Process {
   void Wake();  ///< a descriptor or a condition of its program may have changed
   void Stop(Time until);
   [[nodiscard]] bool IsStopped() const { return stopped_until_ > world->now(); }
-  /// As with KILL: its program ends without another request.
+  /// Kills the process: its program ends without another request.
   void Kill();
 
   std::int64_t requests = 0;  ///< how many its program has made
 
-  /// How long a turn of the loop typically takes.
+  /// The typical duration of a turn of the loop.
   static constexpr Time kTurn = 30'000;
 
  private:
@@ -98,9 +98,10 @@ class Process {
 class Ensemble;
 /// The servers that the client library connects to. Set before the first process starts.
 extern Ensemble* ensemble;
-/// The address of a server, for the library and for a Session.
+/// Returns the address of a server, for the library and for a Session.
 [[nodiscard]] zookeeper::Endpoint EndpointOf(int server);
-/// Like poll(2) for one descriptor, which is writable once it is connected.
+/// Returns the ready events of one descriptor, as poll(2) does: it is writable once it is
+/// connected.
 [[nodiscard]] short ReadyEvents(int fd, short asked);
 /// Forgets the sockets of a world that ends.
 void CloseAllSockets();

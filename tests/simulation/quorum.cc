@@ -38,8 +38,8 @@ std::int64_t LastZxid(const Server& server) {
   return server.log.empty() ? 0 : server.log.back()->zxid;
 }
 
-/// Whether `server` may follow this leader: it has accepted neither a newer epoch, nor this one
-/// from another leader.
+/// Returns whether `server` may follow this leader: it has accepted neither a newer epoch, nor this
+/// one from another leader.
 bool CanAccept(const Server& server, const Server& leader) {
   return leader.accepted_epoch > server.accepted_epoch ||
          (leader.accepted_epoch == server.accepted_epoch && server.accepted_from == leader.id);
@@ -313,7 +313,7 @@ void Ensemble::Propose(Server& leader, Txn txn) {
   WriteToDisk(leader);
 }
 
-/// Each write covers all entries that arrived during the previous one.
+/// Writes the log to disk. Each write covers all entries that arrived during the previous one.
 void Ensemble::WriteToDisk(Server& server) {
   if (std::exchange(server.disk_is_busy, true)) return;
   world->After(world->random.Around(server.fsync),
@@ -449,13 +449,13 @@ void Ensemble::AnswerSyncs(Server& leader) {
   }
 }
 
-/// The leader hears of a session through requests of its own clients, through the answers to its
-/// pings, which list the sessions that the follower has heard of, and through a reconnect, but not
-/// through forwarded requests.
+/// Extends a session that the leader hears of: through requests of its own clients, through the
+/// answers to its pings, which list the sessions that the follower has heard of, and through a
+/// reconnect, but not through forwarded requests. Returns false if the session is over.
 bool Ensemble::Touch(Server& leader, std::int64_t session, int timeout_ms) {
   const auto found = leader.tracked.find(session);
   if (found == leader.tracked.end() || found->second.is_closing) return false;
-  // Rounded up to a whole tick.
+  // The end is rounded up to a whole tick.
   const Time tick = tick_ms_ * kMillisecond;
   const Time end = world->now() + timeout_ms * kMillisecond - leader.began;
   found->second.timeout_ms = timeout_ms;

@@ -259,8 +259,8 @@ class ZklockRun {
     }
   }
 
-  /// The reason if the outcome is a failure, otherwise empty. Throws Violation for an outcome that
-  /// these options do not allow.
+  /// Returns the reason if the outcome is a failure, otherwise an empty string. Throws Violation
+  /// for an outcome that these options do not allow.
   std::string FailureOf(const lock::AcquireOutcome& outcome) const {
     if (std::holds_alternative<lock::Acquired>(outcome)) return "";
     if (std::holds_alternative<lock::ReservedLock>(outcome)) return "";
@@ -329,12 +329,12 @@ class ZklockRun {
            std::any_of(observer_.paths.begin(), observer_.paths.end(),
                        [&](const auto& path) { return life_.checks.IsExcused(path); });
   }
-  /// A reservation may be released before its maker knows that it exists.
+  /// Returns whether one of the run's reservations was released, perhaps before the run knew of it.
   [[nodiscard]] bool WasReleased() const {
     const auto was_released = [&](const std::string& path) {
       return life_.checks.WasReleased(path) || IsForged(path);
     };
-    // Also counts the reservations with its ID that it has found on other LOCKs.
+    // This includes the reservations with its ID that it has found on other LOCKs.
     return std::any_of(observer_.paths.begin(), observer_.paths.end(), was_released) ||
            std::any_of(reserved_.begin(), reserved_.end(),
                        [&](const auto& one) { return was_released(one.path); });
@@ -344,7 +344,7 @@ class ZklockRun {
                        [&](const auto& path) { return life_.checks.WasAsked(path); });
   }
 
-  /// The guard and zklock share a page with the credentials that a close needs.
+  /// Puts the credentials that a close needs into the page that zklock shares with the guard.
   void LetGuardKnow() {
     if (session_.credentials()) run_.page = session_.credentials();
   }
@@ -471,7 +471,8 @@ class ZklockRun {
     return "too recent";
   }
 
-  /// The round trip of the create: the run's estimate of the servers' time may be off by this much.
+  /// Returns the round trip of the create: the run's estimate of the servers' time may be off by
+  /// this much.
   [[nodiscard]] Time CreateTime() const {
     const lock::Ticket& ticket = tickets_.front();
     return (ticket.created_before - ticket.created_after).count();
@@ -637,7 +638,8 @@ class ZklockRun {
     return "";
   }
 
-  /// Short after the faults, so that all contenders in the queue get their turn.
+  /// Returns the duration of the command. It is short after the faults, so that all contenders in
+  /// the queue get their turn.
   [[nodiscard]] Time CommandTime() const {
     return life_.is_draining() ? std::min(options_.command, kSecond) : options_.command;
   }
@@ -723,9 +725,9 @@ class ZklockRun {
   std::optional<lock::RunRecorder> recorder_;
 };
 
-/// Curator's and kazoo's recipes: the first contender in the queue holds, and each other one
-/// watches its predecessor. No lease is proven. Returns the ticket of the held lock, or none if it
-/// gives up.
+/// Follows Curator's and kazoo's recipes: the first contender in the queue holds, and each other
+/// one watches its predecessor. No lease is proven. Returns the ticket of the held lock, or none if
+/// the program gives up.
 std::optional<lock::Ticket> QueueAsOther(lock::Calls& calls, const RunOptions& options) {
   const std::string& lock = options.locks.front();
   const bool is_kazoo = options.request.dialect == protocol::Dialect::kKazoo;
@@ -783,7 +785,7 @@ void RunOtherProgram(Process& process, Life& life, Run& run) {
   try {
     bool has_begun = false;
     ticket = session.calls.Repeat([&] {
-      // It gives up when it loses its connection.
+      // The program gives up when it loses its connection.
       return std::exchange(has_begun, true) ? std::nullopt
                                             : QueueAsOther(session.calls, run.options);
     });
@@ -823,8 +825,8 @@ void RunRelease(Process& process, Life& life, const std::string& lock, const std
   }
 }
 
-// Its own zklock and guard are as reliable as the outer ones: it runs until the outer lease ends,
-// at most. Its information may be outdated: its process may have outlived the lock.
+// The nested run's zklock and guard are as reliable as the outer ones: it runs until the outer
+// lease ends, at most. What it knows may be outdated: its process may have outlived the lock.
 void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer) {
   const lock::Ticket ticket = life.world.random.Pick(outer->tickets);
   const auto is_there = [&] {

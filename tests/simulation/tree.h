@@ -73,13 +73,13 @@ class Tree {
   [[nodiscard]] const Znode* Find(const std::string& path) const;
   [[nodiscard]] Stat StatOf(const std::string& path) const;
   [[nodiscard]] const std::map<std::string, Znode>& nodes() const { return nodes_; }
-  /// The sessions, each with the timeout that it was opened with.
+  /// Returns the sessions, each with the timeout that it was opened with.
   [[nodiscard]] const std::map<std::int64_t, int>& sessions() const { return sessions_; }
   [[nodiscard]] std::vector<std::string> EphemeralsOf(std::int64_t session) const;
 
-  /// At the leader: checks `ops` and applies all of them or none. Fills `txn`.
+  /// Checks `ops` at the leader, applies all of them or none, and fills `txn`.
   void Prepare(const std::vector<Op>& ops, Txn& txn);
-  /// At every server: applies `change` once it is committed.
+  /// Applies `change` at every server, once it is committed.
   void Apply(const Change& change, const Txn& txn);
   void ApplySession(const Txn& txn);
 

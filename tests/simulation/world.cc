@@ -68,7 +68,7 @@ void World::Print(const std::string& line) const {
 
 namespace zklock {
 
-// In place of getrandom(2): the seed of each Session's random numbers.
+// Replaces getrandom(2), which seeds each Session's random numbers.
 void FillRandomly(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) {
     byte = static_cast<std::byte>(simulation::world->random.Next() & 0xffU);

@@ -20,18 +20,18 @@ inline constexpr Time kMillisecond = 1'000'000;
 inline constexpr Time kSecond = 1'000 * kMillisecond;
 inline constexpr Time kForever = std::int64_t{1} << 62;
 
-/// The same sequence on every machine, unlike the standard library's distributions.
+/// Random numbers that are the same on every machine, unlike the standard library's distributions.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
   std::uint64_t Next();
-  /// 0 to `n` - 1.
+  /// Returns 0 to `n` - 1.
   std::int64_t Below(std::int64_t n) {
     return static_cast<std::int64_t>(Next() % static_cast<std::uint64_t>(n));
   }
   std::int64_t Between(std::int64_t low, std::int64_t high) { return low + Below(high - low + 1); }
   bool Chance(double p) { return static_cast<double>(Next() >> 11U) < p * 9007199254740992.0; }
-  /// Mostly near `typical`, rarely many times as long.
+  /// Returns a time that is mostly near `typical`, and rarely many times as long.
   Time Around(Time typical);
   template <typename T>
   const T& Pick(const std::vector<T>& from) {
