@@ -10,7 +10,7 @@ NOBODY = 65534
 
 
 def own_directory():
-    """The directory of this process's cgroup, or None."""
+    """Returns the directory of this process's cgroup, or None."""
     with open("/proc/self/cgroup") as file:
         own = next((line[3:].rstrip("\n") for line in file if line.startswith("0::")), None)
     with open("/proc/self/mountinfo") as file:
@@ -38,7 +38,7 @@ def remove_tree(root):
 
 class Cgroups:
     def __init__(self, directory, recorder):
-        """`directory`: for programs; every user can enter it."""
+        """`directory`: a place for programs, which every user can enter."""
         self.root = None
         self._foreign_recorder = None
         if os.geteuid() != 0:
@@ -52,8 +52,8 @@ class Cgroups:
         except (OSError, TypeError):
             return
         self.root = root
-        # For contenders of another user, who may use a cgroup of their own, and a recorder that
-        # becomes root, as sudo does.
+        # These are for contenders of another user: a cgroup that this user may use, and a recorder that becomes
+        # root, as sudo does.
         self._users = f"{root}/nobody"
         os.mkdir(self._users)
         for name in ("", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"):
@@ -68,8 +68,8 @@ class Cgroups:
             file.write(str(os.getpid()))
 
     def as_nobody(self, *, hides):
-        """Arguments that run a command as another user, in a cgroup of this user's; with `hides`,
-        where /proc does not show other users' processes."""
+        """Returns arguments that run a command as another user, in a cgroup of this user's; with
+        `hides`, where /proc does not show other users' processes."""
         enter = f"echo $$ >{self._users}/cgroup.procs && "
         if hides:
             enter += "mount -t proc -o hidepid=2 proc /proc && "
@@ -78,11 +78,11 @@ class Cgroups:
                 "sh", "-c", f'{enter} HOME=/ exec {become} "$@"', "sh"]
 
     def foreign_manner(self, kind):
-        """For recorder.c: "foreign" for a process of root, "hidden" for one below it."""
+        """Returns an argument of recorder.c. `kind`: "foreign" for a process of root, "hidden" for one below it."""
         return [f"{kind}={self._foreign_recorder}"]
 
     def left(self):
-        """The cgroups of commands that still exist."""
+        """Returns the cgroups of commands that still exist."""
         if self.root is None:
             return []
         return [path for path, _, _ in os.walk(self.root)

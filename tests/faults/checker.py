@@ -75,14 +75,14 @@ class Run:
         return self.record.lives[0].begin
 
     def last(self):
-        """When a process that must end before the release was last seen alive."""
+        """Returns when a process that must end before the release was last seen alive."""
         lives = self.record.lives
         # zklock only reports the processes that a killed command leaves behind.
         left = self.descendants == "leave" and self.was_sent("command", signal.SIGKILL)
         return self.last_of(lives[:1] if left else lives)
 
     def last_of(self, lives):
-        """When one of `lives` that must end was last seen alive."""
+        """Returns when one of `lives` that must end was last seen alive."""
         return max(life.last for life in lives if not (self.may_remain and life.hard))
 
 
@@ -113,7 +113,7 @@ def _by_lock(runs):
 
 
 def overlaps(runs):
-    """Conflicting commands of one lock that were alive at the same time."""
+    """Finds conflicting commands of one lock that were alive at the same time."""
     found = []
     for lock in _by_lock(runs):
         if lock[0].permits > 1:
@@ -136,7 +136,7 @@ def overlaps(runs):
 
 
 def _too_many(lock):
-    """More permits in use at the same time than there are."""
+    """Finds more permits in use at the same time than there are."""
     found = []
     for index, run in enumerate(lock):
         others = [other for other in lock[:index] if other.last() >= run.begin()]
@@ -149,7 +149,7 @@ def _too_many(lock):
 
 
 def token_order(runs):
-    """Tokens increase from each command to the next conflicting one."""
+    """Checks that tokens increase from each command to the next conflicting one."""
     found = []
     for lock in _by_lock(runs):
         if lock[0].permits > 1:
@@ -171,7 +171,7 @@ def token_order(runs):
 
 
 def incomplete(runs):
-    """Commands that began without one of their LOCKs, or under others."""
+    """Finds commands that began without one of their LOCKs, or under others."""
     found = []
     for run in runs:
         if run.record is None or run.any_of:
@@ -190,7 +190,7 @@ def unended(runs):
 
 
 def overrun(runs):
-    """Commands that kept running after their --max-run, although nothing kept the guard from ending
+    """Finds commands that kept running after their --max-run, although nothing kept the guard from ending
     them."""
     return [Violation("overrun", f"{_name(run)} ran for {run.last() - run.begin():.3f} s with"
                       f" --max-run {run.max_run:.3f}s and --kill-after {run.kill_after:.3f}s",
@@ -201,7 +201,7 @@ def overrun(runs):
 
 
 def unnoticed(runs):
-    """A holder that was forced out must end while its lease lasts, and report it."""
+    """Checks that a holder that was forced out ends while its lease lasts, and reports it."""
     return [Violation("unnoticed", f"{_name(run)} was forced out, was alive until"
                       f" {run.last() - run.forced:.3f} s later and ended with {run.status}",
                       run.last(), (run,))
@@ -252,7 +252,8 @@ def _allowed_statuses(run, had_trouble):
 
 
 def forbidden_statuses(runs, had_trouble):
-    """`had_trouble(begin, end)`: whether some servers were unreachable in that time."""
+    """Finds runs with a status that they must not have. `had_trouble(begin, end)`: whether some
+    servers were unreachable in that time."""
     found = []
     for run in runs:
         if run.status is None or run.status in _allowed_statuses(run, had_trouble):
@@ -322,7 +323,7 @@ def trouble_of(struck):
 
 
 def longest_calm(begin, end, struck):
-    """The longest part of that time in which no fault of servers or links had effects."""
+    """Returns the longest part of that time in which no fault of servers or links had effects."""
     longest = 0
     for first, last in sorted(struck):
         longest = max(longest, min(first, end) - begin)
@@ -342,7 +343,7 @@ def _queues(history):
 
 
 def _until(znode):
-    """When `znode` stops keeping others waiting. A reservation expires by the servers' clock; if
+    """Returns when `znode` stops keeping others waiting. A reservation expires by the servers' clock; if
     that clock was set in the meantime, only the removal of the znode counts."""
     lasts = znode.reservation.get("for") if znode.reservation else None
     gone = math.inf if znode.removed is None else znode.removed
@@ -352,7 +353,7 @@ def _until(znode):
 
 
 def idle(runs, history, struck):
-    """Contenders that waited too long for a free lock although nothing disturbed them. A wait ends
+    """Finds contenders that waited too long for a free lock although nothing disturbed them. A wait ends
     when the command begins, when the contender queues for the next LOCK of a set (or, in a
     semaphore's turnstile, for a permit), when it leaves, or when a fault signals it."""
     found = []
@@ -396,7 +397,7 @@ def idle(runs, history, struck):
 
 
 def left_behind(runs, history, had_trouble):
-    """Contenders of pools that stayed in a queue after the end of the run, or long after its command
+    """Finds contenders of pools that stayed in a queue after the end of the run, or long after its command
     had begun under another LOCK, although nothing disturbed them. A pool deletes these: it does not
     leave them to the close of its session, unless the transaction that deletes them has failed and
     the close comes first, as when the pool had just left one of the queues."""
@@ -433,7 +434,7 @@ _ENDED = 2.0
 
 
 def refused(runs, history, had_trouble):
-    """Runs that reported a conflict although no other contender was in their way."""
+    """Finds runs that reported a conflict although no other contender was in their way."""
     found = []
     queues = _queues(history)
     takes = {run.label: run.take for run in runs}
@@ -458,7 +459,7 @@ def refused(runs, history, had_trouble):
 
 
 def intervals(runs, history):
-    """Runs with --min-interval that began too soon after the previous success. Only runs with
+    """Finds runs with --min-interval that began too soon after the previous success. Only runs with
     --min-interval are recorded and count. A run is excused if the servers' clock was further ahead
     when it queued than it was for the previous success."""
     def clock_of(run):
@@ -486,9 +487,9 @@ def intervals(runs, history):
 
 
 def reservations(runs, history):
-    """A reservation has the token of its contender, and exists until it is released or has ended.
-    Each run has at most one; if two zklocks reserve for it, at most one at a time. What a run
-    reports is true. A reservation may end early if the servers' clock was set forward during it."""
+    """Checks that a reservation has the token of its contender, and exists until it is released or has ended; that each
+    run has at most one or, if two zklocks reserve for it, at most one at a time; and that what a run reports is true. A
+    reservation may end early if the servers' clock was set forward during it."""
     found = []
     of_id = {}
     for znode in history.znodes.values():
@@ -523,7 +524,7 @@ def reservations(runs, history):
 
 
 def torn(runs, history):
-    """Permits of one run that were not all created, reserved and deleted together."""
+    """Finds permits of one run that were not all created, reserved and deleted together."""
     takes = {run.label: run.take for run in runs if run.permits > 1 and run.label}
     together = {}
     for znode in history.znodes.values():
@@ -539,7 +540,7 @@ def torn(runs, history):
 
 
 def _with_history(runs, lock):
-    """The runs that keep a history of `lock`; for a set, the part of the run under `lock`."""
+    """Returns the runs that keep a history of `lock`; for a set, the part of the run under `lock`."""
     return [part for run in runs if run.lock == lock and run.record is not None
             for part in run.parts() if part.lock == lock]
 
@@ -549,9 +550,9 @@ _LAG = 1.0  # how late a server may show what is committed, even on a busy machi
 
 
 def run_history(runs, lock, entries, moment, history, had_trouble):
-    """The history of `lock` that --history keeps, as inspect showed it at `moment`: `entries`, newest
-    first. It has every run that nothing disturbed, with its status; a run's end is recorded only if it
-    released the lock."""
+    """Checks the history of `lock` that --history keeps, as inspect showed it at `moment`: `entries`, newest first. It
+    must have every run that nothing disturbed, with its status; a run's end may be recorded only if the run released
+    the lock."""
     found = []
     tokens = [entry["token"] for entry in entries]
     oldest = tokens[-1] if tokens else 0
@@ -592,7 +593,7 @@ def run_history(runs, lock, entries, moment, history, had_trouble):
 
 
 def closed_early(runs, history):
-    """The guard of a killed keeper must not close the session before the nested runs have ended."""
+    """Checks that the guard of a killed keeper does not close the session before the nested runs have ended."""
     found = []
     for run in runs:
         if not run.keeper_struck or run.record is None or run.reads():
@@ -615,7 +616,7 @@ def ghosts(history):
 
 
 def check(runs, history, struck):
-    """All checks."""
+    """Returns the violations that all checks find."""
     had_trouble = trouble_of(struck)
     return (overlaps(runs) + token_order(runs) + incomplete(runs) + unended(runs) + unnoticed(runs)
             + overrun(runs)

@@ -31,13 +31,13 @@ def run(number, begin, last, token, *, mode="exclusive", lock="/l", ended=True, 
 
 
 def idle(status, **more):
-    """A run whose command did not begin."""
+    """Returns a run whose command did not begin."""
     return Run(number=1, host="h1", lock="/l", word="exclusive", timeout=5, spawned=1, ended=2,
                status=status, **more)
 
 
 def history(runs, removed=None):
-    """The history of servers that made no mistake."""
+    """Returns the history of servers that made no mistake."""
     removed = removed or {}
     return ServerHistory([Znode(one.record.node, one.record.token, 1, one.spawned,
                                 removed.get(one.number, one.last() + 0.005), label=one.label)
@@ -45,7 +45,7 @@ def history(runs, removed=None):
 
 
 def contender(servers, token):
-    """The only contender with that token."""
+    """Returns the only contender with that token."""
     (found,) = (znode for znode in servers.znodes.values() if znode.token == token)
     return found
 
@@ -647,7 +647,7 @@ class TransactionLogs(unittest.TestCase):
             return ServerHistory.read(paths, "/l/")
 
     def of_tokens(self, log):
-        """The znodes, by their tokens."""
+        """Returns the znodes by their tokens."""
         return {znode.token: znode for znode in self.read(log, log, []).znodes.values()}
 
     def test_a_damaged_log_is_noticed(self):
@@ -762,7 +762,7 @@ class TransactionLogs(unittest.TestCase):
 
 
 class Recorders(unittest.TestCase):
-    """With the real recorder, if $ZKLOCK_RECORDER names it."""
+    """Tests with the real recorder, if $ZKLOCK_RECORDER names it."""
 
     LOCK = {"ZKLOCK_LOCK": "/l", "ZKLOCK_MODE": "read", "ZKLOCK_TOKEN": "42",
             "ZKLOCK_NODE": "/l/x"}

@@ -127,16 +127,16 @@ class Plan:
     program: list = dataclasses.field(default_factory=list)  # another program, in place of zklock
 
     def locks(self):
-        """The arguments that name its LOCKs."""
+        """Returns the arguments that name its LOCKs."""
         return ["--any", *self.any_of] if self.any_of else [self.lock]
 
     def semaphore(self):
-        """The options for permits."""
+        """Returns the options for permits."""
         return (["--permits", str(self.permits)] if self.permits > 1 else []) + (
             ["--take", str(self.take)] if self.take > 1 else [])
 
     def keeps_history(self):
-        """Whether the run may keep a history. This includes shells that use --hold."""
+        """Returns whether the run may keep a history. This includes shells that use --hold."""
         return not self.reserves and self.word != "read" and "--read" not in self.options
 
 
@@ -183,7 +183,7 @@ def draw_plan(numbers, locks, timeouts):
 
 
 def draw_reserving_plan(numbers, locks, timeouts):
-    """A plan for LOCKs that many contenders reserve: the first alone, either of the first two, or
+    """Returns a plan for LOCKs that many contenders reserve: the first alone, either of the first two, or
     permits of the third."""
     single, other, semaphore = locks
     plan = draw_plan(numbers, [single], timeouts)
@@ -217,13 +217,13 @@ def draw_permit_plan(numbers, locks, timeouts):
     plan.may_conflict = plan.may_conflict or plan.word == "try"
     plan.keeper_struck = plan.held = plan.nested = False
     plan.permits, plan.take, plan.min_interval = 3, numbers.choice([1, 1, 2, 3]), None
-    # The history is written with the delete; without it the close of the session deletes all.
+    # With a history, the release deletes the permits; without one, the close of the session does.
     plan.options, plan.others = ["--history", str(_MOST_RUNS)], []
     return plan
 
 
 def draw_pool_plan(numbers, locks, timeouts):
-    """A plan for a pool: most contenders take any of two or three LOCKs, the others use one."""
+    """Returns a plan for a pool: most contenders take any of two or three LOCKs, the others use one."""
     plan = draw_plan(numbers, locks, timeouts)
     if numbers.random() < 0.75:
         plan.any_of = numbers.sample(locks, numbers.choice([2, 3]))
@@ -258,7 +258,7 @@ class Contender:
         self.taker = None  # the object that has chosen it as a victim
 
     def note(self, record):
-        """A pool's record names the LOCK that it has taken."""
+        """Notes the LOCK that a pool has taken: its record names it."""
         if self.plan.any_of and record is not None:
             self.run.lock = record.lock
 
@@ -270,7 +270,7 @@ class Contender:
             return words in file.read()
 
     def zklock(self):
-        """The pid of the zklock that faults strike, or None."""
+        """Returns the pid of the zklock that faults strike, or None."""
         if self.plan.keeper_struck:
             return self._keeper()
         if not self.is_alive():
@@ -279,14 +279,14 @@ class Contender:
         return self._child_of_shell() if in_shell else self.process.pid
 
     def guard(self):
-        """The pid of that zklock's guard, or None."""
+        """Returns the pid of that zklock's guard, or None."""
         zklock = self.zklock()
         if zklock is None:
             return None
         return next((pid for pid in children_of(zklock) if name_of(pid) == "lock-guard"), None)
 
     def helper(self):
-        """The pid of the process through which its zklock reaches a server, or None."""
+        """Returns the pid of the process through which its zklock reaches a server, or None."""
         zklock = self.zklock()
         for pid in children_of(zklock) if zklock is not None else []:
             if name_of(pid) == "zklock-transpor":
@@ -296,13 +296,12 @@ class Contender:
         return None
 
     def _child_of_shell(self):
-        """The zklock that the shell is waiting for: the one with --hold, later the nested one."""
+        """Returns the pid of the zklock that the shell waits for: the one with --hold, later the nested one."""
         return next((pid for pid in children_of(self.process.pid) if name_of(pid) == "zklock"),
                     None)
 
     def _keeper(self):
-        """The keeper's pid, even while the shell waits for the keeper, or after the shell has
-        ended."""
+        """Returns the keeper's pid, even while the shell waits for the keeper, or after the shell has ended."""
         for pid in filter(str.isdecimal, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/cmdline", errors="replace") as file:
@@ -315,7 +314,7 @@ class Contender:
         return None
 
     def server_address(self):
-        """The (address, port) of the server it is connected to, from /proc/net/tcp."""
+        """Returns the (address, port) of the server it is connected to, from /proc/net/tcp."""
         holder = self._keeper() if self.plan.held else self.process.pid
         try:
             own = {os.readlink(f"/proc/{holder}/fd/{fd}")
@@ -370,7 +369,7 @@ class Contender:
 
 
 def seconds_of(duration):
-    """The seconds in an option's value such as "500ms" or "5s"; for None, 10, zklock's default."""
+    """Returns the seconds in an option's value such as "500ms" or "5s"; for None, zklock's default, 10."""
     if duration is None:
         return 10.0
     return float(duration[:-2]) / 1000 if duration.endswith("ms") else float(duration[:-1])
@@ -453,7 +452,7 @@ class Crowd:
                 contender.read_record()
 
     def runs(self, latest=0):
-        """All runs; with `latest`, only the live ones and the last `latest` of the ended ones."""
+        """Returns all runs; with `latest`, only the live ones and the last `latest` of the ended ones."""
         with self._lock:
             return [contender.run for contender in self.over[-latest:] + list(self.alive.values())]
 
@@ -524,7 +523,7 @@ class Crowd:
         return statuses[0] if statuses else None
 
     def run_history(self, host):
-        """The runs that zklock shows for the LOCK whose history is kept, newest first. None if it
+        """Returns the runs that zklock shows for the LOCK whose history is kept, newest first, or None if it
         cannot show them."""
         _, shown = self._reaper.run(
             self._links.inside(host, [self._zklock, "inspect", "--servers", self._servers_of(host),
@@ -533,7 +532,7 @@ class Crowd:
         if not shown:
             return None
         runs = json.loads(shown)[0]["runs"]
-        return [{**run, "token": int(run["token"])} for run in runs]  # text, for it may pass 2^53
+        return [{**run, "token": int(run["token"])} for run in runs]  # text, because it may exceed 2^53
 
     def _servers_of(self, host):
         return ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
@@ -576,8 +575,8 @@ class Crowd:
         plan = contender.plan
         reserve = [*zklock, "--reserve", contender.label]
         servers = ["--servers", self._servers_of(host), "--connect-timeout", "1s"]
-        # Requests that a zklock sent before it was killed or lost its server may be executed later,
-        # but not after the end of its session.
+        # Requests that a zklock sent before it was killed or lost its server can be executed later, but not
+        # after the end of its session.
         settle = f"test $status = 0 || sleep {plan.timeout + 2}\n"
         if plan.lasts is not None:
             reserve += ["--for", f"{plan.lasts}ms"]
@@ -611,7 +610,7 @@ class Crowd:
     # --- victims ---------------------------------------------------------------------------------
 
     def running(self, host=None):
-        """The (contender, record) pairs whose command is running."""
+        """Returns the (contender, record) pairs whose command is running."""
         found = []
         for contender in self.snapshot():
             if host is not None and contender.run.host != host:
@@ -653,7 +652,7 @@ class Crowd:
         return None
 
     def waiting(self):
-        """The contenders of the crowd whose command has not begun."""
+        """Returns the contenders of the crowd whose command has not begun."""
         return [contender for contender in self.snapshot() if contender.of_crowd
                 and contender.file.read() is None and contender.is_alive()]
 

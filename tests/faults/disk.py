@@ -49,7 +49,7 @@ class Disk:
             time.sleep(1 - share)
 
     def unmount(self, keep=False):
-        """Deletes it. With `keep`, leaves its files where it was mounted."""
+        """Unmounts and deletes it. With `keep`, leaves its files where it was mounted."""
         kept = f"{self.path}.kept"
         if keep:
             self._run("cp", "-a", self.path, kept)

@@ -29,12 +29,12 @@ _ALL_JARS = ("zookeeper-jute", "zookeeper", "commons-cli", "commons-io", "jackso
 
 
 def class_path(root):
-    """The class path of the ZooKeeper in the root of another Debian system."""
+    """Returns the class path of the ZooKeeper in the root of another Debian system."""
     found = [sorted(glob.glob(f"{root}/usr/share/java/{name}.jar")) for name in _ALL_JARS]
     return ":".join(jar for jars in [*found[:1], *found[2:], found[1]] for jar in jars)
 
 
-# The user that may change the membership.
+# The user who may change the membership.
 _SUPER = "super:secret"
 _SUPER_DIGEST = base64.b64encode(hashlib.sha1(_SUPER.encode()).digest()).decode()
 _JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -85,7 +85,7 @@ class Server:
             file.write(f"{self.number}\n")
 
     def member(self):
-        """Its own line of the quorum."""
+        """Returns its own line of the quorum."""
         return next(line for line in self._quorum if line.startswith(f"server.{self.number}="))
 
     def configure(self, tick=None, max_session_timeout=40000, more=()):
@@ -107,14 +107,14 @@ class Server:
         self.configure()
 
     def logs(self, put_away=True):
-        """Its transaction logs; with `put_away`, also those that put_data_away() has moved."""
+        """Returns its transaction logs; with `put_away`, also those that put_data_away() has moved."""
         return self._files("log", "version-2*" if put_away else "version-2")
 
     def _files(self, kind, version="version-2"):
         return sorted(glob.glob(f"{self.directory}/data/{version}/{kind}.*"), key=_zxid_of)
 
     def damage(self):
-        """Where its log is damaged (histories.damage)."""
+        """Returns where its log is damaged (histories.damage)."""
         zxids = []
         for path in self._files("log"):
             with open(path, "rb") as file:
@@ -145,17 +145,17 @@ class Server:
         os.rename(data, f"{data}.{len(glob.glob(f'{data}.*')) + 1}")
 
     def has_diverged(self):
-        """Whether it found that its data differed from the leader's when both had made the same
+        """Returns whether it found that its data differed from the leader's when both had made the same
         changes."""
         return self.times_logged("Digests are not matching") > 0
 
     def times_logged(self, words):
-        """How often `words` occur in its log."""
+        """Returns how often `words` occur in its log."""
         with open(f"{self.directory}/log", "rb") as file:
             return file.read().count(words.encode())
 
     def ask(self, word, patience=1.0):
-        """The answer to a four-letter command; empty if there is none."""
+        """Returns the answer to a four-letter command; empty if there is none."""
         answer = b""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
@@ -167,14 +167,14 @@ class Server:
         return answer.decode(errors="replace")
 
     def mode(self):
-        """leader or follower; empty if it does not serve."""
+        """Returns leader or follower; empty if it does not serve."""
         if self.pid is None or self.is_paused:
             return ""
         found = re.search(r"^Mode: (\w+)", self.ask(b"srvr"), re.M)
         return found.group(1) if found else ""
 
     def gives_sessions(self, patience=1.0):
-        """Whether it has a quorum. A server that was cut off might still believe that it has."""
+        """Returns whether it has a quorum. A server that was cut off might still believe that it has one."""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
                 connection.settimeout(patience)
@@ -310,7 +310,7 @@ class Ensemble:
 
     @contextlib.contextmanager
     def client(self, without=None, **options):
-        """A kazoo client for all servers, or for all but `without`."""
+        """Returns a kazoo client for all servers, or for all but `without`."""
         hosts = ",".join(f"{address}:{port}" for address, port in
                          (server.address for server in self.servers if server is not without))
         client = KazooClient(hosts=hosts, timeout=10, **options)
@@ -322,19 +322,19 @@ class Ensemble:
             client.close()
 
     def days_ahead(self):
-        """By how many days the clock that stamps transactions is ahead."""
+        """Returns by how many days the clock that stamps transactions is ahead."""
         with self.client() as client:
             path = client.create("/clock-", ephemeral=True, sequence=True)
             return histories.days_ahead(client.get(path)[1].created - time.time())
 
     def set_all_clocks_right(self):
-        """Returns False if transactions are stamped with a wrong time afterwards."""
+        """Sets all clocks right. Returns False if transactions are stamped with a wrong time afterwards."""
         for server in self.servers:
             server.clock.set(0)
         return self.days_ahead() == 0
 
     def reservations(self, locks, older_than):
-        """The IDs of the reservations of `locks` that expire, and that were made more than
+        """Returns the IDs of the reservations of `locks` that expire, and that were made more than
         `older_than` seconds ago or are dated in the future."""
         found = set()
         with self.client() as client:
@@ -405,9 +405,10 @@ class Ensemble:
         return True
 
     def repair(self, server):
-        """A follower of ZooKeeper 3.8.0 that loses its leader and joins again can write transactions to
-        its log twice, out of order, or not at all (ZOOKEEPER-4712). With that log it would start with
-        data that differs from that of the others. The process of `server` must have ended."""
+        """Makes a server with a damaged log start without data. A follower of ZooKeeper 3.8.0 that loses its
+        leader and joins again can write transactions to its log twice, out of order, or not at all
+        (ZOOKEEPER-4712). With that log it would start with data that differs from that of the others. The
+        process of `server` must have ended."""
         found = server.damage()
         if found and _has_quorum([one.mode() for one in self.servers]):
             print(f"           {server.name} logged {found[1]:x} after {found[0]:x}: it starts without data",

@@ -73,7 +73,7 @@ class Faults:
         self.broken = beside.broken if beside else []
 
     def next(self):
-        """The name of the next fault. Each deck has all of them, in an order given by the seed;
+        """Returns the name of the next fault. Each deck has all of them, in an order given by the seed;
         those that take no time are in it three times."""
         if not self._deck:
             names = _OF_PROCESSES if self._beside else self.all_names()
@@ -112,7 +112,7 @@ class Faults:
             self.broken.append(checker.Violation("driver", traceback.format_exc(), histories.now()))
 
     def struck(self):
-        """When the faults of servers or links began and ended."""
+        """Returns when the faults of servers or links began and ended."""
         return [(made.begin, math.inf if made.end is None else made.end) for made in self.made
                 if made.servers_struck]
 
@@ -186,7 +186,7 @@ class Faults:
         return contender.run.last_of(contender.file.read().lives)
 
     def _has_successor(self, contender):
-        """Whether a conflicting command has begun on its lock since it was last seen alive."""
+        """Returns whether a conflicting command has begun on its lock since it was last seen alive."""
         if not self._is_dead(contender):
             return False
         end = self._last_of(contender)
@@ -302,7 +302,7 @@ class Faults:
         self._end_lasting(waiting)
 
     def _do_kill_starting_zklock(self):
-        # Killed within the first 40 ms, while it joins several queues.
+        # It is killed within the first 40 ms, while it joins several queues.
         self._lasting += 1
         lock = f"/torture/lasting-{self._lasting}"
         for ways in ({"options": ["--permits", "1"]}, {"others": ["--also-write", f"{lock}-other"]}) * 3:
@@ -319,7 +319,8 @@ class Faults:
                 self._wait(lambda: not following.is_alive(), 5)
 
     def _do_kill_zklock_of_pool(self):
-        # When both of its locks are released: it takes one and leaves the queue of the other.
+        # It is killed when both of its locks are released: it takes one and leaves the queue of the
+        # other.
         self._lasting += 1
         locks = [f"/torture/lasting-{self._lasting}-{number}" for number in (1, 2)]
         for _ in range(3):
@@ -339,7 +340,7 @@ class Faults:
             self._wait(lambda: not any(one.is_alive() for one in [*holders, *following]), 5)
 
     def _do_kill_reserving_zklock(self):
-        # While it waits, converts its contender, or runs its command.
+        # It is killed while it waits, converts its contender, or runs its command.
         victim = self._take([one for one in self._crowd.snapshot() if one.plan.reserves and one.zklock()])
         if victim is None:
             return
@@ -485,7 +486,7 @@ class Faults:
         if helper is not None:
             with self._fault(name, [victim], harmless=True):
                 os.kill(helper, number)
-                # Longer than the lease, which is renewed through another helper.
+                # This is longer than the lease, which is renewed through another helper.
                 time.sleep(1.5 * victim.run.timeout)
         self._end_lasting(victim)
 
@@ -603,7 +604,8 @@ class Faults:
         self._end_lasting(holder, following)
 
     def _do_overwrite_lock_data(self):
-        # As if restored from a backup, or overwritten by another client with WRITE permission.
+        # The data are as if restored from a backup, or overwritten by another client with WRITE
+        # permission.
         holder = self._start_lasting(10.0)
         if holder is None:
             return
@@ -624,8 +626,8 @@ class Faults:
         self._end_lasting(holder, waiting, behind)
 
     def _do_false_reservation(self):
-        # By a client with CREATE permission only. The reservation ends soon, and the first reader
-        # that notices deletes it.
+        # A client with only CREATE permission can make it. The reservation ends soon, and the first
+        # reader that notices deletes it.
         holder = self._start_lasting(10.0)
         if holder is None:
             return
@@ -850,7 +852,7 @@ class Faults:
                      f"{server.name} did not notice that its disk was full")
 
     def _make_room(self, server):
-        """As an operator does: a server that could not write has to be started again."""
+        """Makes room as an operator does: a server that could not write has to be started again."""
         server.disk.empty()
         self._ensemble.end(server)
 
@@ -1104,8 +1106,8 @@ class Faults:
             self.broken.append(checker.Violation("clock", f"{lock}: {text}", histories.now()))
 
     def _set_clocks_right(self):
-        """Returns False if they are still wrong. Also removes what was recorded in the meantime:
-        reservations that end tomorrow, and last runs that began tomorrow."""
+        """Sets all clocks right. Returns False if they are still wrong. Also removes what was recorded in
+        the meantime: reservations that end tomorrow, and last runs that began tomorrow."""
         if not self._clocks_were_wrong:
             return True
         self._clocks_were_wrong = False

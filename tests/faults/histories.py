@@ -29,7 +29,7 @@ class Clock:
         os.chmod(path, 0o644)  # some contenders run as another user
 
     def variables(self, library):
-        """`library`: the path of skewed_clock.c, compiled."""
+        """Returns the environment of a program with this clock. `library`: the path of skewed_clock.c, compiled."""
         return {"LD_PRELOAD": library, "SKEW_FILE": self._path}
 
     def set(self, days):
@@ -39,17 +39,17 @@ class Clock:
 
 
 def days_ahead(seconds):
-    """How many days ahead a clock is that shows `seconds` more than the true time."""
+    """Returns by how many days a clock is ahead that shows `seconds` more than the true time."""
     return round(seconds / DAY)
 
 
 def now():
-    """CLOCK_BOOTTIME in seconds, the clock for all times here."""
+    """Returns CLOCK_BOOTTIME in seconds, the clock for all times here."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _clock_difference():
-    """The maximum error of the second value, and how far time.time() is ahead of now()."""
+    """Returns the maximum error of the second value, and how far time.time() is ahead of now()."""
     before, wall, after = now(), time.time(), now()
     return after - before, wall - (before + after) / 2
 
@@ -96,7 +96,7 @@ class RecordFile:
             file.write(struct.pack("=q", int(now() * 1e9)))
 
     def read(self):
-        """The record, or None if the command has not begun."""
+        """Returns the record, or None if the command has not begun."""
         with open(self.path, "rb", buffering=0) as file:
             data = file.read(_SIZE)
         lives = []
@@ -155,7 +155,7 @@ class ServerHistory:
         self.znodes = {(znode.token, znode.path): znode for znode in znodes}
 
     def of(self, record):
-        """The contender that a command's record names, or None."""
+        """Returns the contender that a command's record names, or None."""
         return self.znodes.get((record.token, record.node))
 
     def leftovers(self):
@@ -163,8 +163,7 @@ class ServerHistory:
 
     @classmethod
     def read(cls, servers_logs, below):
-        """`servers_logs`: the log files of each server. Reads the ephemeral znodes below
-        `below`."""
+        """Reads the ephemeral znodes below `below`. `servers_logs`: the log files of each server."""
         counts, records = {}, {}
         for logs in servers_logs:
             own = {}
@@ -183,8 +182,8 @@ class ServerHistory:
 
 
 def damage(zxids, snapshot):
-    """The first fault in a log after `snapshot`, where a server begins to read it: two adjacent
-    zxids that must not be adjacent. None if the log is intact."""
+    """Returns the first fault in a log after `snapshot`, where a server begins to read it: two adjacent zxids that
+    must not be adjacent. Returns None if the log is intact."""
     previous = None
     for zxid in zxids:
         if previous is None:
@@ -198,14 +197,14 @@ def damage(zxids, snapshot):
 
 
 def read_log(data):
-    """The entries of one log file, as (zxid, bytes of the transaction)."""
+    """Yields the entries of one log file, as (zxid, bytes of the transaction)."""
     for begin, end in log_entries(data):
         payload = data[begin + 12:end - 1]
         yield _HEADER.unpack_from(payload)[2], payload
 
 
 def log_entries(data):
-    """Where the entries begin and end, including their length, checksum and end mark."""
+    """Yields where the entries begin and end, including their length, checksum and end mark."""
     if data[:4] != b"ZKLG":
         return
     at = 16
@@ -226,7 +225,7 @@ def _string(data, at):
 
 
 def _label(content):
-    """The label in a contender's data; empty if there is none, or if it is not zklock's."""
+    """Returns the label in a contender's data; empty if there is none, or if the data are not zklock's."""
     try:
         return json.loads(content).get("label", "")
     except (ValueError, AttributeError):

@@ -52,7 +52,7 @@ class Links:
         return self._process.pid
 
     def inside(self, node, command):
-        """The command line that runs `command` on a node."""
+        """Returns the command line that runs `command` on a node."""
         if node not in self._namespaces:
             return command
         path = f"/proc/{self._process.pid}/fd/{self._namespaces[node]}"

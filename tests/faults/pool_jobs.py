@@ -36,7 +36,7 @@ def _plan(numbers):
 
 
 def _run_jobs(crowd, numbers, kinds):
-    """Returns when all jobs are done. Kills a zklock every half second, one of each of `kinds` in
+    """Runs all jobs until they are done. Kills a zklock every half second, one of each of `kinds` in
     turn."""
     def start(host):
         # The callback runs when the contender has just been added to `over`.
@@ -55,7 +55,7 @@ def _run_jobs(crowd, numbers, kinds):
 
 
 def _report(runs, history):
-    """Returns the violations."""
+    """Prints the results and returns the violations."""
     kills = [sum(bool(run.signals) and (run.record is not None) is ran for run in runs)
              for ran in (True, False)]
     commands = sum(run.record is not None for run in runs)

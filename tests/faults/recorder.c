@@ -12,9 +12,9 @@
  * stubborn: ignores TERM. slow: takes 150 ms to end on TERM. (histories.py reads the file.)
  *
  * Processes that are hard to end, one kind at a time, which share the last slot and live on when
- * the main process is killed. bomb: some that are replaced by their children all the time. lasting:
- * one that has become a daemon by two forks. foreign: one of root, PROGRAM being this program with
- * its setuid bit. hidden: one of the same user, behind two of root.
+ * the main process is killed. bomb: some that are constantly replaced by their children. lasting:
+ * one that has become a daemon by forking twice. foreign: one of root, PROGRAM being this program
+ * with its setuid bit. hidden: one of the same user, behind two of root.
  */
 #define _GNU_SOURCE
 #include <errno.h>

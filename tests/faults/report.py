@@ -16,7 +16,7 @@ _COMFORTABLE = 10.0  # a shorter T is noted: an ordinary change of leader may en
 
 
 def _was_ended(run):
-    """Whether its command did not end by itself."""
+    """Returns whether its command did not end by itself."""
     if run.record is None or run.status is None:
         return False
     return run.status == _LOST or run.record.lives[0].ended is None
@@ -28,16 +28,16 @@ def _is_alone(run, runs, moment):
 
 
 def _holds_early(run, lock, begin, end):
-    """Whether a run that locks a set may hold `lock` between `begin` and `end` while it waits for
+    """Returns whether a run that locks a set may hold `lock` between `begin` and `end` while it waits for
     another LOCK: its command begins later, and so does that of the run after it."""
     return (lock in (run.lock, *run.other_locks) and run.other_locks and run.spawned < end
             and (run.ended is None or run.ended > begin))
 
 
 def succession(run, runs, moment, history, *, forgives=False):
-    """How long after `moment` the next conflicting contender began, among those waiting at that
-    moment. Does not count the time during which it waited for a pool that took another LOCK, for a
-    contender that another fault stopped or, with `forgives`, for one whose session expired."""
+    """Returns how long after `moment` the next conflicting contender began, among those waiting at that
+    moment. Does not count the time during which it waited for a pool that took another LOCK, for a contender
+    that another fault stopped or, with `forgives`, for one whose session expired."""
     if not _is_alone(run, runs, moment):
         return None
     following = min((other for other in runs
@@ -63,7 +63,7 @@ def succession(run, runs, moment, history, *, forgives=False):
 
 
 def _fault_of(moment, made, timeout):
-    """The last fault made before `moment`."""
+    """Returns the last fault made before `moment`."""
     for fault in reversed(made):
         if fault.begin <= moment:
             return fault if moment <= fault.end + timeout else None
@@ -105,7 +105,7 @@ class Row:
 
 
 def total(parts):
-    """For each source, a line about the runs that --record has recorded, and their table."""
+    """Returns, for each source, a line about the runs that --record has recorded, and their table."""
     texts = []
     for source in dict.fromkeys(part["source"] for part in parts):
         own = [part for part in parts if part["source"] == source]
@@ -125,13 +125,13 @@ def total(parts):
 
 
 def count(rows):
-    """The number of faults, in words."""
+    """Returns the number of faults, in words."""
     beside = sum(row.made for name, row in rows.items() if name.endswith(_BESIDE))
     return f"{sum(row.made for row in rows.values())} faults, {beside} of them{_BESIDE}"
 
 
 def rows_of(made, runs, history, violations):
-    """A Row for each name of a fault."""
+    """Returns a Row for each name of a fault."""
     rows = {}
     main = [fault for fault in made if not fault.beside]
     for index, fault in enumerate(made):
@@ -186,8 +186,8 @@ def table(rows):
 
 
 def remains_table(made):
-    """A table in Markdown of the commands that had no cgroup, but a process that zklock might not
-    be able to end; empty if there were none."""
+    """Returns a table in Markdown of the commands that had no cgroup, but a process that zklock might not be
+    able to end; empty if there were none."""
     rows = {}
     for fault in made:
         for victim in fault.victims:
@@ -213,7 +213,7 @@ def remains_table(made):
 
 
 def long_waits(runs, history):
-    """How many commands began after their contender had queued for longer than T/2, and for longer
+    """Returns how many commands began after their contender had queued for longer than T/2, and for longer
     than 2 T."""
     waits = []
     for run in runs:
@@ -232,7 +232,7 @@ class FreeTime:
 
 
 def free_while_waiting(runs, history):
-    """How long, after its first command, no command ran under a LOCK while a pool waited for it.
+    """Returns how long, after its first command, no command ran under a LOCK while a pool waited for it.
     `runs`: pools only."""
     of_label = {run.label: run for run in runs}
     queues, found = {}, FreeTime()
@@ -283,7 +283,7 @@ def _needless(made, runs):
 
 
 def ended_without_need(made, runs):
-    """Needless ends under a lease long enough to survive such a fault, or after a fault that no lease
+    """Finds needless ends under a lease long enough to survive such a fault, or after a fault that no lease
     notices."""
     def had_trouble(run):
         begin = run.last() - run.timeout

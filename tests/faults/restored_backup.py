@@ -1,12 +1,13 @@
 #!/usr/bin/python3 -B
-"""The servers' data are restored from a backup while contenders run, in the way that zklock(1), CAVEATS, asks
-for. Prints every broken promise:
+"""Restores the servers' data from a backup while contenders run, as zklock(1), CAVEATS, asks for. Prints every
+broken promise:
 
   tests/faults/restored_backup.py [--idle] [--too-early | --same-epoch] [BUILD]
 
 BUILD has the programs, build/release by default. With --idle the backup is from before the first contender: those
 in a backup keep others waiting until their sessions expire. With --too-early (and --idle) the servers are back
-before the leases have ended, with --same-epoch they count on from the backup: each must break a promise.
+before the leases have ended; with --same-epoch they continue with the backup's epoch. Each of the two must break
+a promise.
 """
 
 import argparse
@@ -54,7 +55,7 @@ class _Run:
         return status == 75
 
     def _holder(self, lock):
-        """A contender whose command excludes all others, and keeps running."""
+        """Returns a contender whose command excludes all others, and keeps running."""
         return self._crowd.victim(self._numbers, 60.0, self, patience=60.0, is_right=lambda one: (
             one.run.lock == lock and one.run.word != "read" and "--read" not in one.plan.options
             and not one.run.may_remain)) or sys.exit(f"restored_backup.py: nobody holds {lock}")
@@ -92,7 +93,7 @@ class _Run:
         self._release("released-later")
         self._reserve("reserved-later")
         time.sleep(_BEFORE)
-        # Two epochs that the backup lacks: the restored servers would use the first one again.
+        # This begins two epochs that the backup lacks: the restored servers would use the first one again.
         for _ in range(2):
             self._ensemble.elect(self._ensemble.followers()[0])
             self._expect(self._ensemble.make_whole(), "the servers did not come back")

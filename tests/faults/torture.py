@@ -216,7 +216,7 @@ class Site:
 
 
 def source():
-    """The source from which the programs were built: git's hash of src/."""
+    """Returns the source from which the programs were built: git's hash of src/."""
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], check=False).returncode != 0:
         sys.exit("torture: --record: src/ has changes that are not committed")
     return subprocess.run(["git", "rev-parse", "--short=12", "HEAD:src"], check=True, text=True,
@@ -329,7 +329,7 @@ class Torture:
             self._looks.append((moment, entries))
 
     def _overlaps(self):
-        """The overlaps among finished runs and runs in progress."""
+        """Returns the overlaps among finished runs and runs in progress."""
         runs = [contender.run for contender in self._crowd.over]
         for contender, record in self._crowd.running():
             runs.append(checker.Run(**{**vars(contender.run), "record": record}))

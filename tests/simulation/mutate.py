@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks src/ on purpose, in one small way at a time, and determines what finds each mutation.
+"""Breaks src/ on purpose, in one small way after another, and determines what finds it.
 
     tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
     tests/simulation/mutate.py --check      only check that each mutation can be made
