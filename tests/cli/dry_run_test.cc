@@ -363,7 +363,7 @@ TEST_CASE("a dry run is refused by a znode that no session owns, as a run is") {
   RunZklock({"exclusive", lock, "--", "true"}, Exited(78));
 }
 
-TEST_CASE("a dry run leaves no cgroup behind, and says which a command would get") {
+TEST_CASE("a dry run leaves no cgroup behind and shows which one a command would get") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const auto run = [&](const Words& words) {

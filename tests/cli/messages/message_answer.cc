@@ -33,7 +33,7 @@ std::string ListAnswered(std::int32_t error) {
   return Said(Run(ZklockAt(proxy.address(), {"try", NewLock("said"), "--", "true"})), Exited(70));
 }
 
-/// A waiter that reconnects, finds its contender, and is told that there is no LOCK.
+/// A waiter that reconnects, finds its contender, but gets the answer that there is no LOCK.
 std::string LockGoneButNotContender() {
   auto [lock, holder] = HoldNewLock("said");
   Proxy proxy(TestServers());

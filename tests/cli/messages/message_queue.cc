@@ -111,8 +111,8 @@ std::string RemovedFromTwo() {
   return waiter.err();
 }
 
-/// The messages of a waiter for two LOCKs that leaves the queue of the first when `leave` is called
-/// with the LOCK and the waiter's contender there.
+/// Returns the messages of a waiter for two LOCKs that leaves the queue of the first when `leave`
+/// is called with the LOCK and the waiter's contender there.
 std::string LeftOneOfTwo(
     const std::function<void(const std::string& lock, const std::string& contender)>& leave) {
   auto [lock, holder] = HoldNewLock("said");
@@ -126,7 +126,7 @@ std::string LeftOneOfTwo(
   return waiter.err();
 }
 
-/// The same for `zklock release WORDS LOCK --contender CONTENDER`.
+/// Returns the same for `zklock release WORDS LOCK --contender CONTENDER`.
 std::string ReleasedOneOfTwo(const Words& words) {
   return LeftOneOfTwo([&](const std::string& lock, const std::string& contender) {
     RunZklock(Words{"release"} + words + Words{lock, "--yes", "--contender", contender}, Exited(0));
@@ -373,7 +373,7 @@ std::string PlainProgress() {
   return waiter.err();
 }
 
-/// The progress of the second waiter, on a LOCK with a history of `runs` runs.
+/// Returns the progress of the second waiter, on a LOCK with a history of `runs` runs.
 std::string ProgressOfSecond(int runs) {
   const std::string path = NewLock("said");
   lock::RunHistory history;

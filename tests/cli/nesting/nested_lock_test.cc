@@ -278,7 +278,7 @@ TEST_CASE("Even with --on-lost warn a nested run ends when the outer lock has to
   CHECK_THAT(outer.err(), !Catch::Contains("others may run too"));
 }
 
-TEST_CASE("A nested run that goes on without its own lock says why the outer one ends it") {
+TEST_CASE("A nested run that continues without its own lock says why the outer one ends it") {
   const std::string lock = NewLock("nested");
   const std::string own = lock + "-own";
   Child outer = StartWithWarnLeft(lock, lock + " " + own);

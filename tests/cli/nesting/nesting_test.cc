@@ -82,7 +82,7 @@ TEST_CASE("The command's variables name every LOCK asked for, whoever holds it, 
                           Catch::Contains(", " + token + " "));
 }
 
-TEST_CASE("A reader may nest a reader, and is told why it can never nest a writer") {
+TEST_CASE("A reader may nest a reader and gets the reason why it can never nest a writer") {
   const std::string lock = NewLock("nesting");
   Run(Script(lock, "$Z read $L -- $Z read $L -- true"), Exited(0));
   for (const std::string inner : {"write", "try --write"}) {

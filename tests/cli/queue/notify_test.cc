@@ -79,7 +79,7 @@ void CheckWait(const std::string& name, const Words& words) {
   CHECK(manager.Receive(0ms).empty());
 }
 
-TEST_CASE("a service manager is told what zklock waits for, and the command that it is ready") {
+TEST_CASE("zklock reports its wait to a service manager and the command reports that it is ready") {
   SECTION("by a socket with a path") {
     const TemporaryDirectory directory;
     CheckWait(directory.Path("notify"), {"exclusive"});

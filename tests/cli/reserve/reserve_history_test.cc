@@ -52,7 +52,7 @@ bool IsUntouched(const std::string& lock, const std::optional<Znode>& before) {
 
 }  // namespace
 
-TEST_CASE("a reservation is in the history while it stands, and with its end after its release") {
+TEST_CASE("a reservation is in the history while it exists and has its end after its release") {
   const Words words =
       GENERATE(Words{"exclusive"}, Words{"write"}, Words{"try"},
                Words{"exclusive", "--permits", "2"}, Words{"write", "--dialect", "kazoo"});
@@ -169,7 +169,7 @@ TEST_CASE(
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
-TEST_CASE("a reservation stands whatever the servers answer about its history") {
+TEST_CASE("a reservation is kept whatever the servers answer about its history") {
   const std::string lock = NewLock("kept");
   Proxy proxy(TestServers());
   proxy.EditReplies([lock](const std::string& request, std::string reply) {
@@ -249,7 +249,7 @@ TEST_CASE("a reservation whose end cannot be written is released without it") {
              Catch::Contains("run: lost, reserved for ") && Catch::Contains("last reserved on "));
 }
 
-TEST_CASE("a reservation that has ended or was taken away is lost, and one that stands is not") {
+TEST_CASE("a reservation that has ended or was taken away is lost but an existing one is not") {
   const std::string lock = NewLock("kept");
   SECTION("by its end") {
     ReserveKept("ci", lock, {"--for", "1s", "--history", "32"});
