@@ -25,18 +25,18 @@ class HostileServer {
   HostileServer(const HostileServer&) = delete;
   HostileServer& operator=(const HostileServer&) = delete;
 
-  /// "127.0.0.1:PORT".
+  /// Returns "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const { return address_; }
 
   /// Returns false once the connection is gone.
   static bool Send(int socket, std::string_view bytes);
   /// Reads some bytes. False once the connection is gone.
   static bool Receive(int socket);
-  /// A number in the protocol's format: four bytes, most significant first.
+  /// Returns a number in the protocol's format: four bytes, most significant first.
   static std::string Number(std::int32_t number);
-  /// `body`, preceded by its length.
+  /// Returns `body`, preceded by its length.
   static std::string Frame(std::string_view body);
-  /// The answer to a connect request that grants a session with this timeout in ms.
+  /// Returns the answer to a connect request that grants a session with this timeout in ms.
   static std::string Grant(std::int32_t timeout = 30'000);
 
  private:

@@ -34,7 +34,7 @@ class OwnServer {
   OwnServer(const OwnServer&) = delete;
   OwnServer& operator=(const OwnServer&) = delete;
 
-  /// "127.0.0.1:PORT" for each server, separated by commas.
+  /// Returns "127.0.0.1:PORT" for each server, separated by commas.
   [[nodiscard]] const std::string& address() const { return address_; }
   /// Stops one server. Servers are numbered from 1.
   void Stop(int server) const { (void)MustRun({"stop", std::to_string(server)}); }

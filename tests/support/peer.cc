@@ -101,7 +101,7 @@ class Listener {
   }
   virtual ~Listener() = default;
 
-  /// Call this once the object is complete. Call Stop() before destroying it.
+  /// Starts the thread. Call this once the object is complete, and Stop() before destroying it.
   void Start() {
     // Signals are left to the test's thread.
     sigset_t all;

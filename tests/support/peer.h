@@ -46,7 +46,7 @@ class Peer {
   explicit Peer(Manner manner);
   ~Peer();
 
-  /// "127.0.0.1:PORT".
+  /// Returns "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const;
   /// Returns the number of connections so far.
   [[nodiscard]] int connections() const;
