@@ -1,5 +1,5 @@
-// A command that is forked before it may begin, and what can happen meanwhile to it, to its guard
-// and to zklock.
+// A command that is forked before it may begin, and what can happen to it, its guard and zklock
+// until then.
 
 #include <fcntl.h>
 #include <poll.h>

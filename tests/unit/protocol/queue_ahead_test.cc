@@ -165,7 +165,8 @@ TEST_CASE("Generated queues: what is known of the contenders ahead is true") {
         ++next;
         REQUIRE(rank.waiting == 0);
       }
-      // A contender before ours leaves: a holder with or without a record, a waiter without one.
+      // A contender ahead of the last one leaves: a holder with or without a record, a waiter
+      // without one.
       const std::size_t leaving = random() % (queue.size() - 1);
       const bool holds = std::holds_alternative<MayHold>(Decide(contenders, queue[leaving]));
       if (holds && random() % 2 == 0) record = RecordOf(queue[leaving]);

@@ -199,7 +199,7 @@ TEST_CASE("Numbers near the server's overflow are refused") {
   CHECK(Decided({Exclusive(1), Exclusive(2147480000)}, Exclusive(2147480000)) == "numbers used up");
 }
 
-TEST_CASE("A negative number of another contender is lower than ours") {
+TEST_CASE("A negative number of another contender is lower than a positive one") {
   CHECK(Decided({Exclusive(-5), Exclusive(5)}, Exclusive(5)) == "wait for " + Exclusive(-5));
 }
 
@@ -308,7 +308,7 @@ TEST_CASE("In kazoo's dialect, programs that ignore kazoo's names are incompatib
   }
 }
 
-TEST_CASE("A zklock of another dialect is incompatible: its programs might not see ours") {
+TEST_CASE("A zklock of another dialect is incompatible: its programs might not see this one") {
   const std::string kazoo =
       Numbered(MakeContenderPrefix("h", kUuid, Mode::kRead, Dialect::kKazoo), 3);
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {

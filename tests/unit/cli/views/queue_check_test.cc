@@ -220,7 +220,7 @@ TEST_CASE("Unreadable data makes the state unknown, unless the readable data is 
   CHECK(Data(hidden).starts_with("'held'=U;;0.001;0; "));
 }
 
-TEST_CASE("The worst lock determines the state and comes first, and not all are named") {
+TEST_CASE("The worst lock determines the state and is named first but not all are named") {
   const CheckLimits limits{.held = CheckLimit{1000, 2 * kHour}, .age = CheckLimit{.critical = 1}};
   std::vector<lock::LockSurvey> locks;
   for (const char* const path : {"/a", "/b", "/c"}) {

@@ -259,7 +259,7 @@ void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   if (lock_exists) {
     REQUIRE(holder.Holds());
     REQUIRE_FALSE(self.Holds());
-    // Exactly one of our contenders is in the queue: it is neither missing nor duplicated.
+    // The contender is in the queue exactly once: it is neither missing nor duplicated.
     REQUIRE(world.servers.Children("/l").size() == 2);
     holder.Leave(world.servers);
     self.store.Run();
@@ -508,7 +508,7 @@ TEST_CASE("Used-up sequence numbers are refused") {
   CHECK(self.Ended<Unusable>());
 }
 
-TEST_CASE("A LOCK with another program's contender that cannot see ours is refused, by recipe") {
+TEST_CASE("The recipe of another program's contender decides whether its LOCK is refused") {
   struct Case {
     const char* name;
     Mode mode;
@@ -572,7 +572,7 @@ TEST_CASE("A permit of kazoo that arrives later is reported once, and the wait c
   CHECK_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A lock that cannot see ours is refused whichever reply is lost") {
+TEST_CASE("A lock that cannot see zklock's contenders is refused whichever reply is lost") {
   for (std::size_t at = 0; at < 8; ++at) {
     CAPTURE(at);
     World world;
@@ -784,7 +784,7 @@ TEST_CASE("A server that leaves an answer open beyond the end of the wait is giv
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("A child with our UUID is not ours unless our session owns it") {
+TEST_CASE("A child with our UUID is not adopted unless our session owns it") {
   World world;
   Contender self(world);
   const bool is_done = GENERATE(true, false);

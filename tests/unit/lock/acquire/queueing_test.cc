@@ -279,7 +279,7 @@ TEST_CASE("A newer run is recognized even if LOCK was deleted and its numbers be
   CHECK(old.why() == Busy::Why::kSuperseded);
 }
 
-TEST_CASE("A second contender from a repeated create does not supersede ours") {
+TEST_CASE("A second contender from a repeated create does not supersede the first") {
   World world;
   Joined holder(world);
   Joined self(world, Newest());
@@ -303,7 +303,7 @@ TEST_CASE("A contender leaves when max_queue others wait already, and holders do
   CHECK(second.why() == Busy::Why::kQueueFull);
 }
 
-TEST_CASE("Contenders that ours supersedes do not fill the queue, all others do") {
+TEST_CASE("Contenders that a new one supersedes do not fill the queue but all others do") {
   World world;
   const auto newest_of_one = [] {
     AcquireRequest request = Newest();

@@ -69,7 +69,7 @@ TEST_CASE("A waiter creates LOCK again as often as the servers delete it after i
   world.servers.Put(kNode, kSuccessor);
   Joined self(world, SimpleRequest());
   for (int i = 0; i < 12; ++i) {
-    // Our create finds no LOCK. Once LOCK exists again, another contender is faster.
+    // The create finds no LOCK. Once LOCK exists again, another contender is faster.
     self.store.Before("create /l/lock", [&] {
       self.store.Before("create /l/lock", [&] { world.servers.Put(kNode, kSuccessor); });
     });
@@ -166,7 +166,7 @@ TEST_CASE("A release never deletes by the name, and leaves the record") {
 
 // ---- the contender --------------------------------------------------------------------------
 
-TEST_CASE("A znode replaced while the connection was lost is not ours") {
+TEST_CASE("A znode replaced while the connection was lost is not taken for the contender's own") {
   // The reply to the create has arrived; the connection is lost with the next request.
   World world;
   Contender self(world, SimpleRequest());
@@ -205,7 +205,7 @@ TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
 TEST_CASE("A create that only its znode shows is adopted, not waited for") {
   World world;
   Contender self(world, SimpleRequest());
-  // The first create finds a znode of our own session.
+  // The first create finds a znode of the contender's own session.
   self.store.Before("create /l/lock", [&] { world.servers.Put(kNode, self.store.session_id()); });
   REQUIRE(self.RunToHold());
   CHECK(self.ticket().token == world.servers.nodes.at(kNode).czxid);
@@ -254,7 +254,7 @@ TEST_CASE("An ancestor holds only by its own znode") {
   CHECK(is_held != replaced);
 }
 
-TEST_CASE("A forced release deletes the contender that was meant, and no successor") {
+TEST_CASE("A forced release deletes the named contender and no successor") {
   Holder holder;
   FakeStore store(holder.world.servers, holder.world.clock);
   const auto remove = [&] {

@@ -362,7 +362,7 @@ TEST_CASE("Contenders that only pass the turnstile do not fill the queue") {
   }
 }
 
-TEST_CASE("The queue is full once one waits before ours, even if there were no permits at first") {
+TEST_CASE("The queue is full once a contender waits ahead even if there were no permits at first") {
   World world;
   world.servers.Put("/l/locks", 0);
   const std::string first = world.servers.Put("/l/locks/other-lock-", 7, true);

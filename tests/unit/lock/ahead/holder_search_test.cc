@@ -106,7 +106,7 @@ TEST_CASE(
   Requests between;
   for (int i = 0; i < 5; ++i) between.push_back(Put(world, Mode::kExclusive, kOurs));
   Joined self(world, Request());
-  REQUIRE_FALSE(self.acquire.outcome());  // waiters hold nothing for us
+  REQUIRE_FALSE(self.acquire.outcome());  // waiters hold nothing for this run
   CHECK(self.store.CountSent("get " + holder) == 1);
   CHECK(self.store.CountSent("get " + between.back()) == 1);
   CHECK(self.store.CountSent("get /l/") == 3);

@@ -67,7 +67,7 @@ TEST_CASE("A LOCK whose numbers are used up cannot be reserved, and nothing is l
   CHECK(world.servers.Children("/l").empty());
 }
 
-TEST_CASE("A reservation stands, is found and is released after the last number was used") {
+TEST_CASE("A reservation exists and is found and released after the last number was used") {
   World world;
   world.servers.nodes["/l"].next_number = 2147479999;
   const ReservedLock made = MakeReservation(world, "freeze", {.lasts = 60s});
@@ -272,7 +272,8 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
   }
 }
 
-TEST_CASE("No contender stays in a LOCK that is ours already, even if the connection is lost") {
+TEST_CASE(
+    "No contender stays in a LOCK already reserved for the ID even if the connection is lost") {
   World world;
   const bool has_permits = GENERATE(false, true);
   ReserveOptions options{.lasts = 1h};
@@ -377,7 +378,8 @@ TEST_CASE("A contender that another session owns at the conversion is not conver
   CHECK(world.servers.nodes.at(self.tickets.front().path).owner == 7);
 }
 
-TEST_CASE("If only some of several contenders are found converted, the conversion was not ours") {
+TEST_CASE(
+    "If only some of several contenders are found converted the conversion is not the run's own") {
   World world;
   world.servers.Put("/m", 0, false, "zklock/1");
   Reserver self(world, "x", {.locks = {"/l", "/m"}});

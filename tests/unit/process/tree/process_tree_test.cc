@@ -116,7 +116,7 @@ TEST_CASE("a walk visits each descendant after its parent") {
   CHECK(met.front() == child.pid());
 }
 
-TEST_CASE("a walk skips the children that it is told to skip") {
+TEST_CASE("a walk skips the children that the caller excludes") {
   Child child = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo up; wait"}});
   child.ReadLine();
   int below = 0;
