@@ -18,7 +18,7 @@
 #include "simulation/ensemble.h"
 #include "simulation/process.h"
 
-// The 22 functions of the single-threaded client library that src/zookeeper calls, over simulated
+// The 23 functions of the single-threaded client library that src/zookeeper calls, over simulated
 // servers. They are linked in place of the library's. If one were missing, the linker would take it
 // from the library and report duplicates of all the others.
 //
