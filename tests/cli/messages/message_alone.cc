@@ -89,9 +89,9 @@ std::string OtherIdentities() {
 }
 
 // zklock and its guard watch the same lease; which of them sees its end first depends on the
-// scheduler. tests/unit/process/guard_test.cc tests the guard alone. Nor can a test know whether
-// zklock or the guard controls a command that has not been executed yet, or how long ago the last
-// confirmation was when another contender's lease is about to end.
+// scheduler. tests/unit/process/guard/guard_test.cc tests the guard alone. Nor can a test know
+// whether zklock or the guard controls a command that has not been executed yet, or how long ago
+// the last confirmation was when another contender's lease is about to end.
 std::string LeaseRanOut() {
   return cli::CauseText(EndCause::kLeaseRanOut, "/jobs/backup") + "; " +
          cli::FateText(cli::Fate::kNotBegun, "./backup.sh", "", SIGTERM);

@@ -1,7 +1,7 @@
 // Every message of zklock is provoked by a test. To add one:
 //
 // 1. Write the constant, `constexpr char kNAME[] = "…"`, in a `namespace message` of src/cli: with
-//    the event (event.cc) or end reason (end_reason.cc) that it belongs to, or in messages.h.
+//    the event (event.cc) or end reason (end_reason.cc) that it belongs to, or in a *messages.h.
 // 2. Lower case, one line, no full stop: what happened, on which path, what to do. {} is fmt's
 //    placeholder.
 // 3. A wrong command line or file: add a row to WrongWords() or WrongFiles() below.
