@@ -110,16 +110,15 @@ int RunCommand(RunContext& context) {
   process::RequireProcessTree();  // do not queue for a command that could not be terminated
   auto command = std::make_unique<PreforkedCommand>(context, std::get<std::string>(executable));
   if (context.options.contain == cli::Contain::kRequire) command->RequireCgroup();
-  const bool is_reserved = !context.options.reserve.empty();
   // The shell that holds locks with --hold may have become this zklock by exec, so the beneficiary
   // is this process, not its parent.
   HeldLocks locks =
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,
                              .contender_data =
-                                 [&context, &command, is_reserved](const cli::WantedLock& wanted) {
+                                 [&context, &command](const cli::WantedLock& wanted) {
                                    return ContenderDataFor(context.options, wanted, context.Self(),
-                                                           command->HasCgroup() && !is_reserved);
+                                                           command->HasCgroup());
                                  },
                              .command = command.get()});
   if (locks.tickets.empty()) return RunWithoutSession(context, *command, locks.reserved);

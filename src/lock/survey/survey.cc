@@ -19,10 +19,6 @@ using Scope = SurveyRequest::Scope;
 constexpr std::size_t kMostUnderWay = 64;
 constexpr Duration kLeastPause = 100ms;
 
-bool MayBeFreeLock(const std::string& path) {
-  return !protocol::IsRecordChild(protocol::BaseOf(path));
-}
-
 /// Collects what a survey reports.
 class Collector final : public SurveySink {
  public:
@@ -276,7 +272,7 @@ void Survey::OnChildren(Frontier::iterator node) {
 void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {
   if (walks_) Walk(node, queue.lock().ignored_children);
   // Most znodes of a large tree are not LOCKs: do not keep them.
-  if (walks_ && queue.IsEmpty() && !(request_.with_free && MayBeFreeLock(node->path))) {
+  if (walks_ && queue.IsEmpty() && !request_.with_free) {
     node->state = Node::State::kDone;
     return;
   }
@@ -287,6 +283,7 @@ void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {
 void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& children) {
   const auto next = std::next(node);
   for (const std::string& child : children) {
+    if (protocol::IsRecordChild(child)) continue;
     const std::string path = protocol::ChildPath(node->path, child);
     if (path != "/zookeeper") frontier_.emplace(next, path);
   }

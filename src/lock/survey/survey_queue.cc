@@ -391,7 +391,11 @@ bool SurveyQueue::ReportContenders(SurveySink& sink) {
 void SurveyQueue::ReportEntry(std::size_t index, SurveySink& sink) {
   QueueEntry& entry = entries_[index];
   if (!announced_) ReportLock(sink);
-  entry.waits_for = lock_.IsSemaphore() ? WaitsForPermit(index) : WaitsFor(index);
+  if (lock_.IsSemaphore()) {
+    entry.waits_for = WaitsForPermit(index);
+  } else if (entry.name.mark != protocol::Mark::kPermit) {
+    entry.waits_for = WaitsFor(index);
+  }  // else this is LOCK/leases, whose permits do not wait for each other
   reported_.push_back(index);
   entry.position = reported_.size();
   sink.OnEntry(entry);

@@ -953,7 +953,9 @@ TEST_CASE("inspect shows which commands have, or are to have, a cgroup of their 
   CHECK(second.ReadLine() == "up");
   Child waiter = start({"write", "-v"});
   waiter.ReadErrUntil("waiting for");
-  CHECK(ContainedOf(lock) == Words{"true", "false", "true"});
+  Child reserver = start({"exclusive", "-v", "--reserve", "ci"});
+  reserver.ReadErrUntil("waiting for");
+  CHECK(ContainedOf(lock) == Words{"true", "false", "true", "true"});
   CHECK_THAT(RunZklock({"inspect", "-v", lock}).out, Catch::Contains("CONTAINED"));
 }
 

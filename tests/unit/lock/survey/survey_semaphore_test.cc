@@ -134,6 +134,14 @@ TEST_CASE(
   CHECK(bench.Holders() == Words{"/s/" + kPermit + "0", "/s/" + kPermit + "1"});
 }
 
+TEST_CASE("Permits that are surveyed without their semaphore do not wait for each other") {
+  SemaphoreBench bench;
+  for (int i = 0; i < 2; ++i) bench.Permit(11);
+  const LockSurvey lock = bench.Look(Scope::kLock, "/s/leases").locks.at(0);
+  REQUIRE(lock.entries.size() == 2);
+  for (const QueueEntry& entry : lock.entries) CHECK_FALSE(entry.Waits());
+}
+
 TEST_CASE("A semaphore may have free permits, or be unused") {
   SemaphoreBench bench("3");
   SECTION("one permit is used") {

@@ -304,6 +304,17 @@ TEST_CASE("Znodes of a tree that we cannot list are named, and the rest is found
   CHECK(result.unlistable == Strings{"/j/a"});
 }
 
+TEST_CASE("The records of runs are not walked, and need not be listable") {
+  SurveyBench bench{"/j", "/j/a", "/j/a/last-run", "/j/a/last-start"};
+  bench.Join("/j/a");
+  for (const char* const path : {"/j/a/last-run", "/j/a/last-start"}) {
+    bench.servers.nodes.at(path).readable = false;
+  }
+  const SurveyResult result = bench.Find("/j", Scope::kTree);
+  CHECK(Paths(result) == Strings{"/j/a"});
+  CHECK(result.unlistable.empty());
+}
+
 TEST_CASE("A tree that is not there has no locks") {
   SurveyBench bench;
   CHECK(bench.Find("/j", Scope::kTree).locks.empty());
