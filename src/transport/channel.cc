@@ -87,9 +87,9 @@ class RelayLoop {
       to_zklock_.Taken(static_cast<std::size_t>(size));
       return true;
     }
-    if (errno == EAGAIN) {
+    if (errno == EAGAIN || errno == EINTR) {
       zklock_events_ |= POLLOUT;
-    } else if (errno != EINTR) {
+    } else {
       is_over_ = true;
     }
     return progressed;
