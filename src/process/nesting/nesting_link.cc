@@ -12,14 +12,12 @@
 namespace zklock::process {
 namespace {
 
-/// The owner of a process's directory in /proc: the effective user, or root if the process is not
-/// dumpable. None if it is not alive.
+/// Returns the effective user of a process; none if it is not alive.
 std::optional<uid_t> UserOf(const ProcessId& process) {
-  struct stat directory {};
-  if (stat(("/proc/" + std::to_string(process.pid)).c_str(), &directory) != 0) return std::nullopt;
+  const std::optional<uid_t> user = EffectiveUserOf(process.pid);
   const auto now = ReadProcessStat(process.pid);
   if (!now || now->is_dead || now->id != process) return std::nullopt;
-  return directory.st_uid;
+  return user;
 }
 
 }  // namespace

@@ -72,18 +72,11 @@ std::string_view TakeWord(std::string_view& text) {
 }  // namespace
 
 std::optional<uid_t> EffectiveUserOf(pid_t pid) {
-  // The owner of /proc/PID would not do: it is root for a process that is not dumpable.
-  const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/status");
-  const std::size_t line = text ? text->find("\nUid:\t") : std::string::npos;
-  const std::size_t effective =
-      line == std::string::npos ? line : text->find('\t', line + sizeof "\nUid:\t" - 1);
-  if (effective == std::string::npos) return std::nullopt;
-  uid_t user = 0;
-  const char* const begin = text->data() + effective + 1;
-  if (std::from_chars(begin, text->data() + text->size(), user).ec != std::errc()) {
-    return std::nullopt;
-  }
-  return user;
+  // Unlike its contents, the directory does not belong to root if the process is not dumpable: see
+  // task_dump_owner() in the kernel.
+  struct stat directory {};
+  if (stat(ProcPath(pid).c_str(), &directory) != 0) return std::nullopt;
+  return directory.st_uid;
 }
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {

@@ -41,7 +41,7 @@ struct ProcessStat {
 /// guard must be able to end the tree even if none is left.
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
-/// The effective user of a process. None if there is no such process, or /proc does not show it.
+/// Returns the effective user of a process; none if it does not exist, or /proc does not show it.
 [[nodiscard]] std::optional<uid_t> EffectiveUserOf(pid_t pid);
 
 /// Nanoseconds of CPU time that a process's main thread has used; 0 if that cannot be read.

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -252,6 +253,23 @@ TEST_CASE("A listener other than the claimed holder proves nothing") {
     CHECK(errno != EAGAIN);
   }
   CHECK(NestingLink::Open(nesting.name, Self(), Self(), request));
+}
+
+TEST_CASE("A holder of the owner's user is trusted even if the owner is not dumpable") {
+  if (geteuid() != 0) return test::Skip("root, to hold as another user");
+  constexpr uid_t kUser = 65534;
+  test::Child owner = test::Child::Start({.body = [] {
+    const bool is_user = setresuid(kUser, kUser, kUser) == 0;
+    return is_user && prctl(PR_SET_DUMPABLE, 0) == 0 && write(1, "\n", 1) == 1 ? pause() : 1;
+  }});
+  owner.ReadLine();
+  REQUIRE(seteuid(kUser) == 0);
+  const Nesting nesting;
+  REQUIRE(seteuid(0) == 0);
+  const NestingRequest request{Kind::kRun, kNode};
+  const ProcessId its_id = ReadProcessStat(owner.pid())->id;
+  CHECK(NestingLink::Open(nesting.name, Self(), its_id, request));
+  CHECK_FALSE(NestingLink::Open(nesting.name, Self(), Self(), request));
 }
 
 /// Returns how many of `sockets` the server has refused or closed.
