@@ -341,6 +341,7 @@ class Inspection {
     };
     Backpressure backpressure(view, output_, [&] {
       picture_ = std::exchange(text, "");
+      below_ = LineBelow();
       outage_.reset();
       Draw(picture_, size);
       stale_at_ = view.ShowsSpans() ? session_.clock().Now() + std::chrono::seconds(1) : kNever;
@@ -409,16 +410,18 @@ class Inspection {
     Draw(cli::Paint(cli::Tone::kBad, text, OutputHasColours()) + "\n" + picture_, size);
   }
 
-  void Draw(std::string text, const TerminalSize& size) {
+  /// Returns what else the survey has found out; empty if nothing.
+  [[nodiscard]] std::string LineBelow() const {
     const lock::SurveyResult& result = survey_->result();
-    const auto& unlistable = result.unlistable;
-    if (!result.exists && !no_chroot_.empty()) {
-      text += FitToScreen(no_chroot_, size) + "\n";
-    }
-    if (!unlistable.empty()) {
+    if (!result.exists) return no_chroot_;
+    return result.unlistable.empty() ? "" : cli::Unlistable(result.unlistable);
+  }
+
+  void Draw(std::string text, const TerminalSize& size) {
+    if (!below_.empty()) {
       // Below a picture that was made for all other lines, the line about an outage needs room too.
       if (size.rows > 0) CutToLines(text, size.rows - 1);
-      text += FitToScreen(cli::Unlistable(unlistable), size) + "\n";
+      text += FitToScreen(below_, size) + "\n";
     }
     output_.Append(cli::Frame(text, size.rows));
   }
@@ -429,8 +432,7 @@ class Inspection {
     cli::ViewStyle style = StyleFor(size);
     if (style.width > 1) --style.width;
     style.most_waits = 2;
-    const bool has_line_below = survey_ && !survey_->result().unlistable.empty();
-    style.rows = size.rows - std::min<std::size_t>(size.rows, has_line_below ? 1 : 0);
+    style.rows = size.rows - std::min<std::size_t>(size.rows, below_.empty() ? 0 : 1);
     return style;
   }
 
@@ -492,6 +494,7 @@ class Inspection {
     bool is_shown = false;
   };
   std::string picture_;          ///< the last picture drawn, with --watch
+  std::string below_;            ///< the line below it, not cut to the screen; empty: none
   TimePoint stale_at_ = kNever;  ///< when to redraw it to update the spans in it
   std::optional<Outage> outage_;
 };

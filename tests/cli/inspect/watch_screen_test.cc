@@ -5,17 +5,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cctype>
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/temporary.h"
+#include "support/wait.h"
 
 namespace zklock::test {
 namespace {
@@ -102,12 +107,24 @@ TEST_CASE("--watch shows on a full screen that some locks may not be listed") {
   }
   tree.SetAcl(tree.Create(root + "/closed"), kAdmin);
   Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  const auto is_asked = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string real) {
+    const bool is_answer = !request.empty() && request != "ping";  // empty: a watch event
+    if (!*is_silent || !is_answer) return std::optional(std::move(real));
+    *is_asked = true;
+    return std::optional<std::string>();
+  });
   Child watcher = InspectOnTerminal({"--watch", "-z", proxy.address(), root}, 14, 80);
   Words frame = NextFrame(watcher);
   if (!frame.back().starts_with("not authorised")) frame = NextFrame(watcher);
   CHECK(frame.size() == 14);
   const std::string denied = "not authorised to list " + root + "/closed";
   CHECK_THAT(frame.back(), Catch::StartsWith(denied));
+  // The outage begins during the next survey, of which there is no picture yet.
+  *is_silent = true;
+  tree.Create(root + "/l10/build-", ZnodeKind::kEphemeralSequential);
+  WaitUntil([&] { return is_asked->load(); }, "the next survey");
   proxy.Freeze();
   proxy.Cut();
   while (!frame.front().starts_with("no server answers")) frame = NextFrame(watcher);
