@@ -78,6 +78,11 @@ TEST_CASE("Clocks, limits and slow times are shown with their units") {
   CHECK_THAT(ReportText(report), Contains("?/∞"));
 }
 
+TEST_CASE("A long reason is shown with the remedy at its end") {
+  const std::string reason = std::string(200, 'x') + ": is it up?";
+  CHECK_THAT(ReportText(test::UnfitServers(reason)), Contains(reason));
+}
+
 TEST_CASE("Text written by other programs cannot break out of the report") {
   const ServersReport report = test::UnfitServers("\x1b[31mred\nfix: forged\x07\xff");
   for (const std::string& text : {ReportText(report), ServersReportJson(report)}) {
