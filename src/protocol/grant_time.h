@@ -39,7 +39,7 @@ struct HolderBefore {
 
 /// Returns when a run acquired its `take` permits, the first of which is `first`. Exact for the
 /// semaphore's first run, and for a run whose last permit was among the first `limit` permits of
-/// the semaphore: then there was room for all of its permits when they were created. For all
+/// the semaphore, as there was room for all of its permits when they were created. For all
 /// others, it is the earliest possible time.
 [[nodiscard]] GrantTime PermitTimeOf(const ContenderName& first, std::size_t take,
                                      std::int64_t created_ms,

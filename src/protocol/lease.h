@@ -7,8 +7,8 @@
 
 namespace zklock::protocol {
 
-/// How long the lock is proven (zklock-protocol(7), The lease): pure arithmetic on the times at
-/// which answered requests were sent. It reads no clock.
+/// How long the lock is proven to be held (zklock-protocol(7), The lease): pure arithmetic on the
+/// times at which answered requests were sent. It reads no clock.
 ///
 /// Two times count, for a session with timeout T:
 ///
@@ -72,7 +72,7 @@ class Lease {
   /// Returns T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
   /// Returns how long before s a request must have been answered for a ping to fall in between:
-  /// T/4, or longer if a server pings less often. A waiter pauses for as long after each answer, so
+  /// T/4, or longer if a server pings less often. A waiter pauses that long after each answer, so
   /// that its next request can turn the previous one into a p.
   [[nodiscard]] Duration PingSpan() const;
 

@@ -19,7 +19,7 @@ bool TakePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-/// Parses two numbers with one blank between them.
+/// Parses two numbers with one space between them.
 std::optional<std::pair<std::int64_t, std::int64_t>> TwoNumbers(std::string_view text) {
   std::pair<std::int64_t, std::int64_t> numbers;
   const char* const end = text.data() + text.size();

@@ -93,7 +93,7 @@ class Connection {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] AttemptEnd failure() const { return failure_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
-  /// Whether a helper is, or will be, between this process and the server: then kHandshaking
+  /// Whether a helper is, or will be, between this process and the server. If so, kHandshaking
   /// includes everything that the helper does before the session.
   [[nodiscard]] bool has_helper() const { return transport_ != nullptr; }
   /// Returns `end`, or what the helper reports about it.

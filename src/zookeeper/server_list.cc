@@ -51,7 +51,7 @@ std::optional<std::string> ParsePort(std::string_view text) {
   return std::to_string(value);
 }
 
-/// One `HOST[:PORT]` without blanks around it.
+/// One `HOST[:PORT]` without spaces around it.
 std::variant<Server, BadServerList> ParseServer(std::string_view text) {
   if (text.find_first_of(kBlanks) != std::string_view::npos) return BadServerList{Why::kBlank};
   std::string_view host;

@@ -56,7 +56,7 @@ struct BadServerList {
 };
 
 /// Accepts `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, or several of them separated by commas
-/// (blanks around them and a trailing comma are allowed), and a chroot after the last; a trailing
+/// (spaces around them and a trailing comma are allowed), and a chroot after the last; a trailing
 /// slash of the chroot is dropped. A chroot has neither commas nor colons: otherwise, in
 /// `a:1/app,b:1/app` all but the first server would silently become part of it. The default port is
 /// 2181. Ports are 1 to 65535.

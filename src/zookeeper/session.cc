@@ -508,7 +508,7 @@ void Session::ReadCloseReply() {
   if (clock_.Now() >= closing_until_) LeaveClosingSocket();
 }
 
-// The close may have been done nevertheless: then the next attempt finds that the session has
+// The close may have succeeded even so. In that case the next attempt finds that the session has
 // expired, which serves the same purpose.
 void Session::LeaveClosingSocket() {
   closing_socket_.Reset();

@@ -19,8 +19,8 @@ namespace {
 constexpr int kLongList = 32;
 
 // The most versions of a converted contender that are skipped. Anyone who may write to a contender
-// can raise its version above this. A request from a process that read the contender at exactly the
-// next version then hits the new znode.
+// can raise its version above this. The new znode then has a version that the contender had, and
+// accepts a request from a process that read the contender at that version.
 constexpr std::int32_t kMostSkipped = 500;
 
 // The pause between a throttled request and the next attempt. Heartbeats are at least half a second

@@ -159,7 +159,7 @@ class StoreListener {
   /// The servers have ended the session. Nothing happens until Renew().
   virtual void OnExpired() = 0;
   /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). Nothing more
-  /// happens. Not called while a lock is held: then the next server is tried instead.
+  /// happens. Not called while a lock is held: the next server is tried instead.
   virtual void OnRefused(Error /*why*/) {}
   /// A watch on this path has fired. Events and the answers to reads arrive in the order in which
   /// the connected server saw the changes.

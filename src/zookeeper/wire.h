@@ -77,7 +77,7 @@ class ReplyScanner {
   bool Feed(const std::byte* data, std::size_t size);
   /// Whether the close was answered with an error: the servers require other credentials.
   [[nodiscard]] bool is_close_refused() const { return close_refused_; }
-  /// Whether a frame has a length that no reply has: then nothing more is found in this stream.
+  /// Whether a frame has an impossible length. The rest of the stream is then ignored.
   [[nodiscard]] bool is_foreign() const { return foreign_; }
 
  private:

@@ -52,7 +52,7 @@ std::string FaultOf(std::string_view line) {
            (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
   };
   if (!std::all_of(scheme.begin(), scheme.end(), is_plain)) return message::kNoCredential;
-  // The servers would accept such a line, as a user without a password.
+  // The servers would accept such a line as a user name without a password.
   if (scheme == "digest" && line.find(':', colon + 1) == std::string_view::npos) {
     return message::kNoDigest;
   }

@@ -88,7 +88,7 @@ struct OptionSpec {
 };
 
 /// Options that exclude or require other options of the same subcommand, whatever their values are.
-/// Names are as in OptionSpec::Name(), separated by blanks.
+/// Names are as in OptionSpec::Name(), separated by spaces.
 struct OptionRule {
   enum class Kind {
     kExcludes,  ///< each of `options` excludes all of `others` except itself

@@ -89,7 +89,7 @@ std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcom
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
-      // The blank is invisible, but the word then names another lock.
+      // The space is invisible, but the word then names another lock.
       if (word.starts_with(' ') || word.ends_with(' ')) {
         throw reader.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
       }

@@ -15,8 +15,8 @@ namespace zklock::cli {
 
 /// Opens the target of --events: a file to append to, or the number of a descriptor that zklock was
 /// started with, which it takes over. The command does not inherit it, except for descriptors 0 to
-/// 2. If that descriptor is not open for writing, throws ConfigError if `place` names the file and
-/// line that set the number, otherwise UsageError. Throws std::system_error for a file that cannot
+/// 2. If that descriptor is not open for writing, throws UsageError, or ConfigError if `place`
+/// names the file and line that set the number. Throws std::system_error for a file that cannot
 /// be opened.
 [[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
 

@@ -89,8 +89,8 @@ std::string TableText(const ServersReport& report, const ViewStyle& style) {
   return table.TakePage();
 }
 
-/// Returns `text` after `label`, broken at blanks to fit the width of the terminal; later lines are
-/// indented to the start of the text.
+/// Returns `text` after `label`, wrapped at spaces to fit the width of the terminal; later lines
+/// are indented to the start of the text.
 std::string Paragraph(std::string_view label, Tone tone, std::string_view text,
                       const ViewStyle& style) {
   const std::size_t indent = label.empty() ? 0 : label.size() + 2;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kWidestForeign = 60;
 /// Like Printable(), but cuts the beginning, with '…' in the first column.
 [[nodiscard]] std::string PrintableEnd(std::string_view foreign, std::size_t columns);
 
-/// Like Printable(), but cuts a URL, a path (with a slash and without blanks) or a HOST:PORT in the
+/// Like Printable(), but cuts a URL, a path (with a slash and without spaces) or a HOST:PORT in the
 /// middle, because the end matters as much as the beginning.
 [[nodiscard]] std::string PrintableShort(std::string_view foreign, std::size_t columns);
 

@@ -39,7 +39,7 @@ std::size_t Distance(std::string_view a, std::string_view b) {
 
 /// Words of other programs.
 struct Foreign {
-  std::string_view words;       ///< separated by blanks, with a blank at each end
+  std::string_view words;       ///< separated by spaces, with a space at each end
   std::string_view subcommand;  ///< the subcommand that does it
   std::string_view suggestion;  ///< empty: every run does it
 };

@@ -60,7 +60,8 @@ struct Column {
   /// that are empty or `-` in every row are dropped before any cell is cut; those with the same
   /// value in every row, before cells are cut so far that they become hard to read.
   int dispensable = 0;
-  /// If the table is too wide, each cell is a line of its own, below its row.
+  /// If the table is too wide, each cell of this column gets its own line, below the rest of its
+  /// row.
   bool own_line = false;
 };
 

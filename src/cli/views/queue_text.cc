@@ -455,7 +455,7 @@ std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   return text + DeadlocksText(deadlocks, style_) + "\n" + Searched(/*is_lock=*/false);
 }
 
-/// Returns "PATH: what". On a narrow terminal, the path is cut a little, or has a line of its own.
+/// Returns "PATH: what". On a narrow terminal, the path is cut a little, or gets its own line.
 std::string QueueText::Headline(const std::string& path, const std::string& what) const {
   constexpr std::size_t kLeastPath = 16;
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;

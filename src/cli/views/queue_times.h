@@ -23,7 +23,7 @@ struct KnownSuccess {
 
 /// The runs under a LOCK that are over, according to its history and its release record.
 struct KnownRuns {
-  /// The newest of those that have a status or were lost. (A reservation never has a status, nor
+  /// The newest run that has a status or was lost. (A reservation never has a status, nor
   /// does a --hold that --max-run did not end.)
   std::optional<RunView> last;
   std::size_t lost = 0;    ///< how many runs in the history were lost

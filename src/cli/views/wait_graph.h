@@ -37,11 +37,11 @@ struct WaitGraph {
   std::map<std::size_t, std::size_t> most_held{};
 };
 
-/// Returns the graph of `contenders`, by their indices. Predecessors are found by path. The other
-/// edges rely on what contenders write about themselves: under which contender they run (`under`),
-/// which process they are (for a set of LOCKs), and that they wait in other queues too (`any`).
-/// Contenders with `any` belong to one run only if they have the same session, which the servers
-/// report, so nobody can forge a way out for another run.
+/// Returns the graph of `contenders`, whose nodes are their indices. Predecessors are found by
+/// path. The other edges rely on what contenders write about themselves: under which contender they
+/// run (`under`), which process they are (for a set of LOCKs), and that they wait in other queues
+/// too (`any`). Contenders with `any` belong to one run only if they have the same session, which
+/// the servers report, so nobody can forge a way out for another run.
 [[nodiscard]] WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders);
 
 /// For each node, the number of the cycle that contains it, from 1, or 0 if none does. Only cycles
@@ -56,7 +56,7 @@ struct Deadlock {
     std::string lock;  ///< the path of the LOCK that it holds
     friend bool operator==(const Holder&, const Holder&) = default;
   };
-  std::vector<Holder> holders;                    ///< the contenders that hold, each once
+  std::vector<Holder> holders;                    ///< each holder once
   std::map<std::string, std::size_t> contenders;  ///< how many there are, by the path of the LOCK
 
   /// Returns "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths

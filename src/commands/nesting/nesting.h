@@ -49,9 +49,9 @@ struct KeeperFound {
   lock::Ticket holder;
   std::string data;  ///< of its contender
 };
-/// Asks the keeper for proof. Returns the link that lets us run under its lock; or null if we have
-/// to queue: then the keeper is added to `disproven`. Throws Exit if a signal arrives, and
-/// cli::UsageError if the wait would never end.
+/// Asks the keeper for proof. Returns the link that lets us run under its lock; if we have to
+/// queue instead, returns null and adds the keeper to `disproven`. Throws Exit if a signal arrives,
+/// and cli::UsageError if the wait would never end.
 [[nodiscard]] std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context,
                                                                     const KeeperFound& found,
                                                                     protocol::Mode mode,

@@ -32,8 +32,8 @@ class RecordedRuns {
   RecordedRuns(RunContext& context, SessionDriver& session_driver,
                const std::vector<lock::Ticket>& tickets);
 
-  /// Decides whether the command may run. With --once-per, if it may, also commits its start, and
-  /// returns once the lease suffices to start it.
+  /// Decides whether the command may run. If so, with --once-per, commits its start, and
+  /// waits until the lease is long enough to start it.
   [[nodiscard]] Refusal Check(lock::Hold& hold);
 
   /// With --once-per: returns whether the run may count for later ones, even if its command does
@@ -53,7 +53,7 @@ class RecordedRuns {
   void End(lock::Hold& hold, TimePoint began, const lock::FinishedRun& run);
   /// Call after the close: ignores later answers to what End() has written.
   void GiveUpRest() { recorder_.GiveUpRest(); }
-  /// With --verbose, reports the LOCKs whose history cannot be kept, each once.
+  /// With --verbose, reports each LOCK whose history cannot be kept, once.
   void ReportUnkept();
 
  private:

@@ -22,7 +22,7 @@ namespace zklock::commands {
 /// Reserves the locks that were taken, unless they are already reserved, and closes the session.
 /// With --for, renews those that are. Returns the reservations, in the order of the LOCKs' paths.
 /// Returns none, and leaves the session open, if an existing reservation is gone or has ended, or
-/// if it is an earlier run's turn (--any): then the caller must queue again. Throws Exit.
+/// if it is an earlier run's turn (--any); the caller must then queue again. Throws Exit.
 /// Leaves signals pending while it makes reservations: a signal could not undo them.
 /// `contender_data`: as in AcquireTask.
 ///

@@ -145,9 +145,9 @@ void JoinPart::FindLostCreate() {
     if (reply.error == Error::kNoNode) return Join();
     if (reply.error != Error::kNone) return attempt_.OnUnexpected("list", reply.error);
     const std::vector<std::string> names = attempt_.contender.FindCreated(reply.children);
-    // It does not exist, but may still appear if this server is the leader and has proposed the
-    // create for the server that we left: a leader answers a sync at once. The next create keeps
-    // the UUID, so DeleteStrays() finds the first one.
+    // A contender that does not exist yet may still appear: if this server is the leader, it
+    // answers a sync at once, even while a create that it proposed for the server that we left is
+    // not yet committed. The next create keeps the UUID, so DeleteStrays() finds the first one.
     names.empty() ? Join() : ReadCandidates(names);
   }));
 }

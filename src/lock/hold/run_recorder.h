@@ -80,7 +80,7 @@ class RunRecorder final : public EventSource {
   /// ago.
   [[nodiscard]] const std::optional<RecordFailure>& unknown() const { return unknown_; }
 
-  /// Records that the run begins. Later calls do nothing.
+  /// Records that the run has begun. Later calls do nothing.
   void Begin(TimePoint began);
   /// Returns whether the content of last-run, including the entry of this run, is known or cannot
   /// be determined.

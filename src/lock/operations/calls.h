@@ -110,7 +110,7 @@ class Calls final : public ServerOperation {
  private:
   /// Ends the work; Repeat() handles it.
   struct ConnectionLost {};
-  /// While it exists, the connection is monitored and replies are accepted.
+  /// While this object exists, the connection is monitored and replies are accepted.
   class Attempts {
    public:
     explicit Attempts(Calls& calls) : calls_(calls) {

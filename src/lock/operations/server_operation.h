@@ -13,7 +13,7 @@
 
 namespace zklock::lock {
 
-/// A short operation on the servers that starts again whenever the connection is lost. It holds no
+/// A short operation on the servers that starts over whenever the connection is lost. It holds no
 /// lock, so its session does not matter.
 ///
 /// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
@@ -51,7 +51,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
 
   /// Clears the answer deadline: the work is done for now, and no answer is expected.
   void DisarmAnswerDeadline();
-  /// Sets the answer deadline again, because there is work. Not needed without a connection:
+  /// Sets the answer deadline again: there is more work to do. Not needed without a connection:
   /// Begin() will follow.
   void ArmAnswerDeadline();
 

@@ -67,7 +67,7 @@ std::vector<ReservedLock> ReservationsOf(Calls& calls, const LockName& lock, con
   return found;
 }
 
-/// Returns whether all permits of `one`, if it consists of permits, are within the limit. Anyone
+/// Returns whether all permits of `one` are within the limit; true if it has no permits. Anyone
 /// who may create znodes can forge a permit beyond the limit; a real one stays within it.
 bool HoldsPermits(Calls& calls, const ReservedLock& one) {
   const std::string path(protocol::ParentOf(one.path));

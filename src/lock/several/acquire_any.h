@@ -30,7 +30,7 @@ namespace zklock::lock {
 /// ID and the same LOCKs, the later one takes no LOCK while the earlier one is in any of the
 /// queues: if it is granted a LOCK, it leaves that queue.
 ///
-/// If the session expires, the run starts again at the tail of each queue. A run leaves a queue for
+/// If the session expires, the run rejoins each queue at its tail. A run leaves a queue for
 /// good if its contender there was deleted or asked to leave, or if the queue is full.
 class AcquireAny final : public Acquisition {
  public:

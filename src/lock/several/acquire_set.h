@@ -20,8 +20,8 @@ namespace zklock::lock {
 ///
 /// All contenders belong to one session. The LOCKs acquired so far are proven again together with
 /// each new one. If the session expires before all are acquired, they are lost, and the acquisition
-/// starts again with the first. The whole set has a single `wait`. A `try` lists all queues before
-/// it joins the first.
+/// starts over with the first LOCK. The whole set has a single `wait`. A `try` lists all queues
+/// before it joins the first.
 ///
 /// Does not queue for a LOCK that is already reserved for our ID (AcquireRequest::reserve).
 ///

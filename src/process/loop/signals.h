@@ -87,8 +87,8 @@ class Signals final : public EventSource {
   UniqueFd fd_;
 };
 
-/// While it exists, signals have the effect that they had when zklock was started: for work that
-/// may block before there is anything to clean up.
+/// While this object exists, signals have the effect that they had when zklock was started. Use it
+/// for work that may block before there is anything to clean up.
 class Interruptible {
  public:
   explicit Interruptible(const Signals& signals) : signals_(signals) { signals_.RestoreMask(); }

@@ -24,7 +24,7 @@ namespace zklock::process {
 /// overwrite that job's output.
 [[nodiscard]] bool IsInForeground(int fd);
 
-/// While it exists, reports changes of the terminal's size (SIGWINCH).
+/// While this object exists, reports changes of the terminal's size (SIGWINCH).
 class SizeChanges final : public EventSource {
  public:
   SizeChanges();
@@ -42,8 +42,8 @@ class SizeChanges final : public EventSource {
   bool changed_ = false;
 };
 
-/// While it exists, turns off the echo of the terminal `fd`; then discards what was typed. Does
-/// nothing in the background, or if `fd` is not a terminal.
+/// Turns off echo on the terminal `fd`. The destructor turns it on again, and discards what was
+/// typed in the meantime. Does nothing in the background, or if `fd` is not a terminal.
 class EchoOff {
  public:
   explicit EchoOff(int fd);
