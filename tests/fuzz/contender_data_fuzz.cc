@@ -59,7 +59,7 @@ void TryForeign(std::string_view text) {
   if (!data) return;
   RequirePossible(*data);
   Require(text.size() <= lock::kMostContenderData, "oversized data is rejected");
-  // Trailing blanks are ignored up to the size limit.
+  // Trailing spaces are ignored up to the size limit.
   std::string padded(text);
   padded.resize(lock::kMostContenderData, ' ');
   Require(lock::ParseContenderData(padded) == data, "data of the maximum size is read");

@@ -263,7 +263,7 @@ void TryRanks(const Names& children, const std::vector<ContenderName>& queue) {
     Require(rank.ahead == i && rank.waiting == waiting, "a rank is the position in the queue");
     if (predecessors.Next(queue[i])) ++waiting;
 
-    // The server's number aside, a name does not occur twice unless a create was repeated.
+    // Apart from the server's number, names are unique unless a create was repeated.
     Names older;
     bool newer = false;
     for (const ContenderName& other : queue) {

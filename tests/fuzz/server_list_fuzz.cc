@@ -52,7 +52,7 @@ void Try(std::string_view input) {
           "a chroot is a usable path");
   RequireSame(tight + list.chroot + '/', list);
   RequireSame(loose + list.chroot + "/ ", list);
-  // A trailing blank belongs to the chroot only if a slash follows it.
+  // A trailing space belongs to the chroot only if a slash follows it.
   if (!list.chroot.ends_with(' ')) RequireSame(tight + list.chroot, list);
 }
 

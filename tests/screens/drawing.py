@@ -70,7 +70,7 @@ def _title(title, number, count):
 
 
 def _words(runs):
-    """Text elements with the right column and width in any font. Splits runs at two blanks."""
+    """Text elements with the right column and width in any font. Splits runs at two spaces."""
     words, column = [], 0
     for text, style in runs:
         for match in re.finditer(r"\S+(?: \S+)*", text):

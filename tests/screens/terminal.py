@@ -94,7 +94,7 @@ class Screen:
             raise ValueError(f"a terminal was sent ESC [ {parameters} {command}")
 
     def lines(self):
-        """Each line as runs of one rendition, without trailing blanks: [(text, style)]."""
+        """Each line as runs of one rendition, without trailing spaces: [(text, style)]."""
         return self._runs(self._cells)
 
     def covered(self):

@@ -188,7 +188,7 @@ class Ensemble {
   std::function<void(std::int64_t session)> on_accept = [](std::int64_t) {};
   std::function<void(const Txn&)> on_propose = [](const Txn&) {};
   Time container_interval = 60 * kSecond;
-  /// By session: a timeout shorter than the one its client knows, until the client gets the answer.
+  /// The timeouts of sessions that were granted a shorter one, until their clients get the answer.
   /// If the answer is lost, the session expires too soon for the client (zklock(1), CAVEATS).
   std::map<std::int64_t, int> unknown_grants;
 

@@ -88,9 +88,9 @@ class Proxy {
   /// Gives clients that reconnect a new session instead of an error, from now on: their session's
   /// id and password do not reach the server. ClickHouse Keeper behaves like this.
   void ForgetSessions();
-  /// A function that, given the server's reply, returns the reply for the client: the same,
-  /// another, or none. After none, nothing more reaches that client. `request` is the request that
-  /// is answered, named as in Frame, or "connect".
+  /// Given the server's reply, returns the one to pass to the client: the same, another, or none.
+  /// After none, nothing more reaches that client. `request` is what the client sent, named as in
+  /// Frame, or "connect".
   using Edit =
       std::function<std::optional<std::string>(const std::string& request, std::string reply)>;
   /// Passes replies on future connections through `edit`, in the proxy's thread.

@@ -61,7 +61,7 @@ inline Set HelpOptions(const std::string& help) {
   Set options;
   for (const std::string& line : Lines(help)) {
     if (!line.starts_with("  -")) continue;
-    // The description follows two blanks, or is on a line of its own.
+    // The description follows two spaces, or is on its own line.
     const std::string option = line.substr(2);
     options.insert(option.substr(0, option.find("  ")));
   }

@@ -21,8 +21,8 @@ json OneAsJson(const std::string& lock) {
 
 const Words kTwoPermits{"exclusive", "--progress", "none", "--permits", "2"};
 
-/// Starts a holder, and returns once it has left the turnstile: then the children of LOCK no longer
-/// change.
+/// Starts a holder, and returns once it has left the turnstile: the children of LOCK no longer
+/// change after that.
 Child StartPermit(const std::string& lock) {
   Child holder = StartHolder(kTwoPermits, lock);
   Tree().WaitForChildren(lock + "/locks", std::size_t{0});

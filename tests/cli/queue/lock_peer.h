@@ -18,7 +18,7 @@ namespace zklock::test {
 inline constexpr std::chrono::minutes kPeerPatience{5};
 
 /// A program that locks through another library, with any number of locks, each known by a name
-/// without blanks. Destroying the object ends the program; its locks are released with its session.
+/// without spaces. Destroying the object ends the program; its locks are released with its session.
 class LockPeer {
  public:
   static LockPeer Curator() { return LockPeer({PeerProgram("curator-peer"), TestServers()}); }

@@ -61,7 +61,7 @@ TEST_CASE("Servers that list no LOCK though our contender in it exists end the w
   self.store.Before("list /l", deny);
   self.store.Disconnect();
   self.store.Run();
-  self.store.DropPlans();  // for the attempts that are not made
+  self.store.DropPlans();  // left over from attempts never made
   CHECK(self.Ended<Defect>());
 }
 

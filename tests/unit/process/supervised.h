@@ -219,8 +219,8 @@ class Supervised {
     supervisor_->End(EndCause::kReleaseRequested);
     return WaitForEnd();
   }
-  /// Shortens the lease, and waits until the guard has planned for that. If a test begins with a
-  /// long lease and shortens it here, its set-up has no deadline.
+  /// Shortens the lease, and waits until the guard has planned for that. A test that begins
+  /// with a long lease and shortens it here can take any time to set up.
   void ShortenLease(TimePoint lease_end, Duration grace) const {
     supervisor_->SetLease(lease_end, grace);
     WaitUntilAsleep(guard());
@@ -250,7 +250,7 @@ inline constexpr int kStubbornTreeSize = 4;
 /// `sh` text that runs forever, and runs traps at once.
 inline const std::string kWaitForEver = "while :; do wait; done";
 
-/// kStubbornTree under a supervisor, once all of it is up.
+/// kStubbornTree under a supervisor, with all of its processes running.
 struct StubbornTree : Supervised {
   explicit StubbornTree(ScriptOptions options = {})
       : Supervised(kStubbornTree + kWaitForEver, options) {

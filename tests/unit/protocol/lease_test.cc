@@ -587,9 +587,9 @@ TEST_CASE("An answer gets 50 ms even if no time is left") {
   CHECK(AnswerTimeout(30s, -10s, 1s) == 50ms);
 }
 
-/// Simulates a holder that connected at 0 and whose servers take `answer` for every answer. Calls
-/// `check` with the lease and the time until the stop signal when each heartbeat is sent. Returns
-/// when the lock is lost, or after 50 heartbeats.
+/// Simulates a holder that connected at 0 and whose servers answer each request after `answer`.
+/// Calls `check` with the lease and the time until the stop signal when each heartbeat is sent.
+/// Returns when the lock is lost, or after 50 heartbeats.
 template <typename F>
 void HoldWith(Duration timeout, Duration answer, F check) {
   Lease lease(timeout);

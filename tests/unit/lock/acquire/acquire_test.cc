@@ -94,7 +94,7 @@ TEST_CASE("A LOCK deleted before its contender is created is created again, a fe
   };
   luckless.store.Before("create /m/host-", remove);
   luckless.store.Run();
-  luckless.store.DropPlans();  // for the attempts that are not made
+  luckless.store.DropPlans();  // left over from attempts never made
   CHECK(luckless.Ended<Defect>());
 }
 
@@ -106,7 +106,7 @@ TEST_CASE(
   world.clock.Advance(kPastLeaseInHand);
   world.servers.Remove(holder);
   REQUIRE(self.RunToHold());
-  // The last requests are the proof and, sent with it, a read of LOCK's data, which the release
+  // The last requests, sent together, are the proof and a read of LOCK's data, which the release
   // needs.
   CHECK(self.store.log().rbegin()[1] == "check " + self.ticket().path);
   CHECK(self.store.log().back() == "get /l");

@@ -90,7 +90,7 @@ TEST_CASE("The search runs once for a place in the queue, and again for a new pl
   self.store.Run();  // lists again, and waits for the holder
   REQUIRE(self.notes.waits.back().second == 1);
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(self.store.CountSent("get " + holder) == 2);  // by the search, and with the watch
+  CHECK(self.store.CountSent("get " + holder) == 2);  // once by the search, once to set the watch
 
   world.servers.Write(holder, kOurs);
   CHECK(self.RunToWait());

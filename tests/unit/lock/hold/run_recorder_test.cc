@@ -407,7 +407,7 @@ TEST_CASE("Writes that lose the connection again and again are given up") {
     run.store.Run();
     run.recorder->OnReady(0);
   }
-  run.store.DropPlans();  // for the attempts that are not made
+  run.store.DropPlans();  // left over from attempts never made
   REQUIRE(run.recorder->unkept().size() == 1);
   const std::vector<std::string> sent = run.Sent();
   CHECK(std::count(sent.begin(), sent.end(), "create /l/last-run") == 5);
@@ -945,7 +945,7 @@ TEST_CASE("Reservations and runs side by side are not lost while they hold") {
   CHECK(bench.RunOf(51).end == End::kNone);
   CHECK(bench.RunOf(running.ticket.token).end == End::kNone);
   CHECK(bench.RunOf(lost.ticket.token).end == End::kLost);
-  // The reservation has ended, or was taken away.
+  // The reservation has ended, or been deleted by an operator.
   bench.servers.Remove(path);
   running.Finish();
   Begun next(bench);

@@ -103,7 +103,7 @@ TEST_CASE("Work whose connection breaks again and again is given up") {
   const auto failure = RunFailingCalls(bench.store, bench.clock, [](Calls& calls) {
     return calls.Repeat([&] { return calls.Get("/a").data; });
   });
-  bench.store.DropPlans();  // for the attempts that are not made
+  bench.store.DropPlans();  // left over from attempts never made
   CHECK(std::holds_alternative<Unreachable>(failure));
   CHECK(bench.store.requests_sent() == 8);
 }

@@ -67,7 +67,7 @@ TEST_CASE("A contender stays taken away though its history cannot be read") {
   const auto error = RunCalls(bench.store, bench.clock, [](Calls& calls) {
     return EnterTaken(calls, {"/l", ""}, 7, {.by = "root", .reason = ""});
   });
-  bench.store.DropPlans();  // for the attempts that are not made
+  bench.store.DropPlans();  // left over from attempts never made
   CHECK(error == zookeeper::Error::kConnectionLoss);
 }
 

@@ -255,7 +255,7 @@ TEST_CASE("A reservation is not kept by others that write its history again and 
   };
   bench.store.Before("write /l/last-run", write);
   const ReservationRelease release = bench.Release();
-  bench.store.DropPlans();  // for the attempts that are not made
+  bench.store.DropPlans();  // left over from attempts never made
   CheckReleased(bench, release);
   CHECK(conflicts == 100);
   CHECK_FALSE(bench.HasEnd());
@@ -297,7 +297,7 @@ TEST_CASE("A write of the history that loses the connection again and again is g
   bench.store.PlaceFault(request, Fault::kNotDone);
   bench.store.Before(request, lose);
   const ReservationRelease release = bench.Release();
-  bench.store.DropPlans();  // for the attempts that are not made
+  bench.store.DropPlans();  // left over from attempts never made
   CheckReleased(bench, release);
   CHECK_FALSE(bench.HasEnd());
   CHECK(release.unkept == zookeeper::Error::kConnectionLoss);

@@ -52,7 +52,7 @@ TEST_CASE("a lineage is complete although an ancestor ends while it is read") {
   CHECK(std::count(lineage.begin(), lineage.end(), ReadProcessStat(getpid())->id) == 1);
   for (const pid_t pid : {below, middle}) {
     kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);  // reaps it if its parent has ended: then it is this process's child
+    waitpid(pid, nullptr, 0);  // reaps it if this process has adopted it
   }
   Check(prctl(PR_SET_CHILD_SUBREAPER, 0), "prctl");
 }
