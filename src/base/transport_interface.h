@@ -15,7 +15,7 @@ static_assert(kSecret == kServer + 1);
 /// The secret is written to the pipe before zklock-transport runs; any pipe has room for this much.
 inline constexpr std::size_t kLongestSecret = PIPE_BUF;
 
-// Marks in zklock-transport's standard error, the last lines of which zklock reports.
+// Marks in zklock-transport's standard error. zklock reports its last lines.
 inline constexpr char kRefusalMark = '!';     ///< precedes the message about refused credentials
 inline constexpr char kDiscardLine[] = "\f";  ///< discards the lines that precede it
 

@@ -310,7 +310,7 @@ void Session::OnAccepted() {
   const TimePoint now = clock_.Now();
   handshake_took_ = now - connection_->connect_sent();
   connect_took_ = now - attempt_began_;
-  // A server that answers the close by dropping the connection has been of no use either.
+  // A server that answers the close by dropping the connection is no use either.
   failed_rounds_ = closing_ ? useless_in_a_row_ : 0;
   tried_in_round_ = 0;
   // Keep the result of a server that throttled requests or sent a malformed reply, until it answers
@@ -332,7 +332,7 @@ void Session::OnAccepted() {
 }
 
 void Session::OnReply(std::string_view operation, Error error, bool is_answer, bool commits) {
-  // The connection is no longer of use, even if it is still open.
+  // The connection can no longer be used, even if it is still open.
   if (error == Error::kConnectionLoss) give_up_ = true;
   // The servers process requests in order: if a request made them close the connection, it is the
   // first one that was lost.

@@ -384,7 +384,7 @@ class Bench:
         self._results.target("transactions that --history adds to a release", kept - plain, 0)
 
     def _requests_of_release(self, what, options):
-        """The transactions of a release on a free lock, from the end of the command on."""
+        """The transactions of a release on a free lock, starting when the command ends."""
         zklock = self._peers["zklock"]
         lock = f"/release-{len(options)}"
         with contextlib.ExitStack() as stack:

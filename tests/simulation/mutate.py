@@ -6,7 +6,7 @@
 
 Each mutation of the table `mutations` is compiled outside of the source tree, and linked in place of
 the original into `simulate` and `unit_tests`, which must already be built. Prints a row for
-each: the seconds of CPU time until the simulation, from seed 1 on, or the unit tests have found it,
+each: the seconds of CPU time until the simulation, starting from seed 1, or the unit tests find it,
 and what was broken. Nothing in the build directory changes.
 """
 

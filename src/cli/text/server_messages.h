@@ -17,7 +17,7 @@ inline constexpr char kProxyFailed[] =
 inline constexpr char kNoServerNamed[] =
     "no ZooKeeper server granted a session within {}: {}; this is the default server: name yours "
     "with --servers, in $ZKLOCK_SERVERS or in a configuration file";
-/// A session was granted, but is of no use.
+/// A session was granted, but is unusable.
 inline constexpr char kNoUsableServer[] = "no usable ZooKeeper server: {}";
 inline constexpr char kTooSlow[] =
     "{} is free, but a session of {} is not confirmed quickly enough to run anything safely: an "

@@ -17,8 +17,8 @@
 
 namespace zklock::commands {
 
-/// Returns the cgroup in which a command's own cgroup would be made, as far as this is known
-/// without making one, or why the command gets none. `contain`: not kOff.
+/// Returns the cgroup in which a command's own cgroup would be created, as far as this can be told
+/// without creating one, or why the command gets none. `contain`: not kOff.
 [[nodiscard]] std::variant<process::OwnCgroup, process::NoCgroup> FindCgroupParent(
     cli::Contain contain);
 

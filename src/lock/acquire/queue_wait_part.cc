@@ -239,7 +239,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
         predecessor_.reserved = reserved;
         if (!TakeReservation(*reserved)) return;
       }
-      // It is a stray from a repeated create of ours: waiting for it would never end.
+      // It is a stray from our own repeated create: waiting for it would never end.
       if (reply.stat.ephemeral_owner == attempt_.store.session_id() &&
           attempt_.contender.may_have_strays()) {
         return attempt_.OnUnexpected("queue in", Error::kNoAuth, "DELETE",

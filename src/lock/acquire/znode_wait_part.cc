@@ -65,7 +65,7 @@ void ZnodeWaitPart::OnRead(const GetReply& reply) {
       if (reply.stat.ephemeral_owner == 0) {
         return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, std::string(kZnode)});
       }
-      // It was made by our own create, whose reply was lost: waiting for it would never end.
+      // Our own create, whose reply was lost, made it: waiting for it would never end.
       if (reply.stat.ephemeral_owner == attempt_.store.session_id()) {
         return attempt_.next.AdoptOrJoin({std::string(kZnode)}, reply);
       }

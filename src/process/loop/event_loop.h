@@ -18,7 +18,7 @@ class EventLoop {
 
   /// A source must outlive its registration. Sources are served in the order in which they were
   /// added. Both functions may be called while sources are being served: a removed source is not
-  /// called again and may be destroyed; an added one takes part from the next wait on.
+  /// called again and may be destroyed; an added one joins at the next wait.
   void Add(EventSource& source);
   void Remove(EventSource& source);
 
