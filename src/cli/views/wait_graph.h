@@ -37,7 +37,7 @@ struct WaitGraph {
   std::map<std::size_t, std::size_t> most_held{};
 };
 
-/// Returns the graph of `contenders`, whose nodes are their indices. Predecessors are found by
+/// Returns the graph of `contenders`; the node of each is its index. Predecessors are found by
 /// path. The other edges rely on what contenders write about themselves: under which contender they
 /// run (`under`), which process they are (for a set of LOCKs), and that they wait in other queues
 /// too (`any`). Contenders with `any` belong to one run only if they have the same session, which
