@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -60,8 +61,10 @@ class OwnServer {
   }
   std::string MustRun(std::vector<std::string> words) const {
     const Finished finished = RunScript(std::move(words));
-    if (finished.exit != Exited(0)) throw std::runtime_error("no server: " + finished.err);
-    return finished.out;
+    if (finished.exit == Exited(0)) return finished.out;
+    std::ostringstream why;
+    why << "no server: " << finished.exit << ": " << finished.err;
+    throw std::runtime_error(why.str());
   }
   [[nodiscard]] Finished RunScript(std::vector<std::string> words) const {
     words.insert(words.begin(), SourcePath("scripts/zookeeper"));
