@@ -164,7 +164,7 @@ TEST_CASE("a signal ends zklock while it waits for the file named by --config") 
   CHECK(zklock.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("quiet or verbose in the user's file wins over the other in the system's file") {
+TEST_CASE("quiet or verbose in the user's file overrides the other in the system's file") {
   if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
   const TemporaryDirectory directory;
   REQUIRE(mkdir(directory.Path("etc").c_str(), 0755) == 0);

@@ -77,7 +77,7 @@ TEST_CASE("The answer to conf has the limit of connections for one host") {
   CHECK_FALSE(ParseConf("clientPort=2181\n"));
 }
 
-TEST_CASE("cons is counted by address, however Java writes it") {
+TEST_CASE("The answer to cons is counted by address, however Java formats it") {
   const std::string answer =
       " /10.0.0.1:40000[1](queued=0,recved=1,sent=0)\n"
       " /10.0.0.1:40001[0](queued=0,recved=1,sent=0,sid=0x1,lop=PING,est=1,to=30000)\n"

@@ -356,7 +356,7 @@ TEST_CASE("A fault at any request reserves all permits of a run, or none") {
   }
 }
 
-TEST_CASE("A waiter deletes all permits of a reservation at its end") {
+TEST_CASE("A waiter deletes all permits of a reservation that has ended") {
   World world;
   (void)MakeReservation(world, "freeze", {.permits = 4, .take = 3, .lasts = 60s});
   JoinedReserver waiter(world, "", {.permits = 4, .take = 2});

@@ -94,7 +94,7 @@ TEST_CASE("A reader asks no other readers, since it does not wait for them") {
   CHECK(bench.AreAsked() == std::vector{false, true, false, true});
 }
 
-TEST_CASE("Contenders of the same ID and spared ones and others that preempt are not asked") {
+TEST_CASE("Contenders with the same ID, spared ones and others that preempt are not asked") {
   Bench bench;
   const std::string same = bench.Put({.reserve = "freeze"});
   const std::string rival = bench.Put({.preempts = true});

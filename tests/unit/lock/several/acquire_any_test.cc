@@ -259,7 +259,7 @@ TEST_CASE("A pool leaves the queue of a contender that was deleted, and ends wit
   CHECK(caller.notes.left[1].lock == "/b");
 }
 
-TEST_CASE("A pool that is asked to leave one queue waits in the others, but not in none") {
+TEST_CASE("A pool asked to leave one queue waits in the others, and ends when none is left") {
   AnyCaller caller;
   std::vector<std::string> holders;
   for (const char* lock : kLocks) holders.push_back(caller.Occupy(lock));
@@ -560,7 +560,7 @@ struct Trier : CallerOf<AcquireSet> {
   Trier() : CallerOf(AcquireRequest{.try_only = true}, AcquireSet::Take::kFirstFree) {}
 };
 
-TEST_CASE("A try for any LOCK takes the first that is free, and queues in no other") {
+TEST_CASE("try --any takes the first LOCK that is free, and queues in no other") {
   Trier caller;
   (void)caller.Occupy("/a");
   caller.Run();
@@ -569,7 +569,7 @@ TEST_CASE("A try for any LOCK takes the first that is free, and queues in no oth
   CHECK(caller.Own("/c").empty());
 }
 
-TEST_CASE("A try for any LOCK leaves a queue in which another contender was first") {
+TEST_CASE("try --any leaves a queue in which another contender was first") {
   Trier caller;
   caller.store.Before("create", [&] { (void)caller.Occupy("/a"); });
   caller.Run();
@@ -578,7 +578,7 @@ TEST_CASE("A try for any LOCK leaves a queue in which another contender was firs
   CHECK(caller.set.passed().size() == 1);
 }
 
-TEST_CASE("A try for any LOCK joins no queue that it could not leave") {
+TEST_CASE("try --any joins no queue that it could not leave") {
   Trier caller;
   caller.store.may_delete = false;
   caller.store.Before("create", [&] { (void)caller.Occupy("/a"); });
@@ -588,7 +588,7 @@ TEST_CASE("A try for any LOCK joins no queue that it could not leave") {
   for (const char* lock : kLocks) CHECK(caller.Own(lock).empty());
 }
 
-TEST_CASE("A try for any LOCK does not wait for a pool to leave one of them") {
+TEST_CASE("try --any does not wait for a pool to leave one of the LOCKs") {
   Trier caller;
   const std::string name = "/host-" + NextUuid() + "-lock-";
   (void)caller.servers.Put("/a" + name, 1, true, FormatContenderData({.any = {"/b"}}));
@@ -597,7 +597,7 @@ TEST_CASE("A try for any LOCK does not wait for a pool to leave one of them") {
   CHECK(caller.Held() == "/c");
 }
 
-TEST_CASE("A try for any LOCK ends if none is free") {
+TEST_CASE("try --any ends if no LOCK is free") {
   Trier caller;
   for (const char* lock : kLocks) (void)caller.Occupy(lock);
   caller.Run();

@@ -347,7 +347,7 @@ TEST_CASE("A semaphore whose permits we cannot list is refused if it alone is su
   CHECK(bench.Look().unlistable == Words{"/s/leases"});
 }
 
-TEST_CASE("Watching, a change in either child of a semaphore is found, and only that is read") {
+TEST_CASE("A watch finds a change in either child of a semaphore, and reads only that") {
   SemaphoreBench bench;
   bench.Permit(11);
   bench.Permit(12);

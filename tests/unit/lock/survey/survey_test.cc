@@ -802,7 +802,7 @@ struct Watching {
 
 }  // namespace
 
-TEST_CASE("Watching, nothing is read while nothing changes") {
+TEST_CASE("A watch reads nothing while nothing changes") {
   SurveyBench bench{"/j", "/j/a", "/j/b"};
   bench.Join("/j/a");
   Watching watching(bench, "/j");
@@ -814,7 +814,7 @@ TEST_CASE("Watching, nothing is read while nothing changes") {
   CHECK(watching.survey.GetInterest().wake == kNever);
 }
 
-TEST_CASE("Watching, after a change only what has changed is read, and everything is reported") {
+TEST_CASE("After a change a watch reads only what has changed, and reports everything") {
   SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.Join();
@@ -835,7 +835,7 @@ TEST_CASE("Watching, after a change only what has changed is read, and everythin
   CHECK(watching.Go().empty());
 }
 
-TEST_CASE("Watching, many changes at the same time cause one survey") {
+TEST_CASE("Many changes at the same time cause one survey of a watch") {
   SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();
@@ -845,7 +845,7 @@ TEST_CASE("Watching, many changes at the same time cause one survey") {
   CHECK(std::count(told.begin(), told.end(), "all") == 1);
 }
 
-TEST_CASE("Watching, a change during a survey is not missed") {
+TEST_CASE("A watch does not miss a change during its survey") {
   SurveyBench bench{"/l"};
   bench.Join();
   bench.store.Before("get /l/_c_x-lock-", [&] { bench.Join(); });
@@ -856,7 +856,7 @@ TEST_CASE("Watching, a change during a survey is not missed") {
                                         "2 _c_x-lock-0000000001", "end /l", "all"});
 }
 
-TEST_CASE("Watching, a lock that is created later is found") {
+TEST_CASE("A watch finds a lock that is created later") {
   SurveyBench bench;
   Watching watching(bench, "/l");
   CHECK(watching.scribe.Take() == Strings{"/l 0/0", "end /l", "all"});
@@ -867,7 +867,7 @@ TEST_CASE("Watching, a lock that is created later is found") {
   CHECK(watching.scribe.told == Strings{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all"});
 }
 
-TEST_CASE("Watching, a lock that is deleted and created again is found") {
+TEST_CASE("A watch finds a lock that is deleted and created again") {
   SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   watching.scribe.Take();
@@ -880,7 +880,7 @@ TEST_CASE("Watching, a lock that is deleted and created again is found") {
   CHECK(watching.scribe.told.front() == "/l 1/0");
 }
 
-TEST_CASE("Watching, everything is read again over a new connection") {
+TEST_CASE("A watch reads everything again over a new connection") {
   for (const bool expires : {false, true}) {
     CAPTURE(expires);
     SurveyBench bench{"/l"};
@@ -904,7 +904,7 @@ TEST_CASE("Watching, everything is read again over a new connection") {
   }
 }
 
-TEST_CASE("Watching, any number of connections may be lost") {
+TEST_CASE("A watch may lose any number of connections") {
   SurveyBench bench{"/l"};
   Watching watching(bench, "/l");
   for (int i = 0; i < 50; ++i) {
@@ -924,7 +924,7 @@ TEST_CASE("Watching ends after too long without a server") {
   CHECK(std::holds_alternative<Unreachable>(*watching.survey.failure()));
 }
 
-TEST_CASE("Watching, a larger screen is filled from the cache and from the servers") {
+TEST_CASE("A watch fills a larger screen from the cache and from the servers") {
   SurveyBench bench{"/l"};
   bench.Join("/l", 3);
   Watching watching(bench, "/l");
