@@ -52,9 +52,9 @@ class Lease {
   /// heartbeat PingSpan() after the answer to the previous one always has T/2 left, minus the
   /// margin and three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
-  /// Returns a limit on the total time of the answer before a pause of PingSpan() and of those to
-  /// the heartbeat after it: a contender can start a command only if they take less. Zero or
-  /// negative if no answer is quick enough.
+  /// Returns a limit on the total time that the answers before and after a pause of PingSpan()
+  /// take: below it, a contender that sends a heartbeat after the pause can start a command. Zero
+  /// or negative if no answer is quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
   /// Returns the timeout that a session with the same servers needs if answers take up to
   /// `answers`; none if no such timeout is known. A server that grants longer timeouts pings too

@@ -32,8 +32,8 @@ class QueueAhead {
   /// Any other record is older, or from a previous life of LOCK, and shows nothing.
   void Take(const ReleaseRecord& record);
 
-  /// Returns whether it is our turn once the predecessor is deleted: it is the first contender, and
-  /// is not created again.
+  /// Returns whether it is our turn once the predecessor is deleted: the predecessor is the first
+  /// contender, and will not be created again.
   [[nodiscard]] bool IsSettledByDeletion() const;
   /// Returns whether all contenders ahead of us hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
