@@ -331,7 +331,8 @@ bool AcquireAny::IsProvingAgain() const {
   return acquire && !acquire->outcome() && !acquire->IsWaiting();
 }
 
-/// Returns when to stop looking for servers; kNever while an Acquire looks for them.
+/// Returns when to stop looking for servers; kNever while one serves us or an Acquire looks for
+/// them.
 TimePoint AcquireAny::UnreachableAt() const {
   const bool is_one_at_work = std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
     return queue.acquire && !queue.acquire->outcome();
