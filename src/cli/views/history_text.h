@@ -36,7 +36,7 @@ class HistoryPrinter final : public lock::SurveySink {
 [[nodiscard]] std::string HistoryText(const std::string& path, const HistoryView& view,
                                       std::size_t most_runs, const ViewStyle& style);
 
-/// Returns the same as JSON.
+/// Returns that history as JSON.
 [[nodiscard]] std::string HistoryJson(const std::string& path, const HistoryView& view,
                                       std::size_t most_runs);
 

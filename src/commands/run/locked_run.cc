@@ -131,8 +131,8 @@ class LockedRun {
     }
   }
 
-  /// After a loss or a request for the release, ends nested runs, and the command unless --on-lost
-  /// lets it continue.
+  /// After a loss or a request for the release, ends nested runs and the command. After a loss,
+  /// --on-lost may let the command continue.
   void EndIfLostOrAsked() {
     const auto& request = hold_events_.release_request();
     const bool is_asked = request && !request->forced;
