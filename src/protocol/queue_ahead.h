@@ -33,7 +33,7 @@ class QueueAhead {
   void Take(const ReleaseRecord& record);
 
   /// Returns whether it is our turn once the predecessor is deleted: the predecessor is the first
-  /// contender, and will not be created again.
+  /// contender, and nothing takes its place.
   [[nodiscard]] bool IsSettledByDeletion() const;
   /// Returns whether all contenders ahead of us hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
@@ -46,7 +46,7 @@ class QueueAhead {
  private:
   bool known_ = false;
   std::size_t contenders_before_ = 0;  ///< contenders ahead of us when the list was read
-  bool leaves_for_good_ = false;       ///< a deleted predecessor is not created again
+  bool leaves_for_good_ = false;       ///< nothing takes a deleted predecessor's place
   bool predecessor_reads_ = false;
   bool waiters_between_ = false;  ///< there were waiters between the predecessor and ours
   bool readers_before_ = false;   ///< there were readers between last_excluding_ and the
