@@ -57,9 +57,9 @@ class SurveyQueue {
 
   /// Called when the connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// Returns the next znode to read; none if there is none at present. Besides the records and the
-  /// first contenders, these are the entries that might not be contenders, and the two entries of a
-  /// semaphore that may be the same contender: the counts depend on them.
+  /// Returns the next znode to read, each one once; none if there is none at present. Besides the
+  /// records and the first contenders, these are the entries that might not be contenders, and the
+  /// two entries of a semaphore that may be the same contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
 
   /// Reports the contenders known so far. Returns true if no more contenders remain to be reported.
