@@ -127,7 +127,8 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
 
 // ---- the wait --------------------------------------------------------------------------------
 
-/// Returns whether `list` shows that `contender`, which is in our way, holds the lock.
+/// Returns whether `list` shows that `contender`, which is in our way, holds the lock; if it does
+/// not, nothing is known.
 bool QueueWaitPart::Holds(const QueueList& list, std::string_view contender) const {
   if (attempt_.request.permits) return true;
   const protocol::ContenderNameView* const first = list.contenders.First();

@@ -35,8 +35,9 @@ struct QueueEntry {
   zookeeper::NodeStat stat{};
   std::string data{};                     ///< truncated; any bytes if another program wrote it
   std::optional<std::size_t> position{};  ///< counted from 1; none: not a contender
-  std::optional<Predecessor>
-      waits_for{};  ///< none if it holds the lock or is not a contender, or if a permit is free
+  /// None if it holds the lock or is not a contender, if a permit is free, or if LOCK is the
+  /// `leases` of a semaphore.
+  std::optional<Predecessor> waits_for{};
   std::optional<Reserved> reserved{};  ///< set if it is a reservation, which no session owns
   /// Its path below the LOCK, if it is not a contender and runs are refused because of it. Set when
   /// it is reported.
