@@ -365,13 +365,16 @@ void Life::ReleaseAll() {
 }
 
 void Life::CheckIdle() {
-  // Others may find the LOCK reserved each time.
-  const bool has_patient_runs = std::any_of(runs.begin(), runs.end(), [](const auto& run) {
-    const lock::AcquireRequest& request = run->options.request;
-    return !run->options.is_foreign && !request.try_only && !request.wait && !request.max_queue &&
-           !request.reserve;
+  // A run that does not wait for as long as it takes may find the LOCK reserved each time.
+  const bool are_reserved = std::any_of(runs.begin(), runs.end(), [](const auto& run) {
+    return run->options.request.reserve.has_value();
   });
-  if (has_patient_runs && !HasFaults() && world.counts["commands"] == 0) {
+  const bool should_run = std::any_of(runs.begin(), runs.end(), [are_reserved](const auto& run) {
+    const lock::AcquireRequest& request = run->options.request;
+    const bool is_patient = !request.try_only && !request.wait && !request.max_queue;
+    return !run->options.is_foreign && !request.reserve && (is_patient || !are_reserved);
+  });
+  if (should_run && !HasFaults() && world.counts["commands"] == 0) {
     throw Violation("no command has run, without any fault");
   }
   for (const auto& [path, node] : ensemble.truth().nodes()) {

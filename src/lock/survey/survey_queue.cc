@@ -393,9 +393,12 @@ void SurveyQueue::ReportEntry(std::size_t index, SurveySink& sink) {
   if (!announced_) ReportLock(sink);
   if (lock_.IsSemaphore()) {
     entry.waits_for = WaitsForPermit(index);
-  } else if (entry.name.mark != protocol::Mark::kPermit) {
-    entry.waits_for = WaitsFor(index);
-  }  // else this is LOCK/leases, whose permits do not wait for each other
+  } else {
+    // WaitsFor() counts its calls. A permit is here only if LOCK is the `leases` of a semaphore,
+    // and permits do not wait for each other.
+    auto predecessor = WaitsFor(index);
+    if (entry.name.mark != protocol::Mark::kPermit) entry.waits_for = std::move(predecessor);
+  }
   reported_.push_back(index);
   entry.position = reported_.size();
   sink.OnEntry(entry);
@@ -537,7 +540,8 @@ void SurveyQueue::Count() {
   lock_.held = lock_.waiting = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (IsOut(i)) continue;
-    ++(order.Next(entries_[i].name) ? lock_.waiting : lock_.held);
+    const bool waits = order.Next(entries_[i].name).has_value();
+    ++(waits && entries_[i].name.mark != protocol::Mark::kPermit ? lock_.waiting : lock_.held);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "process/nesting/nesting_link.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>

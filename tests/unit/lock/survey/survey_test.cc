@@ -315,6 +315,12 @@ TEST_CASE("The records of runs are not walked, and need not be listable") {
   CHECK(result.unlistable.empty());
 }
 
+TEST_CASE("A LOCK may have the name of a record at the top of the tree") {
+  SurveyBench bench{"/last-run", "/last-run/job"};
+  bench.Join("/last-run/job");
+  CHECK(Paths(bench.Find("/", Scope::kTree)) == Strings{"/last-run/job"});
+}
+
 TEST_CASE("A tree that is not there has no locks") {
   SurveyBench bench;
   CHECK(bench.Find("/j", Scope::kTree).locks.empty());
