@@ -68,8 +68,8 @@ extern Constructor* __init_array_start[];
 extern Constructor* __init_array_end[];
 extern void _init(void);
 
-// Until glibc 2.33 a program brought this function, now the C library has it. Given one, a newer C
-// library calls it instead of its own.
+// Up to glibc 2.33, this function was linked into each program; since 2.34, it is in the C library.
+// A newer C library that is given one calls it instead of its own.
 static void Initialize(int argc, char** argv, char** environment) {
   for (Constructor** each = __preinit_array_start; each != __preinit_array_end; ++each) {
     (*each)(argc, argv, environment);

@@ -65,8 +65,8 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
     case Target::kReservation:
       return false;
     case Target::kContender:
-      // A contender has two names while it passes through a semaphore's turnstile. With --take, it
-      // always has several.
+      // A contender has two names while it passes through a semaphore's turnstile, and with --take
+      // it always has several.
       return contender.name == options.contender || contender.turnstile_name == options.contender ||
              std::any_of(contender.more.begin(), contender.more.end(), [&](const auto& path) {
                return protocol::BaseOf(path) == options.contender;
@@ -101,7 +101,7 @@ bool IsMissing(const lock::LockName& lock, const cli::ReleaseOptions& options,
 
 struct Targets {
   std::vector<cli::ContenderView> contenders;
-  bool all = true;  ///< false: some contenders that the user meant are left out
+  bool all = true;  ///< false: some contenders that the user selected are left out
 };
 
 /// Removes reservations from the targets: only --reserve, or --force with a single contender,

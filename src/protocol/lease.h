@@ -54,7 +54,7 @@ class Lease {
   [[nodiscard]] bool IsInHand(TimePoint now) const;
   /// Returns a limit on the total time that the answers before and after a pause of PingSpan()
   /// take: below it, a contender that sends a heartbeat after the pause can start a command. Zero
-  /// or negative if no answer is quick enough.
+  /// or negative if no answer could be quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
   /// Returns the timeout that a session with the same servers needs if answers take up to
   /// `answers`; none if no such timeout is known. A server that grants longer timeouts pings too

@@ -153,9 +153,9 @@ struct IncompatibleContender {
 [[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
                                                                     std::string_view own_name,
                                                                     Mode mode, Dialect dialect);
-/// Returns the children that are incompatible with `dialect` if a session owns them, which their
-/// names do not show: `lock`, the znode of Dialect::kSimple, and names of 32 hex digits, which are
-/// the permits of kazoo's Semaphore.
+/// Returns the children that are incompatible with `dialect` if a session owns them: `lock`, the
+/// znode of Dialect::kSimple, and names of 32 hex digits, the permits of kazoo's Semaphore. The
+/// names do not show whether a session owns them.
 [[nodiscard]] std::vector<IncompatibleContender> FindUnnumbered(const Children& children,
                                                                 Dialect dialect);
 

@@ -28,8 +28,8 @@ QueueAhead::QueueAhead(const Contenders& contenders, std::string_view own_name,
 }
 
 void QueueAhead::Take(const ReleaseRecord& record) {
-  // Compares the whole name, which is used only once: the same number may have occurred in a
-  // previous life of LOCK.
+  // Compares the whole name, which is never used again; the number may already have occurred in an
+  // earlier life of LOCK.
   if (record.contender == last_excluding_) last_excluding_.clear();
 }
 

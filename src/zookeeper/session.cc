@@ -128,7 +128,7 @@ EventSource::Interest Session::GetInterest() {
       }
       break;
     case Phase::kConnected: {
-      connection_->SendNow();  // a release that no close has followed
+      connection_->SendNow();  // a release that was held back, but not followed by a close
       Interest interest = connection_->GetInterest();
       interest.wake = std::min(interest.wake, NextSend());
       return interest;

@@ -12,8 +12,8 @@ namespace zklock::cli {
 /// Returns the output of `zklock --version`, with the client library's version, and whether TLS and
 /// SASL are available.
 [[nodiscard]] std::string VersionText();
-/// Returns the output of `zklock SUBCOMMAND --help`: all options of the subcommand. For one that
-/// runs a command, only the options that most runs need, if `arguments` contain -h but not --help.
+/// Returns the output of `zklock SUBCOMMAND --help`: all options of the subcommand. If it runs a
+/// command, and `arguments` contain -h but not --help: only the options that most runs need.
 [[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand,
                                    const std::vector<std::string>& arguments);
 

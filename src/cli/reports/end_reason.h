@@ -53,7 +53,7 @@ struct CauseDetails {
   std::string by{};  ///< who asked for the release or deleted our contender: see AskerText()
   std::optional<Duration> unconfirmed{};  ///< since the servers last confirmed that we hold it
   std::string tried{};                    ///< the servers and their errors: see TriedText()
-  std::optional<Duration> paused{};       ///< how long zklock did not run
+  std::optional<Duration> paused{};       ///< how long zklock was not running
   std::string server{};                   ///< the server that granted `granted`
   Duration granted{};
   Duration limit{};  ///< of --max-run

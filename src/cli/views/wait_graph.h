@@ -14,7 +14,7 @@ struct WaitEdge {
   enum class Reason {
     kQueue,   ///< `from` waits for its predecessor
     kPermit,  ///< `from` waits for permits, of which `to` holds some
-    kNested,  ///< `from` holds, and `to`, for another LOCK, runs under it
+    kNested,  ///< `from` holds a lock; `to`, in the queue of another, runs under it
     kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
     kAny,     ///< `from` is a run that takes any one LOCK, and waits as `to` for this one
   };

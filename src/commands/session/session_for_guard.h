@@ -22,7 +22,8 @@ class SessionForGuard {
   /// Sets the session that the guard closes from now on. It must have been connected. Call this
   /// before the session creates anything.
   void Set(const zookeeper::Session& session);
-  /// Call when the session's addresses have changed. Does nothing unless this session was set.
+  /// Call when the session's addresses have changed. Does nothing unless Set() was last called with
+  /// this session.
   void UpdateAddresses(const zookeeper::Session& session);
   /// Call when the session has been closed.
   void Clear() { page_->is_set.exchange(false); }

@@ -43,7 +43,7 @@ class CompatibilityCheck {
   /// `list`: the list that was checked, or a copy of it.
   using Done = std::function<void(const Compatibility& found, const QueueList& list)>;
 
-  /// All three outlive the check.
+  /// All three must outlive the check.
   CompatibilityCheck(zookeeper::Store& store, const AcquireRequest& request,
                      const AcquireEventSink& publish);
 

@@ -33,7 +33,7 @@ class DecisionPart final : public AcquirePart {
 
   Attempt& attempt_;
   SessionProof& proof_;
-  int missing_ = 0;  ///< how many lists lacked our znode, which exists
+  int missing_ = 0;  ///< how many lists lacked our znode although it exists
   bool listed_for_strays_ = false;
 };
 

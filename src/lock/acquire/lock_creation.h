@@ -18,7 +18,7 @@ namespace zklock::lock {
 /// Creates the znode of a LOCK and those above it, if they are missing.
 class LockCreation {
  public:
-  /// Both outlive the creation.
+  /// Both must outlive the creation.
   LockCreation(zookeeper::Store& store, const AcquireRequest& request);
 
   /// Returns why another Send() would fail, judging by the answers to the previous one; none if it

@@ -90,7 +90,7 @@ void Lookahead::Take() {
 
 bool Lookahead::IsOver() const {
   if (state_->search || state_->unread > 0 || expiry_) return false;
-  // For a contender that leaves, each reservation is due now or never.
+  // For a contender that is leaving, each reservation is due at once or not at all.
   const Reserving* const next = NextExpiry();
   return next == nullptr || next->due == kNever;
 }

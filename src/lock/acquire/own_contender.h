@@ -22,9 +22,9 @@ namespace zklock::lock {
 /// create is lost.
 class OwnContender {
  public:
-  /// `request` outlives this; our contender is AcquireRequest::given if that is set. `make_uuid` is
-  /// called for each session, and whenever a znode with our UUID turns out to belong to another
-  /// session. A repeated create keeps its UUID.
+  /// `request` must outlive this; our contender is AcquireRequest::given if that is set.
+  /// `make_uuid` is called for each session, and whenever a znode with our UUID turns out to belong
+  /// to another session. A repeated create keeps its UUID.
   OwnContender(zookeeper::Store& store, const Clock& clock, const AcquireRequest& request,
                std::function<std::string()> make_uuid);
 

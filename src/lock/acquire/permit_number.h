@@ -28,7 +28,7 @@ class PermitNumber {
     kOpen,           ///< nobody depends on a number: ours may be written
   };
 
-  /// Both outlive this. Not used for a request without permits.
+  /// Both must outlive this. Not used for a request without permits.
   PermitNumber(zookeeper::Store& store, const AcquireRequest& request);
 
   /// `reply`: the data of `leases`.

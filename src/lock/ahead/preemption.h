@@ -21,7 +21,7 @@ namespace zklock::lock {
 class Preemption {
  public:
   /// `queue`: the znode whose children are the contenders. `names`: in queue order. `done`: called
-  /// once, perhaps before Begin() returns. `store` and `request` outlive this.
+  /// once, perhaps before Begin() returns. `store` and `request` must outlive this.
   Preemption(zookeeper::Store& store, const AcquireRequest& request, std::string queue,
              std::vector<std::string> names, std::function<void(const Preempted&)> done)
       : store_(store),

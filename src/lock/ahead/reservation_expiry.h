@@ -31,7 +31,8 @@ class ReservationExpiry {
  public:
   /// `queue`: the parent of the reservation's znode `name` and of `more`, the znodes of its other
   /// permits. `was_first`: a list has shown it before all other contenders; otherwise it may never
-  /// have held the lock, and leaves no record. `own`: our contender in LOCK. `store` outlives this.
+  /// have held the lock, and leaves no record. `own`: our contender in LOCK. `store` must outlive
+  /// this.
   ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name,
                     std::vector<std::string> more, Reserved reserved, bool was_first, Ticket own)
       : store_(store),

@@ -36,7 +36,7 @@ class ReservationSearch {
     [[nodiscard]] bool IsInForce() const { return reserved && holds; }
   };
 
-  /// Both outlive this.
+  /// Both must outlive this.
   ReservationSearch(zookeeper::Store& store, const AcquireRequest& request)
       : store_(store), request_(request) {}
 

@@ -92,7 +92,7 @@ class RunRecorder final : public EventSource {
   /// Once done, returns whether the success was recorded in all LOCKs.
   [[nodiscard]] bool HasRecordedSuccess() const { return has_recorded_success_; }
   /// If settled or shared: records the end together with the release. If another holder of a permit
-  /// has written in the meantime, retries with the new data. `hold` outlives the callbacks.
+  /// has written in the meantime, retries with the new data. `hold` must outlive the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
 
   /// Returns whether nothing is left to do for the last request, not even over another connection.

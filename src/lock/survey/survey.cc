@@ -53,8 +53,8 @@ class Survey::ReadCache {
     children_[path] = std::move(reply);
   }
 
-  /// Called when a watch on `path` has fired. It may be the watch on the data or the one on the
-  /// children: both are read again.
+  /// Called when a watch on `path` has fired, whether on its data or on its children: both are read
+  /// again.
   void Forget(const std::string& path) {
     data_.erase(path);
     children_.erase(path);

@@ -57,7 +57,7 @@ struct SurveyResult {
 /// everything again, at most ten times a second.
 class Survey final : public ServerOperation {
  public:
-  /// `sink` outlives the survey and receives everything. Without a sink, result() contains
+  /// `sink` must outlive the survey, and receives everything. Without a sink, result() contains
   /// everything.
   Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request,
          SurveySink* sink = nullptr);

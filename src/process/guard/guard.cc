@@ -237,7 +237,7 @@ void Guard::Wait() {
   is_orphaned_ = ZklockIsGone();  // only after the read, so that no CONT is missed
 }
 
-// Allows for a long round.
+// Promises no moment before the end of a round that takes long.
 void Guard::PromiseLook(TimePoint look) const {
   duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 }
@@ -490,8 +490,8 @@ void Guard::BeginEnding(TimePoint now) {
   phase_ = Phase::kEnding;
   ending_since_ = now;
   report_awaited_at_.reset();
-  // A shell continues a job that it knows to be stopped, and then shows that it has ended. If only
-  // the command was sent STOP, nothing would continue zklock.
+  // A shell continues a job that it knows to be stopped, and then shows that it has ended. If STOP
+  // was sent to the command alone, nothing would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
   // Tell nested runs before the signals, so that they know why they end. Without a cause, the
   // command has ended by itself, and zklock waits for its nested runs.

@@ -24,8 +24,8 @@ struct GuardPage {
   /// When the tree must end, however long the lease lasts. Written by zklock before kBegin, and by
   /// the guard once the command is executed.
   SharedMoment run_end{kNever};
-  /// The moment by which the guard, having seen the lease and any order, promises to look again. A
-  /// guard that is late is suspected to hang. Written by the guard, and by zklock when the command
+  /// The guard has seen the lease and any order, and promises to look again by this moment. A guard
+  /// that is late is suspected of hanging. Written by the guard, and by zklock when the command
   /// begins.
   SharedMoment guard_looks_at;
   /// Why the tree has to end: it gets the stop signal, then KILL after the grace. Written by either

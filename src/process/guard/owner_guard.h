@@ -63,7 +63,7 @@ class OwnerGuard final : public EventSource {
   void OnOwnerReleased() { page_->cause.Set(EndCause::kItself); }
   /// Like Supervisor::AddNestedRun().
   void AddNestedRun(int connection);
-  /// Must be called when no nested run is left.
+  /// Must be called once no nested runs remain.
   void ForgetNestedRuns() { page_->keeps_session = false; }
   /// Must be called before this process closes the session. The owner is no longer signalled, and
   /// if this process dies before the close, the guard closes the session without waiting for the

@@ -85,7 +85,8 @@ void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
 }
 
 /// Reaps the processes of a group, after HUP, until none is left or kHangUpTime has passed. Returns
-/// whether none is left. A shell ends at once, but the command that it ran may need the time.
+/// whether none is left. A shell ends at once, but the command that it was running may need that
+/// time.
 bool AwaitHangUp(pid_t group) {
   sigset_t child;
   sigemptyset(&child);
