@@ -1,4 +1,5 @@
-// $ZKLOCK_HELD as found; also, each line of the input as the znode of a lock to be exported.
+// The input is parsed as the value of $ZKLOCK_HELD. In addition, each of its lines is exported as
+// the znode of a lock.
 
 #include <algorithm>
 #include <string>

@@ -7,7 +7,7 @@ namespace zklock::simulation {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;
-// Limits turns at the same virtual time: a loop that spins would stop the clock of the world.
+// Limits the turns at one virtual time: a busy loop would otherwise stop the clock of the world.
 constexpr int kMostTurnsAtOnce = 100'000;
 
 Process* current = nullptr;

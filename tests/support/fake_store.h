@@ -214,8 +214,8 @@ class FakeStore final : public zookeeper::Store {
   void Renew() override;
 
   TimePoint stop_time{};
-  bool may_delete = true;          ///< this client has the right DELETE on every parent
-  std::string may_delete_below{};  ///< otherwise on this one only
+  bool may_delete = true;          ///< this client has DELETE permission on every parent
+  std::string may_delete_below{};  ///< if not `may_delete`: the only parent with that permission
 
  private:
   friend class FakeServers;

@@ -66,7 +66,7 @@ TEST_CASE("with --on-lost warn a lost lock is reported once, and the command run
   }
   holder->ReadErrUntil("zklock: lost " + lock + reason);
   holder->ReadErrUntil("; sh continues, and others may run too (--on-lost warn)\n");
-  Child next = StartHolder(lock);  // the servers have granted the lock to another
+  Child next = StartHolder(lock);  // the lock is now held by another contender
   CHECK_FALSE(holder->HasEnded());
   holder->Write("3\n");
   CHECK(holder->Wait() == Exited(76));

@@ -39,7 +39,7 @@ class Forks {
     const UniqueFd writer(open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
     unlink(fifo.c_str());
   }
-  /// Stops every command before it does anything, from now on.
+  /// From now on, stops each command before it does anything.
   void StopCommands() const { (void)directory_.Write("refused.stopped", ""); }
   void Allow() { unlink(directory_.Path("refused").c_str()); }
   /// Waits until a fork has been attempted and refused. Each refusal is reported once.

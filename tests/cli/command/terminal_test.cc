@@ -113,7 +113,7 @@ TEST_CASE("A job stopped for longer than its lease has lost lock and command whe
   terminal.Press('Z');
   terminal.ReadUntil("Stopped");
   terminal.AwaitPrompt();
-  Child next = StartHolder(terminal.lock());  // once the servers have granted the lock to another
+  Child next = StartHolder(terminal.lock());  // returns once another contender holds the lock
   terminal.Type("fg");
   CHECK(terminal.Status() == "76.");
   CHECK(terminal.screen().find("survived") == std::string::npos);

@@ -236,7 +236,8 @@ TEST_CASE("README's script locks itself and keeps its arguments") {
 TEST_CASE("README's script locks itself even in a daemon that has outlived an earlier lock") {
   const Workspace workspace;
   workspace.Write("report.sh", "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_TOKEN\"\n");
-  // The daemon has all variables of the first run, whose lock is released before it continues.
+  // The daemon has all variables of the first run, and continues only after that run's lock has
+  // been released.
   ChildOptions options = workspace.Shell(
       "zklock exclusive -q /jobs/report -- sh -c 'echo $ZKLOCK_TOKEN; "
       "exec 3<&0; setsid sh -c \"read go <&3; ./report.sh\" 2>/dev/null &'; echo over");

@@ -677,7 +677,7 @@ TEST_CASE("An impossible --hold is refused before any request to the servers") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("A thread other than a process's first one cannot be an owner, like no process") {
+TEST_CASE("The ID of a thread other than its process's first is refused as an owner") {
   const std::string lock = NewLock("hold");
   Child threads = Child::Start({.argv = {"python3", "-c",
                                          "import sys, threading\n"

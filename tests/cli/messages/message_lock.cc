@@ -19,7 +19,7 @@ std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
   return SaidBy(words, 78);
 }
 
-/// Returns the message of `zklock WORDS` about a LOCK that a zklock with the words `holders` holds.
+/// Returns the message of `zklock WORDS LOCK` while `zklock HOLDERS LOCK` holds that LOCK.
 std::string MeetsHolder(const Words& holders, Words words) {
   auto [lock, holder] = HoldNewLock("said", holders);
   words.insert(words.end(), {lock, "--", "true"});

@@ -159,7 +159,7 @@ TEST_CASE("a signal ends zklock while it waits for the file named by --config") 
   const bool completes = GENERATE(false, true);
   const Words words = {"inspect", "--config", fifo};
   Child zklock = Child::Start(Zklock(completes ? Words{"--complete"} + words + Words{""} : words));
-  const std::ofstream writer(fifo);  // opened when zklock has opened it
+  const std::ofstream writer(fifo);  // blocks until zklock opens it for reading
   zklock.Signal(SIGTERM);
   CHECK(zklock.Wait() == Killed(SIGTERM));
 }

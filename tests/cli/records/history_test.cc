@@ -108,7 +108,8 @@ TEST_CASE("a hundred runs are kept, within 16 KiB") {
   CHECK(tree.Get(lock + "/last-run")->data.size() <= lock::kMostHistoryData);
 }
 
-TEST_CASE("a run whose zklock is killed is running, then lost, and the next run records that") {
+TEST_CASE(
+    "a run whose zklock is killed is shown as running, then lost; the next run records that") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
   Tree tree;
@@ -125,7 +126,7 @@ TEST_CASE("a run whose zklock is killed is running, then lost, and the next run 
   CHECK(tree.Get(lock + "/last-run")->data.find("\"ended\":\"lost\"") != std::string::npos);
 }
 
-TEST_CASE("a run that lost its lock is lost") {
+TEST_CASE("a run that lost its lock is recorded as lost") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
   Tree tree;
@@ -184,7 +185,7 @@ TEST_CASE("a run that is asked to release has ended, with status 76 and a releas
   CHECK(last["status"] == 76);
 }
 
-TEST_CASE("a run that ends because an outer zklock releases has ended under its own LOCK") {
+TEST_CASE("a run that ends because an outer zklock releases is recorded as ended") {
   const std::string outer = NewLock("history");
   const std::string own = NewLock("history");
   Child run = StartHolder({"exclusive", outer, "--", Binary(), "exclusive", "-z", TestServers(),

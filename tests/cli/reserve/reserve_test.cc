@@ -411,7 +411,7 @@ TEST_CASE("a renewal stores a new reason and label, and nothing else changes the
   check("thaw", "two");
 }
 
-TEST_CASE("programs of Curator and kazoo wait for a reservation that was made before or above") {
+TEST_CASE("Curator and kazoo programs wait for a reservation made before or while they queue") {
   struct Other {
     LockPeer (*peer)();
     std::string recipe;

@@ -380,7 +380,7 @@ END
   CHECK(Finish(holder) == Exited(0));
   mark.WaitForEnd();
 
-  // The runs are parallel, because each uses up all of its time.
+  // The runs are parallel, because each lasts until its --connect-timeout.
   const auto inspect = [&](const std::string& line, Words words) {
     words.insert(words.end(), {"--connect-timeout", "15s", "/t/x"});
     words.insert(words.begin(), "inspect");

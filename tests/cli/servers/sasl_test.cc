@@ -170,7 +170,7 @@ TEST_CASE("a server without SASL is refused, and one that stalls is not waited f
              Catch::Contains("no SASL") && Catch::Contains("-Dzookeeper.fips-mode=false"));
   const Peer silent(Peer::Manner::kSaysNothing);
   const Peer web(Peer::Manner::kSpeaksHttp);
-  // The runs are parallel, because each uses up all of its time.
+  // The runs are parallel, because each lasts until its --connect-timeout.
   const auto inspect = [](const Peer& peer) {
     return Child::Start(
         AsAlice({"inspect", "-z", peer.address(), "--connect-timeout", "5s", "/t/x"}));

@@ -210,8 +210,9 @@ void LimitMemory(pid_t process, rlim_t limit) {
   Check(prlimit(process, RLIMIT_AS, &limits, nullptr), "prlimit");
 }
 
-// Uses up the free memory of this process's heap. What is allocated later is given back to the
-// kernel when it is freed. This would never end in an emulator, which does not limit the memory.
+// Uses up the free memory of this process's heap. Memory that is allocated later goes back to
+// the kernel when it is freed. This would never end in an emulator, which does not limit the
+// memory.
 bool FillHeap() {
   mallopt(M_MMAP_THRESHOLD, 1);
   LimitMemory(0, 1);

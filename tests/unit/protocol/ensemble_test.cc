@@ -46,9 +46,7 @@ using KindList = std::vector<Kind>;
 
 }  // namespace
 
-TEST_CASE("There is nothing to say about a sound ensemble") {
-  CHECK(Judge(SoundEnsemble()).empty());
-}
+TEST_CASE("A sound ensemble has no findings") { CHECK(Judge(SoundEnsemble()).empty()); }
 
 TEST_CASE("Servers that grant different session timeouts are to be fixed") {
   EnsembleFacts facts = SoundEnsemble();

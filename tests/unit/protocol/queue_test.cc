@@ -454,7 +454,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("Generated queues: the predecessors are those that the contenders decide on") {
+TEST_CASE("Generated queues: the predecessors are those that each contender determines") {
   test::ForRandomRounds(2000, [](std::mt19937_64& random) {
     const Names children = ChildrenOf(Generate(random), random);
     const auto queue = Queue(children);

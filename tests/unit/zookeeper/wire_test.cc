@@ -442,7 +442,7 @@ TEST_CASE("a frame may arrive in any pieces") {
   }
 }
 
-TEST_CASE("a library that reads in another way than this one is not believed") {
+TEST_CASE("a library that reads differently from this one is not trusted") {
   const Bytes two = Joined({WithLength(Answer({}, -2)), WithLength(Answer({}, -2))});
   ReplyCheck check = Greeted();
   CHECK_FALSE(check.Feed(two.data(), two.size()));

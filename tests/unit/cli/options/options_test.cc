@@ -119,7 +119,7 @@ TEST_CASE("A reservation needs no command") {
   CHECK(ParseRun({"exclusive", "/l", "--", "c"}).reserve.empty());
 }
 
-TEST_CASE("A reservation can be released in several LOCKs, each once") {
+TEST_CASE("release --reserve accepts several LOCKs, and drops duplicates") {
   const auto options =
       std::get<ReleaseOptions>(Parse({"release", "--reserve", "x", "/m", "l", "/m"}));
   CHECK(options.target == ReleaseOptions::Target::kReservation);

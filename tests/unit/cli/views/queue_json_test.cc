@@ -85,7 +85,7 @@ TEST_CASE("A waiter for any of several locks names the others, as the user knows
   CHECK(contenders[1]["any"] == json({"/gpu/1", "/gpu/2", "/other/gpu", "/c"}));
 }
 
-TEST_CASE("A contender that was asked to leave has who asked, and why") {
+TEST_CASE("A contender that was asked to leave shows who asked, and why") {
   const auto asked = [](const lock::ReleaseRequest& request) {
     return json::parse(
         JsonOf({Alone("/l", lock::FormatContenderData(

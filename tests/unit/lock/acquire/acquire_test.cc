@@ -479,9 +479,9 @@ TEST_CASE("A waiter keeps its lease fresh by a small read every quarter of T") {
   CHECK(*lease_end - world.clock.Now() > 10s);
 }
 
-TEST_CASE("A waiter that did not run for long does not take the lock with a stale lease") {
+TEST_CASE("A waiter that was suspended for long does not take the lock with a stale lease") {
   auto [world, holder, self] = BehindOther();
-  world.clock.Advance(29s);  // no reads: this process did not run
+  world.clock.Advance(29s);  // no reads: this process was suspended
   world.servers.Remove(holder);
   REQUIRE(self.RunToWait());
   world.clock.Advance(7502ms);
@@ -769,7 +769,7 @@ TEST_CASE("A wait that ends while an answer is under way is not a conflict if th
   }
 }
 
-TEST_CASE("A server that leaves an answer open beyond the end of the wait is given up") {
+TEST_CASE("A server that has not answered by the end of the wait is given up") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Joined self(world, {.wait = 8s});

@@ -350,8 +350,8 @@ TEST_CASE("A release whose reply is lost is executed as a whole or not at all") 
 }
 
 TEST_CASE(
-    "A waiter that did not run when the record was written does not take the lock with a stale "
-    "lease") {
+    "A waiter that was suspended when the record was written does not take the lock with a "
+    "stale lease") {
   World world;
   Joined holder(world);
   Contender reader(world, {.mode = Mode::kRead});
@@ -360,7 +360,7 @@ TEST_CASE(
   self.store.Run();
   holder.Release(world.servers);
   reader.store.Run();
-  world.clock.Advance(29s);  // no reads: this process did not run
+  world.clock.Advance(29s);  // no reads: this process was suspended
   REQUIRE(self.RunToWait());
   // It has read the record, but another release replaces that record before its turn.
   reader.Release(world.servers);

@@ -219,7 +219,7 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, the hold
   CHECK(queue.world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
 }
 
-TEST_CASE("A fault at the turn after which a server shortens the session timeout") {
+TEST_CASE("A waiter holds despite a fault at its turn, and a shorter session timeout after it") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kAnsweredAndClosed);
   const std::string request = GENERATE("get /l", "list /l", "check ");
   const bool in_hand = GENERATE(true, false);
@@ -305,7 +305,7 @@ TEST_CASE("Only the next in line sends heartbeats, all others read LOCK") {
   CHECK(sent.size() == 8);
 }
 
-TEST_CASE("A waiter that is not told of a deletion finds it when it next looks") {
+TEST_CASE("A waiter that is not notified of a deletion finds it when it next looks") {
   const bool is_next = GENERATE(true, false);
   QueueOf queue(3);
   Contender& self = queue[is_next ? 1 : 2];
@@ -360,7 +360,7 @@ TEST_CASE("A waiter that learns from a list that it is next gets a lease at once
   CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
-TEST_CASE("A next in line whose heartbeat finds no contender leaves") {
+TEST_CASE("The next in line leaves if its heartbeat finds no contender") {
   QueueOf queue(2);
   Contender& self = queue[1];
   self.store.Before("check ", [&] { queue.world.servers.Remove(self.notes.queued); });

@@ -259,7 +259,7 @@ TEST_CASE("A try counts correctly while others take their permits") {
 
 // ---- lost replies ---------------------------------------------------------------------------
 
-TEST_CASE("Any reply on the way to a permit may be lost, and any request not be executed") {
+TEST_CASE("A permit is acquired although any one request, or its reply, is lost") {
   World plain;
   JoinedPermit sample(plain);
   const std::size_t requests = sample.store.requests_sent();

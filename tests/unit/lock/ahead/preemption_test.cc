@@ -172,7 +172,7 @@ TEST_CASE("Data that is written while it is asked is kept") {
   CHECK(data->release_request);
 }
 
-TEST_CASE("All are asked after a fault at any request") {
+TEST_CASE("All contenders are asked despite a fault at any request") {
   const Fault fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 14; ++at) {
     CAPTURE(static_cast<int>(fault), at);

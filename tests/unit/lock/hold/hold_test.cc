@@ -99,7 +99,7 @@ TEST_CASE("Without an answer the lease ends exactly in time") {
   CHECK(held.hold->lease_end() == held.began + 30s - 1250ms);
 }
 
-TEST_CASE("A loss has the time since the last proof, and how long the process did not run") {
+TEST_CASE("A loss shows the time since the last proof, and how long the process was not running") {
   Held held;
   SECTION("without an answer") {
     held.store.Disconnect();

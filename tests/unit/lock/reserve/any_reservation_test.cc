@@ -148,7 +148,7 @@ TEST_CASE("Any: a reservation that has ended by our clock alone is to be looked 
   MakeReservation(world, "ci", {.locks = {"/c"}, .lasts = 2s});
   const bool seems_over = GENERATE(false, true);
   Reserver pool(world, "ci", kPool);
-  // The servers' clock may have advanced as far as this host's has since the create was sent.
+  // Since the create was sent, the servers' clock may have advanced as far as this host's.
   pool.store.Before("list /c", [&] {
     if (seems_over) world.clock.Set(world.clock.Now() + 3s);
   });

@@ -85,7 +85,7 @@ TEST_CASE("A set is near its turn as long as it holds a LOCK, however long anoth
   CHECK_FALSE(caller.set.IsFarFromTurn());
 }
 
-TEST_CASE("A set is far from its turn while it only waits in a long queue") {
+TEST_CASE("A set is far from its turn only while it waits in a long queue") {
   SetCaller caller;
   std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
   for (std::string& other : others) other = caller.servers.Put("/a/other-lock-", 1, true);
@@ -176,7 +176,7 @@ TEST_CASE("A set that starts again does not supersede a newer run in any LOCK") 
   CHECK(old.why() == Busy::Why::kSuperseded);
 }
 
-TEST_CASE("Any reply may be lost, and any request not be executed, with or without the session") {
+TEST_CASE("A set is acquired although any one request or its reply is lost, or the session too") {
   SetCaller plain;
   plain.Run();
   const std::size_t requests = plain.store.requests_sent();
@@ -221,7 +221,7 @@ TEST_CASE("A server that accepts the session of a try and then does not answer i
   caller.CheckHolds();
 }
 
-TEST_CASE("A wait that one LOCK has used up does not end at the next if that is free") {
+TEST_CASE("A wait that expires while a free LOCK is being joined does not end the acquisition") {
   SetCaller caller(false, 10s);
   const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
   caller.Run();
@@ -238,7 +238,7 @@ TEST_CASE("A wait that one LOCK has used up does not end at the next if that is 
   caller.CheckHolds();
 }
 
-TEST_CASE("One wait counts for the whole set") {
+TEST_CASE("The wait limits the whole set, not each LOCK") {
   SetCaller caller(false, 10s);
   const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
   caller.servers.Put("/c/other-lock-", 1, true);

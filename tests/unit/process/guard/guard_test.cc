@@ -490,7 +490,7 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
 }
 
 TEST_CASE("a guard that hangs does not keep a run that lasts too long from ending", "[native]") {
-  // The limit counts from the command's execution; the whole tree is up long before it is reached.
+  // The limit counts from the command's execve; the whole tree has started long before it expires.
   StubbornTree command({.kill_after = milliseconds(100), .max_run = milliseconds(4000)});
   const test::Hang guard(command.guard());
   CHECK(command.WaitForEnd().guard_failed);

@@ -133,7 +133,7 @@ TEST_CASE("a guard that cannot be seen does not count as slow") {
   CHECK(watch.Look(kStart + seconds(5), terms) == Verdict::kHangs);
 }
 
-TEST_CASE("a process is seen with its state and the CPU time it has used") {
+TEST_CASE("the state of a process and the CPU time it has used are read") {
   Child child = Child::Start({.argv = {"sh", "-c", "echo up; while :; do :; done"}});
   REQUIRE(child.ReadLine() == "up");
   const auto before = SeeGuard(child.pid());
