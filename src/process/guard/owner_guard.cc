@@ -88,6 +88,8 @@ void OwnerGuard::Fork() {
   guard_ = ForkBlocked("fork");
   if (guard_ == 0) Watch(keeper, ends.guard.get());
   process_ = PidFd::Open(guard_);
+  // Without descriptors or memory, the guard's death would go unnoticed.
+  if (process_->fd() < 0 && IsShortage(errno)) ThrowErrno("watching another process (pidfd_open)");
   socket_ = std::move(ends.zklock);
 }
 

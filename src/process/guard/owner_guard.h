@@ -40,8 +40,8 @@ struct OwnerDuty {
 class OwnerGuard final : public EventSource {
  public:
   /// For a keeper that queues: the guard closes the session as soon as the keeper is gone. Returns
-  /// when the guard has left the process group, or after a second. Throws std::system_error if the
-  /// fork fails.
+  /// when the guard has left the process group, or after a second. Throws std::system_error if
+  /// the guard cannot be forked or watched.
   explicit OwnerGuard(OwnerDuty duty);
   /// Dismisses the guard without any further action, unless it is needed (OwnerDuty::is_needed).
   ~OwnerGuard() override;
@@ -50,8 +50,8 @@ class OwnerGuard final : public EventSource {
   /// ends, initially. `grace`: how long before the lease's end the owner is signalled. Returns when
   /// the guard is ready, but no later than the lease's stop time. The guard of an ancestor
   /// recognises nested guards by their name and spares them, so "held" must not be reported before
-  /// this guard has that name. Throws std::system_error if the guard must be replaced and the fork
-  /// fails.
+  /// this guard has that name. Throws std::system_error if the guard has ended and cannot be
+  /// replaced.
   void BeginHold(TimePoint lease_end, Duration grace);
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);

@@ -10,6 +10,12 @@ namespace zklock::process {
   throw std::system_error(errno, std::generic_category(), operation);
 }
 
+/// Returns whether descriptors or memory are lacking. (With /proc, ENOENT and ESRCH mean instead
+/// that a process is gone or hidden.)
+[[nodiscard]] inline bool IsShortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 /// Returns `result`; if it is -1, throws std::system_error naming the operation.
 template <typename Result>
 Result Check(Result result, const char* operation) {

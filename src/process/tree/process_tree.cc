@@ -30,10 +30,6 @@ namespace {
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-// Whether the system lacks descriptors or memory, so that a living process may have been missed.
-// (ENOENT and ESRCH mean that the process is gone or hidden.)
-bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
 std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
 void AppendPids(std::string_view text, std::vector<pid_t>& pids) {

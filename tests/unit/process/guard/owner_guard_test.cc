@@ -2,6 +2,7 @@
 
 #include "process/guard/owner_guard.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "process/tree/guard_name.h"
@@ -22,7 +24,10 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::Child;
+using test::Exit;
+using test::Exited;
 using test::Killed;
+using test::Run;
 
 /// Returns the child of this process that is not in `others`. These can include more than the
 /// owner: a test of a supervisor makes this process the parent of any orphans that are left.
@@ -91,6 +96,40 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
   CHECK_THROWS(guarded.process.Wait(milliseconds(3100)));
   CHECK_FALSE(guarded.guard.cause());
 }
+
+#ifndef ZKLOCK_SANITIZED  // the sanitizers need descriptors, too
+TEST_CASE("--hold fails if there are too few descriptors for a guard") {
+  const Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  bool was_refused = false;
+  bool was_held = false;
+  for (rlim_t free = 0; free < 12; ++free) {
+    CAPTURE(free);
+    const auto hold = [&] {
+      const int next = dup(STDIN_FILENO);
+      close(next);
+      constexpr rlim_t kMany = 1024;
+      const rlimit few{static_cast<rlim_t>(next) + free, kMany};
+      const rlimit many{kMany, kMany};
+      Check(setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+      try {
+        OwnerGuard guard({.owner = &owner, .when_orphaned = {}});
+        guard.BeginHold(BootClock::now() + hours(1), {});
+        Check(setrlimit(RLIMIT_NOFILE, &many), "setrlimit");  // to look into /proc
+        WaitUntilAsleep(ChildBeside({}));
+        return 0;
+      } catch (const std::system_error&) {
+        return 2;
+      }
+    };
+    const test::Exit exit = test::Run({.body = hold}).exit;
+    CHECK((exit == test::Exited(0) || exit == test::Exited(2)));
+    (exit == test::Exited(0) ? was_held : was_refused) = true;
+  }
+  CHECK(was_refused);
+  CHECK(was_held);
+}
+#endif
 
 TEST_CASE("an owner's guard can be recognised from the start") {
   const Child process = Child::Start({.argv = {"sleep", "1000"}});
