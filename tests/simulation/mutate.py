@@ -81,6 +81,8 @@ def mutate(name, changes, build, programs, directory):
     for source in sorted(sources):
         words = next((c[str(ROOT / source)] for c, _ in programs.values() if str(ROOT / source) in c),
                      None)
+        if words is None:
+            sys.exit(f"mutate: {build} has no command for {source}: build it without ZKLOCK_UNITY")
         changed = directory / source.removeprefix("src/")
         original = words[words.index("-o") + 1]
         objects[original] = str(directory / f"{len(objects)}.o")

@@ -411,9 +411,10 @@ class Inspection {
   }
 
   /// Returns what else the survey has found out; empty if nothing.
-  [[nodiscard]] std::string LineBelow() const {
+  [[nodiscard]] std::string LineBelow() {
     const lock::SurveyResult& result = survey_->result();
     if (!result.exists) return no_chroot_;
+    no_chroot_.clear();  // it exists now, even if LOCK is deleted again
     return result.unlistable.empty() ? "" : cli::Unlistable(result.unlistable);
   }
 

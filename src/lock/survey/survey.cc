@@ -282,10 +282,10 @@ void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {
 
 void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& children) {
   const auto next = std::next(node);
+  // Only at the top can a LOCK have the name of a record.
+  const bool has_records = request_.place.DisplayPath(node->path) != "/";
   for (const std::string& child : children) {
-    // Only at the top may such a name belong to a LOCK.
-    const bool is_top = request_.place.DisplayPath(node->path) == "/";
-    if (!is_top && protocol::IsRecordChild(child)) continue;
+    if (has_records && protocol::IsRecordChild(child)) continue;
     const std::string path = protocol::ChildPath(node->path, child);
     if (path != "/zookeeper") frontier_.emplace(next, path);
   }

@@ -28,6 +28,7 @@
 #include "cli/messages/provocation.h"
 #include "cli/zklock.h"
 #include "support/source.h"
+#include "support/sudo.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -188,7 +189,6 @@ std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
   Case file{"kForeignFile", 77, {"exclusive", "--auth-file", "/etc/passwd", "/l", "--", "true"}};
   Case owner{"kForeignOwner", 64, {"exclusive", "--hold", "--owner-pid", "1", "/l"}};
   if (geteuid() == 0) {
-    constexpr uid_t kNobody = 65534;
     file.words[2] = directory.Write("theirs", "digest:a:b\n");
     REQUIRE(chown(file.words[2].c_str(), kNobody, kNobody) == 0);
     // The user nobody can run a binary in this directory.

@@ -23,6 +23,7 @@
 #include "cli/documents/documents.h"
 #include "cli/zklock.h"
 #include "support/skip.h"
+#include "support/sudo.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -463,7 +464,6 @@ TEST_CASE("a user's file that cannot be read is ignored, and -v and --print-conf
 
 TEST_CASE("a user's file that belongs to another user is not used") {
   const TemporaryDirectory directory;
-  constexpr uid_t kNobody = 65534;
   const std::string file = directory.Path("zklock.conf");
   ChildOptions options = Zklock({});
   if (geteuid() == 0) {

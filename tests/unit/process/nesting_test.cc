@@ -34,6 +34,7 @@
 #include "support/child.h"
 #include "support/loop.h"
 #include "support/skip.h"
+#include "support/sudo.h"
 
 namespace zklock::process {
 namespace {
@@ -257,13 +258,12 @@ TEST_CASE("A listener other than the claimed holder proves nothing") {
 
 TEST_CASE("A holder of the owner's user is trusted even if the owner is not dumpable") {
   if (geteuid() != 0) return test::Skip("root, to hold as another user");
-  constexpr uid_t kUser = 65534;
   test::Child owner = test::Child::Start({.body = [] {
-    const bool is_user = setresuid(kUser, kUser, kUser) == 0;
+    const bool is_user = setresuid(test::kNobody, test::kNobody, test::kNobody) == 0;
     return is_user && prctl(PR_SET_DUMPABLE, 0) == 0 && write(1, "\n", 1) == 1 ? pause() : 1;
   }});
   owner.ReadLine();
-  REQUIRE(seteuid(kUser) == 0);
+  REQUIRE(seteuid(test::kNobody) == 0);
   const Nesting nesting;
   REQUIRE(seteuid(0) == 0);
   const NestingRequest request{Kind::kRun, kNode};

@@ -137,9 +137,16 @@ TEST_CASE(
 TEST_CASE("Permits that are surveyed without their semaphore do not wait for each other") {
   SemaphoreBench bench;
   for (int i = 0; i < 2; ++i) bench.Permit(11);
+  for (int i = 0; i < 2; ++i) bench.servers.Put("/s/leases/_c_x-lock-", 12, true);
   const LockSurvey lock = bench.Look(Scope::kLock, "/s/leases").locks.at(0);
-  REQUIRE(lock.entries.size() == 2);
-  for (const QueueEntry& entry : lock.entries) CHECK_FALSE(entry.Waits());
+  REQUIRE(lock.entries.size() == 4);
+  CHECK_FALSE(lock.entries[0].Waits());
+  CHECK_FALSE(lock.entries[1].Waits());
+  // Others, for which this is a LOCK like any other, do wait.
+  CHECK(lock.entries[2].waits_for->position == 2);
+  CHECK(lock.entries[3].waits_for->position == 3);
+  CHECK(lock.held == 2);
+  CHECK(lock.waiting == 2);
 }
 
 TEST_CASE("A semaphore may have free permits, or be unused") {
