@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,16 +49,29 @@ void OwnerGuard::AwaitReady(TimePoint deadline) const {
   }
 }
 
+bool OwnerGuard::IsGone() const {
+  pollfd end = {socket_.get(), 0, 0};
+  return poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
+bool OwnerGuard::WasReady() const {
+  char first;
+  return recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void OwnerGuard::BeginHold(TimePoint lease_end, Duration grace) {
   page_->lease.Set(lease_end, grace);
   page_->stage = Stage::kHolding;
-  if (process_->HasEnded()) {
+  if (IsGone()) {
     Dismiss();
     Fork();
   } else {
     kill(guard_, SIGCONT);  // wakes the guard, which then plans for the lease
   }
   AwaitReady(page_->lease.StopTime());
+  if (IsGone()) {
+    throw std::system_error(EAGAIN, std::generic_category(), "starting the guard of --hold");
+  }
 }
 
 OwnerGuard::~OwnerGuard() {
@@ -105,8 +119,13 @@ EventSource::Interest OwnerGuard::GetInterest() {
 }
 
 void OwnerGuard::OnReady(short /*revents*/) {
+  const bool failed_to_start = process_ && !WasReady();
   Dismiss();
   page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard does not know the runs
+  if (failed_to_start) {
+    next_fork_ = BootClock::now() + kForkPause;
+    return;
+  }
   try {
     Fork();
     next_fork_ = kNever;

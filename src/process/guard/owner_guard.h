@@ -51,7 +51,7 @@ class OwnerGuard final : public EventSource {
   /// the guard is ready, but no later than the lease's stop time. The guard of an ancestor
   /// recognises nested guards by their name and spares them, so "held" must not be reported before
   /// this guard has that name. Throws std::system_error if the guard has ended and cannot be
-  /// replaced.
+  /// replaced, or the new one ends at once.
   void BeginHold(TimePoint lease_end, Duration grace);
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);
@@ -90,6 +90,11 @@ class OwnerGuard final : public EventSource {
   void WatchUntilEnd(pid_t keeper, int keepers_end);
   void Fork();
   void AwaitReady(TimePoint deadline) const;
+  /// Whether the guard has ended, or is about to: its end of the socket is closed some time before
+  /// its pidfd reports the end.
+  [[nodiscard]] bool IsGone() const;
+  /// Whether the guard was ready before it ended.
+  [[nodiscard]] bool WasReady() const;
   void Dismiss();
 
   const OwnerDuty duty_;

@@ -2,6 +2,7 @@
 
 #include "process/guard/owner_guard.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,6 +129,33 @@ TEST_CASE("--hold fails if there are too few descriptors for a guard") {
   }
   CHECK(was_refused);
   CHECK(was_held);
+}
+
+TEST_CASE("a guard that ended before it was ready is not replaced at once") {
+  const Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const auto hold = [&] {
+    OwnerGuard guard({.owner = &owner, .when_orphaned = {}});
+    guard.BeginHold(BootClock::now() + hours(1), {});
+    const auto wait_for_end = [&guard] {
+      pollfd end = {guard.GetInterest().fd, POLLIN, 0};
+      Check(poll(&end, 1, -1), "poll");
+    };
+    kill(ChildBeside({}), SIGKILL);
+    wait_for_end();
+    const int next = dup(STDIN_FILENO);
+    close(next);
+    // Enough to fork a guard, once the descriptor of the old one is closed, but not to be one.
+    const rlimit few{static_cast<rlim_t>(next) + 3, static_cast<rlim_t>(next) + 3};
+    Check(setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+    guard.OnReady(POLLIN);
+    const bool was_replaced = guard.GetInterest().fd >= 0;
+    wait_for_end();
+    guard.OnReady(POLLIN);
+    const EventSource::Interest interest = guard.GetInterest();
+    return was_replaced && interest.fd < 0 && interest.wake > BootClock::now() ? 0 : 1;
+  };
+  CHECK(test::Run({.body = hold}).exit == Exited(0));
 }
 #endif
 
