@@ -32,15 +32,16 @@ void CheckAlice(const Words& way, const std::string& plain) {
 }
 
 /// Holds a lock through a server that cuts the connection, so that the next server in the list is
-/// tried; that one stalls. The command must continue.
+/// tried; that one stalls. The command must continue. The first connect may take long: the first
+/// TLS handshake of a new JVM under load exceeds a share of the default connect timeout.
 void CheckStallBetween(const std::string& real, const std::string& stalling,
                        const std::function<ChildOptions(ChildOptions)>& with) {
   Proxy proxy(real);
   const Mark mark;
-  Child holder =
-      Child::Start(mark.On(with(HolderOptions({"exclusive", "--verbose", "--session-timeout", "24s",
-                                               "-z", proxy.address() + "," + stalling},
-                                              "/stall"))));
+  Child holder = Child::Start(mark.On(
+      with(HolderOptions({"exclusive", "--verbose", "--session-timeout", "24s", "--connect-timeout",
+                          "60s", "-z", proxy.address() + "," + stalling},
+                         "/stall"))));
   REQUIRE(holder.ReadLine() == "held");
   proxy.Cut();
   holder.ReadErrUntil("confirmed");
