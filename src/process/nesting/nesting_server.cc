@@ -1,5 +1,6 @@
 #include "process/nesting/nesting_server.h"
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ namespace {
 
 using protocol::NestingRequest;
 
-// How long to wait before accepting again when the system had no descriptors left.
+// How long to wait before accepting again when there were too few descriptors.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
 // Limits the CPU time that a flood of connections takes: after this many have been refused, or
@@ -29,6 +30,17 @@ constexpr int kMostAtOnce = 64;
 constexpr Duration kStrangerPause = std::chrono::milliseconds(20);
 // How long after a refusal the same user's connections are closed without looking at /proc.
 constexpr Duration kStrangerTime = std::chrono::seconds(1);
+
+/// Whether there are descriptors for a connection, the peer's pidfd and a file in /proc. With
+/// fewer, a nested run could not be told from a stranger.
+bool HasDescriptors() {
+  std::array<UniqueFd, 3> files;
+  for (UniqueFd& file : files) {
+    file = UniqueFd(eventfd(0, EFD_CLOEXEC));
+    if (!file) return false;
+  }
+  return true;
+}
 
 bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {
   return std::find(lineage.begin(), lineage.end(), process) != lineage.end();
@@ -112,6 +124,7 @@ void NestingServer::OnReady(short /*revents*/) {
 
 void NestingServer::Accept() {
   for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
+    if (!HasDescriptors()) return PauseAccepting(kAcceptPause);
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {

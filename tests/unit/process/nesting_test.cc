@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -310,6 +311,31 @@ TEST_CASE("After a stranger, connections of that user are closed unseen, and may
   CHECK(connect_as(65533) == protocol::kNestingRefusal);  // one user is refused, not everybody
   CHECK(nesting.Answer() == State::kHeld);
 }
+
+#ifndef ZKLOCK_SANITIZED  // the sanitizers need descriptors, too
+TEST_CASE("With too few descriptors, a nested run is not taken for a stranger, but waits") {
+  const auto free = GENERATE(range(0, 5));
+  CAPTURE(free);
+  const auto hold = [free] {
+    Nesting nesting;
+    nesting.server.Open({kNode}, LeaseOf(30));
+    const auto link = nesting.Ask();
+    rlimit limit{};
+    Check(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+    const int next = dup(STDIN_FILENO);
+    close(next);
+    const rlimit few{static_cast<rlim_t>(next + free), limit.rlim_max};
+    Check(setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+    nesting.loop.RunReady();
+    nesting.loop.RunReady();
+    if (link->state() == State::kRefused || link->state() == State::kEnded) return 1;
+    Check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+    nesting.RunUntil([&] { return link->state() != State::kAsking; });
+    return link->state() == State::kHeld ? 0 : 2;
+  };
+  CHECK(test::Run({.body = hold}).exit == test::Exited(0));
+}
+#endif
 
 TEST_CASE("A full queue of connections does not look as if nobody listened") {
   Nesting nesting;  // accepts nothing before the lock is held
