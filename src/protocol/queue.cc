@@ -208,11 +208,11 @@ const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode) 
 
 Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   const ContenderNameView* const own = contenders.Find(own_name);
-  if (own == nullptr) return {};
+  if (own == nullptr && !own_name.empty()) return {};
   const Waiters waiters(contenders);
   Rank rank;
   for (const ContenderNameView& one : contenders) {
-    if (!IsBefore(one, *own)) continue;
+    if (own != nullptr && !IsBefore(one, *own)) continue;
     ++rank.ahead;
     if (!waiters.Has(one)) continue;
     ++rank.waiting;

@@ -116,7 +116,8 @@ struct Rank {
   /// them.
   std::size_t superseding = 0;
 };
-/// Returns the position of `own_name`, which is one of `contenders`.
+/// Returns the position of `own_name`, which is one of `contenders`; if empty, that of a new
+/// contender.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
 /// Returns the contenders with --supersede that do not supersede a run that joins the queue as

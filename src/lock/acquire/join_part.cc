@@ -56,7 +56,12 @@ void JoinPart::FindOwnReservation() {
   }));
 }
 
-void JoinPart::LookOrJoin() { attempt_.request.try_only ? attempt_.next.LookIfFree() : Join(); }
+void JoinPart::LookOrJoin() {
+  const AcquireRequest& request = attempt_.request;
+  // Older contenders leave as soon as ours exists. If ours then left too, none would be served.
+  const bool looks = request.try_only || (request.supersedes() && request.max_queue);
+  looks ? attempt_.next.LookIfFree() : Join();
+}
 
 /// Begins the wait for other contenders: our create has reached the servers.
 void JoinPart::EnterQueue() {

@@ -19,11 +19,10 @@ using zookeeper::Reply;
 
 std::string ContenderPrefix(const AcquireRequest& request, std::string_view uuid) {
   const bool reserves = request.reserve && !request.is_for_turnstile();
-  // A run that queues again is as old as its first contender: it supersedes nobody.
-  const bool supersedes = request.supersede && request.first_place->token == 0;
-  return request.permits ? protocol::MakePermitPrefix(request.host, uuid, reserves)
-                         : protocol::MakeContenderPrefix(request.host, uuid, request.mode,
-                                                         request.dialect, supersedes, reserves);
+  return request.permits
+             ? protocol::MakePermitPrefix(request.host, uuid, reserves)
+             : protocol::MakeContenderPrefix(request.host, uuid, request.mode, request.dialect,
+                                             request.supersedes(), reserves);
 }
 
 OwnContender::OwnContender(zookeeper::Store& store, const Clock& clock,

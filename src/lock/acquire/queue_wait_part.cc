@@ -48,12 +48,12 @@ bool HasReservation(const Contenders& contenders) {
 }
 
 /// Returns how many contenders wait ahead of us.
-std::size_t CountWaiting(const AcquireRequest& request, const protocol::ContenderNameView& own,
+std::size_t CountWaiting(const AcquireRequest& request, bool supersedes,
                          const protocol::Rank& rank) {
   if (request.permits) return 0;                      // only our contender is past the turnstile
   if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
   // The contenders that our contender supersedes will leave: do not count them.
-  return own.supersedes() ? rank.waiting - rank.superseding : rank.waiting;
+  return supersedes ? rank.waiting - rank.superseding : rank.waiting;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void QueueWaitPart::OnPlaceLost() {
   lookahead_.OnPlaceLost();
 }
 
-// ---- looking before a `try` joins ------------------------------------------------------------
+// ---- looking before joining ------------------------------------------------------------------
 
 void QueueWaitPart::LookIfFree() {
   Enter(State::kLooking, "");
@@ -101,9 +101,17 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   const AcquireRequest& request = attempt_.request;
   const std::string blocker = FindBlocker(request, list);
   if (blocker.empty()) return attempt_.next.Join();
-  // One of the permits may be a reservation that has ended; only the creation of our contender can
-  // show that.
-  if (request.permits && HasReservation(list.contenders)) return attempt_.next.Join();
+  // One of the contenders may be a reservation that has ended; only the creation of our contender
+  // can show that.
+  const bool may_have_ended = HasReservation(list.contenders);
+  if (!request.try_only) {
+    const bool is_full =
+        CountWaiting(request, true, protocol::RankOf(list.contenders, "")) >= *request.max_queue;
+    if (is_full && !may_have_ended) return LeaveFull(list);
+    ranked_ = !is_full;
+    return attempt_.next.Join();
+  }
+  if (request.permits && may_have_ended) return attempt_.next.Join();
   predecessor_ = {
       .name = blocker, .holds = Holds(list, blocker), .is_only = list.contenders.size() == 1};
   lookahead_.Begin(Lookahead::For::kDecision, blocker, true);
@@ -140,14 +148,10 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
   const std::string_view own_name = attempt_.contender.name();
   const protocol::Rank rank =
       protocol::RankOf(request.permits ? RunsOf(list.contenders) : list.contenders, own_name);
-  const std::size_t waiting = CountWaiting(request, *protocol::ViewContenderName(own_name), rank);
+  const bool supersedes = protocol::ViewContenderName(own_name)->supersedes();
+  const std::size_t waiting = CountWaiting(request, supersedes, rank);
   const bool is_full = !ranked_ && request.max_queue && waiting >= *request.max_queue;
-  if (is_full && !request.is_for_turnstile()) {
-    Enter(State::kLeavingFull, "");
-    lookahead_.FindReserving(list.contenders, false);
-    lookahead_.SearchHolders(list.children, "");
-    return LeaveAfterLookahead();
-  }
+  if (is_full && !request.is_for_turnstile()) return LeaveFull(list);
   ranked_ = !is_full;
   attempt_.is_first = false;
   attempt_.publish(WaitingEvent{request.lock.display_path(), predecessor, {rank.ahead, waiting}});
@@ -523,6 +527,13 @@ void QueueWaitPart::ReadPermitNumber(const std::shared_ptr<std::size_t>& taken) 
 }
 
 // ---- leaving ---------------------------------------------------------------------------------
+
+void QueueWaitPart::LeaveFull(const QueueList& list) {
+  Enter(State::kLeavingFull, "");
+  lookahead_.FindReserving(list.contenders, false);
+  lookahead_.SearchHolders(list.children, "");
+  LeaveAfterLookahead();
+}
 
 /// Returns whether we leave now, unless one of the contenders ahead of us holds the lock on our
 /// behalf, or is a reservation that has ended and can be deleted.

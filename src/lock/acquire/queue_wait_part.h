@@ -46,7 +46,7 @@ class QueueWaitPart final : public WaitPart {
  private:
   enum class State {
     kNotAtWork,
-    kLooking,      ///< `try`: is the lock free? Nothing has been created yet
+    kLooking,      ///< is the lock free, or the queue full? Nothing has been created yet
     kWaiting,      ///< the predecessor is watched
     kLeavingFull,  ///< the maximum number of contenders already wait
   };
@@ -79,6 +79,7 @@ class QueueWaitPart final : public WaitPart {
   void CountPermits(std::size_t ahead);
   void AwaitPermits();
   void ReadPermitNumber(const std::shared_ptr<std::size_t>& taken);
+  void LeaveFull(const QueueList& list);
   [[nodiscard]] bool LeavesAtOnce() const;
   void LeaveAfterLookahead();
   void LeaveUnlessWithdrawn();

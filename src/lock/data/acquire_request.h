@@ -70,7 +70,8 @@ struct AcquireRequest {
   bool may_leave = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: forever
   TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends
-  /// Leave at once if, after joining, at least this many contenders wait ahead of us.
+  /// Leave at once if, after joining, at least this many contenders wait ahead of us. If ours
+  /// supersedes older ones, do not even join.
   std::optional<std::size_t> max_queue{};
   /// Leave the queue when a newer contender supersedes ours. Ours supersedes older ones.
   bool supersede = false;
@@ -106,6 +107,9 @@ struct AcquireRequest {
   /// Returns how many znodes our contender consists of.
   [[nodiscard]] std::size_t znodes() const { return permits ? take : 1; }
   [[nodiscard]] bool is_for_turnstile() const { return below == protocol::kTurnstileChild; }
+  /// Returns whether our contender supersedes older ones. A run that queues again is as old as its
+  /// first contender: it supersedes nobody.
+  [[nodiscard]] bool supersedes() const { return supersede && first_place->token == 0; }
   /// Returns whether our contender is created only if we may delete it.
   [[nodiscard]] bool must_be_deletable() const { return may_leave || is_for_turnstile(); }
   /// Returns the parent of the contenders that can become reservations.

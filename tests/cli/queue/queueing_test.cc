@@ -86,6 +86,8 @@ TEST_CASE("with --max-queue the newest waiter takes the place of the one it supe
   Child older = StartWaiter(newest, lock);
   Child newer = StartWaiter(newest, lock);
   CHECK(older.Wait() == Exited(75));
+  const Child other = StartWaiter({"exclusive"}, lock);
+  RunZklock({"exclusive", "--supersede", "--max-queue", "1", lock, "--", "true"}, Exited(75));
   running.CloseInput();
   CHECK(newer.ReadLine() == "held");
   CHECK(Finish(newer) == Exited(0));

@@ -327,6 +327,25 @@ TEST_CASE("Contenders that a new one supersedes do not fill the queue but all ot
   Joined patient(world);
   Joined refused(world, newest_of_one());
   CHECK(refused.why() == Busy::Why::kQueueFull);
+  newer.store.Run();
+  CHECK_FALSE(newer.acquire.outcome());
+}
+
+TEST_CASE("A contender that supersedes others stays even if the queue fills while it joins") {
+  World world;
+  Joined holder(world);
+  Joined older(world, Newest());
+  AcquireRequest request = Newest();
+  request.max_queue = 1;
+  Contender newer(world, request);
+  std::optional<Joined> late;
+  newer.store.Before("create /l", [&] { late.emplace(world); });
+  newer.store.Connect();
+  newer.store.Run();
+  REQUIRE(late);
+  older.store.Run();
+  CHECK(older.why() == Busy::Why::kSuperseded);
+  CHECK_FALSE(newer.acquire.outcome());
 }
 
 // ---- incompatible contenders ----------------------------------------------------------------
