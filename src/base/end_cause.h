@@ -2,8 +2,8 @@
 
 namespace zklock {
 
-/// Why a run, or the hold of an owner (--hold), ends. The code that ends it sets the cause; the
-/// first cause counts. A row in cli/reports/end_reason.cc says what follows from each.
+/// Why a run, or an owner's hold (--hold), ends. The code that ends it sets the cause; the first
+/// cause counts. A table in cli/reports/end_reason.cc maps each cause to its consequences.
 enum class EndCause : int {
   kItself,            ///< the command or the owner ended, or the owner released the lock
   kSignal,            ///< --hold: a signal told the keeper to end
@@ -16,11 +16,11 @@ enum class EndCause : int {
   kUnproven,      ///< the lease ended before it was proven again
   kShortSession,  ///< a server granted a session timeout too short for a lease
   kLeaseRanOut,   ///< the lease was about to end
-  kOuter,         ///< the ancestor that held it released it, lost it or ended
+  kOuter,         ///< the ancestor that held the lock released it, lost it or ended
   kAbandoned,     ///< zklock was killed or failed: nothing proves the lease any longer
 };
 
-/// Returns whether the run's lock is lost, so that nothing is gained by keeping the session.
+/// Returns whether the run's lock is lost, so that there is no reason to keep the session.
 [[nodiscard]] constexpr bool IsLoss(EndCause cause) { return cause >= EndCause::kRemoved; }
 
 }  // namespace zklock

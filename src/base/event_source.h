@@ -7,8 +7,8 @@ namespace zklock {
 /// Something the event loop waits for: a descriptor, a point in time, or both.
 ///
 /// Entirely passive: the loop calls GetInterest() before each wait, and OnReady() when the
-/// descriptor is ready or the time is reached. Both run on zklock's only thread. It is not copied
-/// or moved, because the loop keeps a pointer to it.
+/// descriptor is ready or the time is reached. Both run on zklock's only thread. A source can be
+/// neither copied nor moved: the loop keeps a pointer to it.
 class EventSource {
  public:
   struct Interest {
@@ -22,7 +22,7 @@ class EventSource {
   EventSource& operator=(const EventSource&) = delete;
   virtual ~EventSource() = default;
   [[nodiscard]] virtual Interest GetInterest() = 0;
-  /// `revents`: as from poll(2); 0 if only the time was reached.
+  /// Handles readiness. `revents`: as from poll(2); 0 if only the time was reached.
   virtual void OnReady(short revents) = 0;
 };
 

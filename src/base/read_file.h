@@ -5,9 +5,9 @@
 
 namespace zklock {
 
-/// Returns the whole content of a file; if it cannot be read, returns none and sets errno. Intended
-/// for files in /proc and small files that are read at every start: a std::ifstream allocates 8 KiB
-/// and initialises a locale.
+/// Returns the entire contents of a file; if it cannot be read, returns none and sets errno.
+/// Intended for files in /proc and small files that every start reads: a std::ifstream allocates 8
+/// KiB and initialises a locale.
 [[nodiscard]] std::optional<std::string> ReadFile(const std::string& path);
 
 }  // namespace zklock

@@ -16,8 +16,7 @@ inline std::string_view TakeUntil(std::string_view& text, char separator) {
   return taken;
 }
 
-/// Returns the decimal number that `text` consists of; none if it is something else or out of
-/// range.
+/// Parses all of `text` as a decimal number. Returns none if it is not one, or is out of range.
 template <typename Number>
 [[nodiscard]] std::optional<Number> ParseWhole(std::string_view text) {
   Number number{};
