@@ -56,7 +56,7 @@ class Buffer {
   std::size_t end_ = 0;
 };
 
-/// The loop of Relay(), with the events that each side waits for.
+/// The loop of Relay(), with the events to wait for on each side.
 class RelayLoop {
  public:
   explicit RelayLoop(Channel& channel) : channel_(channel) {}
@@ -119,8 +119,7 @@ class RelayLoop {
     return true;
   }
 
-  /// Returns whether something was done; if not, notes the event to wait for on the server's
-  /// socket.
+  /// Returns whether the call made progress; if not, records the server socket's event to wait for.
   bool Note(Channel::State state) {
     if (state == Channel::State::kWantsRead) server_events_ |= POLLIN;
     if (state == Channel::State::kWantsWrite) server_events_ |= POLLOUT;
@@ -128,7 +127,7 @@ class RelayLoop {
   }
 
   void Wait() const {
-    // Without events to wait for, the descriptor is -1: otherwise, poll() would report a hangup.
+    // A side without events gets descriptor -1; otherwise, poll() would report its hangup.
     std::array<pollfd, 2> polled = {
         {{zklock_events_ != 0 ? kZklock : -1, zklock_events_, 0},
          {server_events_ != 0 ? channel_.fd() : -1, server_events_, 0}}};

@@ -35,7 +35,7 @@ class Channel {
   /// Read() and Write() throw Failure.
   [[nodiscard]] virtual Result Read(std::span<char> buffer) = 0;
   [[nodiscard]] virtual Result Write(std::span<const char> data) = 0;
-  /// Tells the server that no more data follows. Does not wait.
+  /// Tells the server that no more data will follow. Does not wait.
   virtual void Close() = 0;
   [[nodiscard]] virtual int fd() const = 0;
 };
@@ -53,22 +53,22 @@ class PlainChannel final : public Channel {
   UniqueFd socket_;
 };
 
-/// Makes `text` the last line on standard error, which zklock reports if it gives up on this
-/// server: what this process is waiting for, or why it ends. Discards the lines before it, which
-/// are about a finished step.
+/// Writes `text` (what this process is waiting for, or why it ends) to standard error; zklock
+/// reports the last line there if it gives up on this server. Discards earlier lines, which are
+/// about a finished step.
 void Report(std::string text);
-/// Discards the reported line: its step is finished.
+/// Discards the last line, because its step is finished.
 void DiscardReport();
 
-/// The connection to zklock: standard input and output are the same socket.
+/// The connection to zklock. Standard input and output are the same socket.
 inline constexpr int kZklock = 0;
 
 /// Waits until `fd` is ready for `events`. Ends this process if zklock has closed the connection.
 void WaitFor(int fd, short events);
-/// Waits for the readiness that `state` asks for; returns at once if it asks for none.
+/// Waits for the readiness that `state` names; returns at once if it names none.
 void WaitFor(const Channel& channel, Channel::State state);
 
-/// Connects to a numeric "ADDRESS:PORT". Waits for as long as zklock does. Throws Failure.
+/// Connects to a numeric "ADDRESS:PORT". Sets no time limit: zklock does. Throws Failure.
 [[nodiscard]] UniqueFd ConnectTo(const std::string& address);
 
 /// Writes all of `data`. Throws Failure.

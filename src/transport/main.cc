@@ -4,10 +4,10 @@
 //   zklock-transport ADDRESS:PORT NAME [--connected] [--tls] [--tls-ca FILE] [--tls-cert FILE]
 //       [--tls-key FILE] [--tls-verify full|ca] [--sasl gssapi|digest-md5] [--sasl-service NAME]
 //
-// NAME is the server as the user wrote it; the server's certificate must be for this name. With
-// --connected, descriptor 3 is a connection to the server, made by a proxy command. For digest-md5,
-// descriptor 4 is a pipe with USER:PASSWORD, which must not be a command-line argument. zklock
-// reports the last line on standard error if it cannot use any server.
+// NAME is the server as the user wrote it; the server's certificate must be valid for this name.
+// With --connected, descriptor 3 is a connection to the server that a proxy command has made. For
+// digest-md5, descriptor 4 is a pipe with USER:PASSWORD, which must not be a command-line argument.
+// zklock reports the last line on standard error if it cannot use any server.
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -64,7 +64,7 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;
 #endif
 
-// System calls that execute a program or access another process: only an attacker would make this
+// System calls that execute a program or access another process. Only an attacker would make this
 // process use them.
 constexpr std::array<std::uint32_t, 5> kForbidden = {SYS_execve, SYS_execveat, SYS_ptrace,
                                                      SYS_process_vm_readv, SYS_process_vm_writev};
@@ -112,8 +112,8 @@ void GiveUpPrivileges() {
 }
 
 /// Returns the host in NAME: "zk1" for "zk1:2281", "::1" for "[::1]:2281". Drops a trailing dot,
-/// which keeps the resolver from appending search domains: certificates and Kerberos know the name
-/// without it.
+/// which only tells the resolver not to append search domains: certificates and Kerberos use the
+/// name without it.
 std::string HostOf(const std::string& name) {
   std::string host = name.substr(0, name.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);

@@ -19,7 +19,7 @@
 namespace zklock::transport {
 namespace {
 
-// Any xid that the client library does not use: its xids start near the current Unix time.
+// An xid that the client library does not use: its xids start near the current Unix time.
 constexpr std::int32_t kFirstXid = 0x7a6b7361;
 
 /// Returns ZooKeeper's name for an error.
@@ -29,13 +29,13 @@ std::string NameOf(std::int32_t error) {
   return "error " + std::to_string(error);
 }
 
-// The maximum number of bytes that a server may send before it answers: nothing else has been
-// requested.
+// The maximum number of bytes that a server may send before it answers the SASL request: nothing
+// else has been requested.
 constexpr std::size_t kMostBefore = std::size_t{1} << 20U;
 
 [[noreturn]] void Refuse(const std::string& what) { throw Failure(what, true); }
 
-/// Reports a refusal by the server, which gives no reason.
+/// Throws Failure for a refusal by the server, which gives no reason.
 [[noreturn]] void RefuseAsServer(const std::string& what, const SaslOptions& options) {
   // FIPS mode is the default in ZooKeeper 3.9.
   const char* const fips_mode =
@@ -144,8 +144,8 @@ class Exchange {
   }
 
  private:
-  /// Casts to the single type that Cyrus SASL uses for all kinds of callbacks. (The compiler
-  /// accepts such a cast only from void (*)().)
+  /// Casts to the type that Cyrus SASL uses for all callbacks. (The compiler accepts such a cast
+  /// only from void (*)().)
   template <typename Function>
   static int (*AsCallback(Function* function))() {
     return reinterpret_cast<int (*)()>(reinterpret_cast<void (*)()>(function));
@@ -156,8 +156,8 @@ class Exchange {
     return {token == nullptr ? std::string() : std::string(token, size), result == SASL_OK};
   }
 
-  /// Returns the reason and the remedy. GSSAPI's own reason is in parentheses at the end: "... may
-  /// provide more information (Ticket expired)".
+  /// Returns the reason and the remedy. Cyrus SASL puts GSSAPI's reason in parentheses at the end:
+  /// "... may provide more information (Ticket expired)".
   [[nodiscard]] std::string ErrorText() const {
     std::string detail = sasl_errdetail(connection_.get());
     const std::size_t error = detail.find("GSSAPI Error: ");
@@ -199,7 +199,7 @@ class Exchange {
   std::unique_ptr<sasl_conn_t, Dispose> connection_;
 };
 
-/// Sends a token and returns the token in the reply. Adds frames that arrive before the reply to
+/// Sends a token and returns the token in the reply. Appends frames that arrive before the reply to
 /// `others`.
 std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_view token,
                                const SaslOptions& options, std::string& others) {
@@ -235,7 +235,7 @@ void Authenticate(Channel& channel, const std::string& host, const SaslOptions& 
     for (;;) {
       const auto challenge = Ask(channel, xid++, step.token, options, answer);
       if (step.is_complete) break;
-      // A server without SASL sends such a reply, as if it had accepted the client.
+      // A server without SASL also sends a reply without a token, as if it had accepted the client.
       if (!challenge) RefuseAsServer("the server has no SASL of this mechanism", options);
       step = exchange.Continue(*challenge);
       if (step.is_complete && step.token.empty()) break;

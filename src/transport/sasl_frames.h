@@ -8,14 +8,14 @@
 
 namespace zklock::transport {
 
-// The part of ZooKeeper's wire protocol (jute) that SASL needs. A frame is a four-byte big-endian
+// The parts of ZooKeeper's wire protocol (jute) that SASL needs. A frame is a four-byte big-endian
 // length followed by that many bytes. A SASL request (type 102) and its reply carry one token each.
 
 /// Returns the length of the frame that begins with these four bytes; none if no ZooKeeper server
 /// or client would send such a frame.
 [[nodiscard]] std::optional<std::size_t> FrameLength(std::string_view head);
 
-/// Returns a complete frame, including its length field.
+/// Returns a complete SASL request, including its length field.
 [[nodiscard]] std::string MakeSaslRequest(std::int32_t xid, std::string_view token);
 
 /// Returns whether a connect response, passed without its length field, grants a session. If not,
@@ -27,8 +27,8 @@ struct SaslReply {
   std::int32_t error = 0;
   std::optional<std::string> token;  ///< none: the server has accepted the client, or has no SASL
 };
-/// Parses a frame from the server, passed without its length field. It need not be a reply to a
-/// SASL request: check the xid. Returns none if it is too short for a reply.
+/// Parses a frame from the server, passed without its length field. It may answer something other
+/// than a SASL request: check the xid. Returns none if it is too short for a reply.
 [[nodiscard]] std::optional<SaslReply> ParseSaslReply(std::string_view frame);
 
 }  // namespace zklock::transport

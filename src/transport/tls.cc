@@ -28,7 +28,7 @@ using Context = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Deleter<SSL_free>>;
 
 std::string NameText(const X509_NAME* name) {
-  // The common name is shorter than the full subject name, and it is the one that people use.
+  // The common name is shorter than the full subject name, and more familiar.
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
   if (at >= 0) {
     const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -55,7 +55,7 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
   return text.data();
 }
 
-/// Returns the names and addresses that a certificate is for.
+/// Returns the names and addresses that a certificate was issued for.
 std::vector<std::string> NamesOf(X509* certificate) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) { names.push_back(name); };
@@ -79,7 +79,7 @@ std::vector<std::string> NamesOf(X509* certificate) {
 std::string MismatchText(X509* certificate, const std::string& host) {
   std::string all;
   for (const std::string& name : NamesOf(certificate)) {
-    // An address is among these names only if the issuer entered it as a DNS name by mistake.
+    // An address that did not match is among these names only as a DNS name or common name.
     if (name == host) {
       return "its certificate has " + host +
              " as a DNS name, not as an IP address: issue it for IP:" + host;
@@ -129,8 +129,8 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
                 (is_system ? std::generic_category().message(ERR_GET_REASON(error)) : otherwise));
 }
 
-/// Throws Failure if other users can access `key`. zklock checked this when it started, but that
-/// may have been long ago.
+/// Throws Failure if other users can access `key`. zklock also checked this when it started, but
+/// that may have been long ago.
 void RequirePrivate(const std::string& key) {
   struct stat status {};
   if (stat(key.c_str(), &status) != 0) return;  // OpenSSL reports why
@@ -256,8 +256,8 @@ class TlsChannel final : public Channel {
     return is_valid;
   }
 
-  /// Returns the state after a call failed: the readiness to wait for, or kEnd. Throws Failure if
-  /// the call cannot succeed.
+  /// Returns the state after a failed call: the readiness to wait for, or kEnd. Throws Failure if
+  /// repeating the call cannot help.
   State Wanted(int result) const {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
@@ -310,7 +310,7 @@ class TlsChannel final : public Channel {
   const std::string host_;
   bool has_certificate_ = false;
   bool certificate_wanted_ = false;
-  std::string fault_;  // what is wrong with the server's certificate; empty if nothing is known
+  std::string fault_;  // what is wrong with the server's certificate; empty if no fault was found
   Context context_;
   Connection ssl_;
 };
