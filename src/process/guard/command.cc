@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kShell = "/bin/sh";
 
-// execve does not modify what these pointers point to.
+// execve does not modify the text.
 char* Word(const char* text) { return const_cast<char*>(text); }
 
 std::vector<char*> Words(const std::vector<std::string>& strings) {
@@ -28,17 +28,17 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   return words;
 }
 
-// Ends a command that must not be executed, with the same status as if it had died with the guard
+// Ends a command that must not be executed, with the status of one that died with the guard
 // (PDEATHSIG).
 [[noreturn]] void KillSelf() {
   for (;;) kill(getpid(), SIGKILL);
 }
 
-// In the forked child: only async-signal-safe calls from here on.
+// Runs in the forked child: only async-signal-safe calls from here on.
 [[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, GuardPage& page,
                                 pid_t parent, int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // If the parent ended before the prctl, nobody guards this command.
+  // If the parent ended before the prctl, nothing guards this command.
   if (getppid() != parent) KillSelf();
   signals.RestoreDispositions();
   char word = 0;
@@ -46,7 +46,7 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
   signals.RestoreMask();
   // Since this process was allowed to run, it may have been stopped, or the host suspended. Past
   // the stop time it must not execute the command, which may ignore the stop signal. It waits for
-  // the guard, which may have been stopped as well and then notices the time a little later.
+  // the guard, which may also have been stopped and then notices the time a little later.
   while (!page.is_ending && BootClock::now() >= page.lease.StopTime()) poll(nullptr, 0, 1);
   page.executes = true;  // before the check: the guard may set is_ending at any time
   if (page.is_ending) {
@@ -54,7 +54,7 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
     KillSelf();
   }
   const int error = image.Execute();
-  // The user's dispositions are restored, so SIGPIPE may end the process here, which is also fine.
+  // The user's dispositions are restored, so SIGPIPE may end the process here, which does no harm.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
   _exit(kExitNotFound);
 }
@@ -65,7 +65,7 @@ ExecImage::ExecImage(const std::string& executable, const std::vector<std::strin
                      const SharedEnvironment& environment)
     : executable_(executable.c_str()), arguments_(Words(arguments)), environment_(environment) {
   shell_arguments_ = {Word(kShell), Word(executable_)};
-  // Everything after the command's own name, including the terminating null.
+  // All arguments after the command's own name, including the terminating null.
   const auto rest = arguments.empty() ? arguments_.begin() : arguments_.begin() + 1;
   shell_arguments_.insert(shell_arguments_.end(), rest, arguments_.end());
 }

@@ -12,14 +12,14 @@
 namespace zklock::process {
 
 /// Everything that execve needs, prepared in advance: nothing may be allocated between fork and
-/// exec. The constructor's arguments must outlive it.
+/// exec. The constructor's arguments must outlive this object.
 class ExecImage {
  public:
   ExecImage(const std::string& executable, const std::vector<std::string>& arguments,
             const SharedEnvironment& environment);
 
-  /// Async-signal-safe. Like execvp(3), runs a file that the kernel cannot execute (ENOEXEC) with
-  /// /bin/sh. Returns only on failure, with the value of errno.
+  /// Like execvp(3), runs a file that the kernel cannot execute (ENOEXEC) with /bin/sh. Returns
+  /// only on failure, with the value of errno. Async-signal-safe.
   [[nodiscard]] int Execute() const;
 
  private:
@@ -31,13 +31,13 @@ class ExecImage {
 
 /// Forks the command as a child of the calling process. It stays in that process's group, and does
 /// not outlive that process (PDEATHSIG). It is not executed before LetCommandRun(): until then all
-/// signals are blocked in it, and those that arrive stay pending for the command. It then gets the
-/// mask and dispositions that zklock was started with. It is not executed while the page's lease is
-/// past its stop time, nor once the guard is ending the tree.
+/// signals are blocked in it, and those that arrive stay pending. It then gets the mask and
+/// dispositions that zklock was started with. It is not executed while the page's lease is past its
+/// stop time, nor once the guard has begun to end the tree.
 ///
 /// Returns a link to the command. If execve fails, errno arrives on the link as one int. Once the
-/// link is closed at the other end, the command is running or has already ended. Its pid is written
-/// to the page by whichever process runs first. Throws std::system_error.
+/// link is closed at the other end, the command is running or has already ended. Whichever process
+/// runs first writes the command's pid to the page. Throws std::system_error.
 ///
 /// With a `cgroup`, the command starts in it. If the kernel refuses, the errno is written to the
 /// page, and the command starts in this process's cgroup.

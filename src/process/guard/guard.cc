@@ -33,17 +33,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How many processes to reap before doing anything else: a fork bomb never stops leaving zombies.
+// How many processes to reap at once before other work: a fork bomb never stops leaving zombies.
 constexpr int kMostReaped = 1000;
-// How long to reap zombies before a walk, which spends far more time on each of them.
+// How long to reap zombies before a walk, which would spend far more time on each of them.
 constexpr Duration kReapTime = milliseconds(200);
 // How often the tree is walked to send it the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
-// A shorter wait is not worth a message.
+// Shorter waits are not reported.
 constexpr Duration kQuietWait = milliseconds(1000);
-// One round over a huge tree may take this long before zklock assumes that the guard hangs.
+// A round over a huge tree may take this long before zklock assumes that the guard hangs.
 constexpr Duration kLongRound = milliseconds(500);
-// How many milliseconds to wait for memory.
+// How many milliseconds to wait before retrying for lack of memory.
 constexpr int kRetryPause = 5;
 
 class Guard {
@@ -54,12 +54,12 @@ class Guard {
   void ReportFailure(const std::system_error& error) const { SendFailure(socket_.get(), error); }
 
  private:
-  // The phase only moves down this list; phases may be skipped.
+  // The phase only advances down this list; phases may be skipped.
   enum class Phase {
     kReady,     // the command is forked, but may not run yet
     kRunning,   // the command runs or, with Descendants::kWait, its descendants do
-    kReported,  // the command ended by itself, and zklock may not have read the report yet
-    kEnding,    // every process was sent the stop signal; new ones also get it
+    kReported,  // the command ended by itself; zklock may not have read the report yet
+    kEnding,    // every process has been sent the stop signal; new ones also get it
     kKilling,   // every process is sent KILL, repeatedly
     kFinished,  // no process is left to end; zklock holds the lock until it dismisses the guard
   };
@@ -106,18 +106,18 @@ class Guard {
   UniqueFd link_;                                // to the command; closed once it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
   NestedRuns nested_runs_;
-  std::vector<pollfd> polled_;  // by Wait(), which then needs no more memory
+  std::vector<pollfd> polled_;  // of Wait(); kept, so that it needs no more memory
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
   std::optional<int> command_status_;  // set once the command has been reaped
   int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
-  bool leaves_job_ = false;            // leave zklock suspended: `fg` shows how the job ended
-  std::optional<TimePoint> report_awaited_at_;  // when to send kAwaited; kNever: sent
+  bool leaves_job_ = false;            // leave zklock suspended: `fg` will show how the job ended
+  std::optional<TimePoint> report_awaited_at_;  // when to send kAwaited; kNever: already sent
   bool has_children_ = true;
   bool reaps_more_ = false;  // Reap() has not reaped every zombie yet
   bool is_orphaned_ = false;
-  bool misses_run_ = false;  // no descriptor or memory was left for a nested run's connection
+  bool misses_run_ = false;  // no descriptor or memory was left for some nested run's connection
   bool is_executed_ = false;
   TimePoint ending_since_ = kNever;
 };
@@ -133,7 +133,7 @@ void Guard::Run() {
   }
   AwaitRelease();
   if (!MayCloseSession()) return;
-  // The ancestors' locks need not stay held during the close.
+  // The ancestors need not hold their locks during the close.
   for (const int descriptor : duty_.spec.kept_open) close(descriptor);
   duty_.spec.when_orphaned();
 }
@@ -183,7 +183,7 @@ void Guard::Begin() {
   // after zklock's death.
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   if (ZklockIsGone())
-    raise(SIGCONT);  // zklock died before the prctl: no CONT will come, but Wait() must see one
+    raise(SIGCONT);  // zklock died before the prctl: no CONT will arrive, but Wait() must see one
 
   // A command that is stopped right after the fork must not have the guard's name: it would get no
   // stop signal when the lease ends.
@@ -193,9 +193,9 @@ void Guard::Begin() {
   TakeGuardName();
   if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
   // The guard leaves zklock's session and process group so that a KILL or STOP sent to the group
-  // does not hit it; it does so after the fork, so that the command stays in them. It starts a
-  // session of its own, not just a group: otherwise it would keep the command's group from being
-  // orphaned (setpgid(2), stops from the terminal).
+  // does not hit it; it does so after the fork, so that the command stays in them. It starts a new
+  // session, not just a group: otherwise it would keep the command's group from being orphaned
+  // (setpgid(2), stops from the terminal).
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
   LeaveWorkingDirectory();
@@ -220,7 +220,7 @@ void Guard::Wait() {
     patience = kRetryPause;
   }
   const TimePoint look = NextLook();
-  // `look`, which zklock checks, does not include the time of a report: a late report does no harm.
+  // zklock checks `look`, which does not include the time of a report: a late report does no harm.
   const bool reports = phase_ == Phase::kRunning && report_awaited_at_;
   SetTimer(timer_.get(),
            std::min({look, reports ? *report_awaited_at_ : kNever, nested_runs_.wake()}));
@@ -228,7 +228,7 @@ void Guard::Wait() {
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
   if (poll(polled_.data(), polled_.size(), patience) < 0 && errno != EINTR) ThrowErrno("poll");
-  // This promise is never earlier than the one above: a guard that gets no CPU time is not dead.
+  // This promise is never earlier than the one above: a guard that gets no CPU time is not hung.
   if (is_watched) PromiseLook(look);
 
   signalfd_siginfo taken;
@@ -237,14 +237,14 @@ void Guard::Wait() {
   is_orphaned_ = ZklockIsGone();  // only after the read, so that no CONT is missed
 }
 
-// Promises no moment before the end of a round that takes long.
+// Promises to look by `look`, or by the end of a long round if that is later.
 void Guard::PromiseLook(TimePoint look) const {
   duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 }
 
-// Also checks the parent: zklock may have been killed since the guard last looked, and then can no
+// Also checks the parent: zklock may have been killed since the guard last looked, and can then no
 // longer close its session. (A zklock that ends by itself dismisses the guard first, unless its
-// close was not answered.)
+// close got no answer.)
 bool Guard::ZklockIsGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
 
 void Guard::ReadExecResult() {
@@ -291,16 +291,15 @@ void Guard::ReadMessages() {
 }
 
 void Guard::BeginCommand() {
-  if (phase_ != Phase::kReady) return;  // it has already been ordered to end
+  if (phase_ != Phase::kReady) return;  // the tree has already been ordered to end
   phase_ = Phase::kRunning;
   if (!duty_.page.cause.Get() && BootClock::now() < duty_.page.lease.StopTime()) {
     continue_timer_->Set(duty_.page.lease.StopTime());  // Wait() has not set it yet
     LetCommandRun(link_);
-    LockMemory();  // neither delays nor affects the command, which is already forked
+    LockMemory();  // neither delays nor affects the already forked command
   } else {
-    // The lock is already lost, or zklock was stopped after it acquired the lock: the command does
-    // not begin. The cause is set now, since the lease may be extended before the guard looks
-    // again.
+    // The lock is already lost, or zklock was stopped after acquiring it: the command does not
+    // begin. The cause is set now, since the lease may be extended before the guard looks again.
     duty_.page.cause.Set(EndCause::kLeaseRanOut);
     link_.Reset();
   }
@@ -343,12 +342,12 @@ void Guard::CommandChanged(int wait_status) {
   command_status_ = wait_status;
   duty_.page.command_is_reaped = true;
   // An outer guard may have ended the command before this guard's zklock learned that the run has
-  // to end. In a later phase, a closed link proves nothing: the outer zklock may just have seen the
-  // end of this run.
+  // to end. In a later phase, a closed link proves nothing: the outer zklock may just have noticed
+  // the end of this run.
   if (phase_ == Phase::kRunning && MustEndForOuter()) duty_.page.cause.Set(EndCause::kOuter);
 }
 
-/// Whether an ancestor that holds a lock has told this run to end.
+/// Returns whether an ancestor that holds a lock has told this run to end.
 bool Guard::MustEndForOuter() const {
   return std::any_of(duty_.spec.kept_open.begin(), duty_.spec.kept_open.end(), [](int link) {
     pollfd polled{link, POLLRDHUP, 0};
@@ -376,7 +375,7 @@ TimePoint Guard::StopTime() const {
 std::optional<EndCause> Guard::WhatIsOver(TimePoint now) const {
   if (now >= StopTime()) return EndCause::kLeaseRanOut;
   if (now < duty_.page.run_end.Get() || phase_ == Phase::kReported) return std::nullopt;
-  // The run was in time if its command has ended by itself and no process is left that has to end.
+  // The run was in time if its command has ended by itself and no process that has to end is left.
   const bool is_done =
       command_status_ && (duty_.spec.descendants == Descendants::kLeave || !HasProcesses());
   return is_done ? std::nullopt : std::optional(EndCause::kRunTooLong);
@@ -412,10 +411,10 @@ void Guard::Advance(TimePoint now) {
   ReadExecResult();  // first: what the lease's end means depends on whether the command has begun
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
-  // Read before is_settled: a cause that zklock sets after it has taken the report concerns only
-  // the nested runs.
+  // Read before is_settled: a cause that zklock sets after reading the report concerns only the
+  // nested runs.
   const bool has_cause = duty_.page.cause.Get().has_value();
-  // Processes that the command left behind may continue. (If zklock died before it took the report,
+  // Processes that the command left behind may continue. (If zklock died before reading the report,
   // one KILL may have hit both zklock and the command, so the tree is killed.)
   if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
@@ -444,8 +443,8 @@ std::vector<Survivor> Guard::Survivors() const {
   return has_children_ ? tree_.survivors() : std::vector<Survivor>();
 }
 
-// Orphans become children of this process. So if it has no children and the cgroup is empty, no
-// process is left.
+// Orphans become children of this process. So without children and with an empty cgroup, no process
+// is left.
 bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained(); }
 
 void Guard::CommandEnded(TimePoint now) {
@@ -466,7 +465,7 @@ void Guard::CommandEnded(TimePoint now) {
   phase_ = Phase::kReported;
 }
 
-/// Returns true once: when it is time to report what keeps the lock held.
+/// Returns true only once, when it is time to report what keeps the lock held.
 bool Guard::MustReportAwaited(TimePoint now) {
   if (!report_awaited_at_) {
     report_awaited_at_ = now + kQuietWait;
@@ -493,16 +492,16 @@ void Guard::BeginEnding(TimePoint now) {
   // A shell continues a job that it knows to be stopped, and then shows that it has ended. If STOP
   // was sent to the command alone, nothing would continue zklock.
   leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
-  // Tell nested runs before the signals, so that they know why they end. Without a cause, the
-  // command has ended by itself, and zklock waits for its nested runs.
+  // Tell nested runs to end before sending signals, so that they know why they end. Without a
+  // cause, the command has ended by itself, and zklock waits for its nested runs.
   if (duty_.page.cause.Get()) nested_runs_.End();
   duty_.page.had_ended = command_status_.has_value();
   duty_.page.is_ending = true;
   Send(socket_.get(), {.kind = Message::Kind::kWake});  // zklock may rely on an older promise
 }
 
-/// Whether a process that could not be signalled still needs the lock, which zklock then keeps for
-/// as long as the lease lasts.
+/// Returns whether a process that could not be signalled still needs the lock, which zklock then
+/// keeps for as long as the lease lasts.
 bool Guard::AwaitsSurvivors(TimePoint now) const {
   return !Survivors().empty() && !MustKill() && !duty_.page.IsLost() && now < LeaseEnd();
 }
@@ -530,8 +529,8 @@ void Guard::Finish() {
   SendProcesses(socket_.get(), Message::Kind::kSurvivor, survivors);
   SendStatus(Message::Kind::kTreeEnded);
   phase_ = Phase::kFinished;
-  // zklock may stay suspended while the ancestors wait for its connections to close. Nothing relies
-  // on their locks any longer.
+  // zklock may stay suspended while the ancestors wait for its connections to close. This run no
+  // longer relies on their locks.
   if (!survivors.empty() || nested_runs_.AreLeft()) return;
   for (const int descriptor : duty_.spec.kept_open) shutdown(descriptor, SHUT_WR);
 }

@@ -21,8 +21,8 @@ struct GuardDuty {
   pid_t zklock;
 };
 
-/// Runs the guard, which forks the command and watches over its processes. Must be called in a
-/// process that zklock has just forked, with all signals blocked. Never returns.
+/// Runs the guard, which forks the command and watches its processes. Must be called in a process
+/// that zklock has just forked, with all signals blocked. Never returns.
 [[noreturn]] void RunGuard(const GuardDuty& duty, UniqueFd socket) noexcept;
 
 }  // namespace zklock::process

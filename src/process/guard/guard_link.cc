@@ -17,7 +17,7 @@ namespace {
 // The socket's buffer is finite, and naming more processes would not help.
 constexpr size_t kMostNamed = 32;
 
-/// A message in the form that sendmsg(2) and recvmsg(2) take, with room for one descriptor.
+/// A message in the form that sendmsg(2) and recvmsg(2) expect, with room for one descriptor.
 struct Envelope {
   explicit Envelope(Message& message) : data{&message, sizeof message} {
     header.msg_iov = &data;
@@ -88,8 +88,8 @@ Received Receive(int socket) {
     if (size == static_cast<ssize_t>(sizeof message)) {
       return {message, false, DescriptorIn(envelope)};
     }
-    // ECONNRESET is reported once, if the other end was closed before it had read all messages from
-    // this end. The messages that it sent can still be read.
+    // ECONNRESET is reported once if the other end was closed before it had read all messages from
+    // this end. The messages that the other end sent can still be read.
     if (size < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
     return {.message = std::nullopt, .is_closed = size >= 0 || errno != EAGAIN};
   }

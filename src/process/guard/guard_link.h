@@ -15,16 +15,16 @@
 
 namespace zklock::process {
 
-/// The page that zklock and the guard share, for data that must arrive even if the other process is
+/// The page that zklock and the guard share, for data that must reach a process even if it is
 /// stopped.
 struct GuardPage {
-  /// The lease's end and the grace. zklock writes it, the first time before kBegin. If the end
+  /// The lease's end and the grace. Written by zklock, for the first time before kBegin. If the end
   /// becomes earlier, zklock then sends kWake.
   SharedLease lease;
   /// When the tree must end, however long the lease lasts. Written by zklock before kBegin, and by
   /// the guard once the command is executed.
   SharedMoment run_end{kNever};
-  /// The guard has seen the lease and any order, and promises to look again by this moment. A guard
+  /// The guard has seen the lease and any order, and promises to look again by this time. A guard
   /// that is late is suspected of hanging. Written by the guard, and by zklock when the command
   /// begins.
   SharedMoment guard_looks_at;
@@ -34,27 +34,27 @@ struct GuardPage {
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: send KILL at once
   std::atomic<bool> is_lost{false};  ///< written by zklock: the lock was lost, whatever `cause` is
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
-  std::atomic<bool> had_ended{false};  ///< written before is_ending: the command had ended
+  std::atomic<bool> had_ended{false};  ///< written before is_ending: the command had already ended
   /// Written by the guard: it has sent the stop signal, or KILL, to the processes left in the tree.
   std::atomic<bool> sent_stop{false};
   std::atomic<bool> sent_kill{false};
   std::atomic<bool> was_refused{false};  ///< likewise: a process could not be signalled
-  /// Written by the guard, with kWake: the signal that suspended the command. zklock takes it and
-  /// sets this to 0.
+  /// Written by the guard, with kWake: the signal that suspended the command. zklock reads it and
+  /// sets it to 0.
   std::atomic<int> suspended_by{0};
   /// Written by zklock: it is suspending itself with the command. Once the command continues or has
   /// ended, the guard sends CONT to zklock repeatedly until this is false.
   std::atomic<bool> zklock_is_suspended{false};
   std::atomic<pid_t> command{0};  ///< its pid, written when it is forked
-  /// Written by the guard: from then on, another process may have the command's pid.
+  /// Written by the guard: from then on, another process may get the command's pid.
   std::atomic<bool> command_is_reaped{false};
   /// Written by the command just before its execve: from then on, the command has begun, unless the
   /// guard reports that the execve failed.
   std::atomic<bool> executes{false};
-  /// Written by the guard before kReady: the errno that kept the command out of its cgroup; 0 if
-  /// nothing did.
+  /// Written by the guard before kReady: the errno if the command could not enter its cgroup;
+  /// otherwise 0.
   std::atomic<int> cgroup_error{0};
-  /// Written by zklock: it has taken the report that the command ended by itself. From then on, the
+  /// Written by zklock: it has read the report that the command ended by itself. From then on, the
   /// end of the lease does not affect processes that the command left behind.
   std::atomic<bool> is_settled{false};
   /// Written by zklock: a nested run that the guard does not know of may hold the lock.
@@ -94,12 +94,12 @@ struct Message {
   Kind kind{};
   int number = 0;
   int more = 0;  ///< how many other processes there are, unless stated otherwise above
-  /// Null-terminated. The longest names are those of operations; those of processes have at most 15
+  /// Null-terminated. Operations have the longest names; those of processes have at most 15
   /// characters.
   std::array<char, 24> name{};
 };
 
-/// Both ends are close-on-exec and do not block.
+/// The two ends, which are close-on-exec and do not block.
 struct GuardSocket {
   UniqueFd zklock;
   UniqueFd guard;
@@ -107,10 +107,10 @@ struct GuardSocket {
 /// Throws std::system_error.
 [[nodiscard]] GuardSocket MakeGuardSocket();
 
-/// Never blocks and never raises SIGPIPE. Returns false if the other end is closed or its buffer is
-/// full.
+/// Sends a message. Never blocks and never raises SIGPIPE. Returns false if the other end is closed
+/// or its buffer is full.
 bool Send(int socket, const Message& message);
-/// Sends kNestedRun, with a copy of `connection`. Returns the same as Send().
+/// Sends kNestedRun, with a copy of `connection`. Returns what Send() returns.
 bool SendNestedRun(int socket, int connection);
 /// Sends a message of this kind (kSurvivor, kLeftBehind) for each process, up to a limit.
 void SendProcesses(int socket, Message::Kind kind, const std::vector<Survivor>& processes);

@@ -25,10 +25,10 @@ class GuardProcess {
   GuardProcess& operator=(const GuardProcess&) = delete;
 
   [[nodiscard]] GuardPage& page() const { return shared_->page; }
-  /// 0 once it has been reaped.
+  /// 0 once the guard has been reaped.
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Whether the guard has ended, for example because it was killed. It might not have been reaped
-  /// yet.
+  /// Returns whether the guard has ended, for example because it was killed. It might not have been
+  /// reaped yet.
   [[nodiscard]] bool HasEnded() const;
   /// When the guard started, in clock ticks since boot; 0 if /proc did not show it.
   [[nodiscard]] unsigned long long start_time() const { return start_time_; }
@@ -51,12 +51,12 @@ class GuardProcess {
   void Dismiss();
   /// Kills and reaps the guard and a command that has not begun.
   void Discard();
-  /// Must be called once other code has reaped the guard.
+  /// Must be called once the guard has been reaped elsewhere.
   void Forget() { pid_ = 0; }
 
  private:
-  /// Both share one mapping, since each mapping costs the kernel an inode, and every process a page
-  /// fault.
+  /// Page and environment share one mapping, since each mapping costs the kernel an inode, and
+  /// every process a page fault.
   struct Shared {
     GuardPage page;
     SharedEnvironment environment;

@@ -12,13 +12,13 @@ using std::chrono::milliseconds;
 
 // How late the guard may be before it is suspected to hang.
 constexpr Duration kLateness = milliseconds(50);
-// How soon it must begin to carry out an order, or look again after the lease was shortened.
+// How soon the guard must begin to carry out an order, or look again after the lease was shortened.
 constexpr Duration kOrderTime = milliseconds(100);
-// If the guard is suspected, the tree is taken over this long before the lease's end.
+// zklock takes over from a suspected guard this long before the lease's end.
 constexpr Duration kTakeOverMargin = milliseconds(150);
 // How long a suspicion lasts. It starts when zklock notices that the guard is late: if both were
 // stopped or suspended, the guard also gets time to wake up. zklock waits longest while the lease
-// leaves time, less once there is an order to carry out, and least from the lease's stop time on.
+// leaves time, less once there is an order to carry out, and least after the lease's stop time.
 constexpr Duration kPatience = milliseconds(3000);
 constexpr Duration kOrderPatience = milliseconds(1000);
 constexpr Duration kLeastHaste = milliseconds(1000);
@@ -36,7 +36,7 @@ TimePoint Deadline(const GuardTerms& terms) {
   return After(looks_at, kLateness);
 }
 
-// Whether the guard is waiting for a processor, or has run since the first sighting.
+// Returns whether the guard is waiting for a processor, or has run since the first sighting.
 bool IsSlow(const std::optional<GuardSighting>& before, const std::optional<GuardSighting>& now) {
   if (!before || !now) return false;
   switch (now->state) {

@@ -65,8 +65,8 @@ bool GuardedTree::StopSignalRound() {
   const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
     if (process.is_dead() || signalled_.count(process.id()) > 0) return true;
     if (process.stat && IsTransportHelper(*process.stat)) return false;
-    signalled_.insert(process.id());  // first: if this failed later, the signal would be repeated
-    // A guard blocks all signals but KILL, which must come last.
+    signalled_.insert(process.id());  // first: if this failed later, the signal would be sent again
+    // A guard blocks all signals but KILL, which must be the last.
     const bool is_guard = process.stat && IsGuard(*process.stat);
     if (!is_guard) {
       const SignalResult result = SignalDescendant(process, stop_signal_);
@@ -91,7 +91,7 @@ bool GuardedTree::StopSignalRound() {
 bool GuardedTree::KillRound(TimePoint lease_end, const std::function<void()>& reap) {
   if (killed_since_ == kNever) killed_since_ = BootClock::now();
   nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
-  // Kill the cgroup first: this ends even a fork bomb, which a walk may never catch up with.
+  // Kill the cgroup first: this ends even a fork bomb, with which a walk may never catch up.
   if (cgroup_ != nullptr) {
     has_sent_kill_ = has_sent_kill_ || cgroup_->IsPopulated();
     cgroup_->Kill(nested_guards_until_);

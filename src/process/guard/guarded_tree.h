@@ -12,7 +12,7 @@
 
 namespace zklock::process {
 
-/// The tree of a guard: all descendants of this process. Signals and kills them.
+/// Signals and kills the tree of a guard: all descendants of this process.
 ///
 /// Nothing announces forks, so the tree is stopped and killed in rounds, each of which walks it
 /// again. If a walk is not possible, a round reaches only this process's children (TreeKiller).
@@ -29,12 +29,12 @@ class GuardedTree {
 
   /// Opens the list of children. Throws std::system_error.
   void Open();
-  /// The descriptors that this object needs.
+  /// Returns the descriptors that this object needs.
   [[nodiscard]] std::vector<int> descriptors() const;
 
   /// Sends a signal to every process, once.
   void Forward(int signal_number, pid_t except_group) const;
-  /// The living processes, except guards of nested runs.
+  /// Returns the living processes, except guards of nested runs.
   [[nodiscard]] std::vector<Survivor> Living() const;
 
   /// Sends the stop signal to the processes that have not received it yet, and continues stopped
@@ -53,7 +53,7 @@ class GuardedTree {
   /// The processes that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 
-  /// Whether a process is alive in the cgroup.
+  /// Returns whether a process is alive in the cgroup.
   [[nodiscard]] bool HasContained() const { return cgroup_ != nullptr && cgroup_->IsPopulated(); }
   /// Records that the processes in the cgroup may stay alive, even if zklock and this process are
   /// killed.

@@ -9,21 +9,21 @@ namespace zklock::process {
 /// What ForkKeeper() returns in both processes.
 struct KeeperFork {
   pid_t keeper = 0;  ///< 0: this process is the keeper
-  UniqueFd link;     ///< to the other process; does not block
+  UniqueFd link;     ///< to the other process; non-blocking
 };
 
-/// Forks the keeper of `--hold` from the zklock that the user is waiting for: a child that has
-/// closed every inherited descriptor except standard error, and whose working directory is the
-/// root. Throws std::system_error.
+/// Forks the keeper of `--hold` from the zklock that the user is waiting for. The keeper has closed
+/// every inherited descriptor except standard error, and its working directory is "/". Throws
+/// std::system_error.
 ///
 /// The keeper reports "held" once it has given up standard error and its session. The parent
 /// acknowledges the report and exits. If the parent exits without doing so, the keeper releases the
 /// lock.
 [[nodiscard]] KeeperFork ForkKeeper();
 
-/// In the keeper: gives up the terminal and standard error, and reports "held".
+/// Called in the keeper: gives up the terminal and standard error, and reports "held".
 void ReportHeld(int link);
-/// In the parent: acknowledges the report.
+/// Called in the parent: acknowledges the report.
 void AcknowledgeHeld(int link);
 
 enum class LinkState {

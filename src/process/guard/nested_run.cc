@@ -14,7 +14,7 @@ TreeKiller::Treatment TreatmentInTree(const Descendant& process, TimePoint guard
   try {
     if (IsGuard(*process.stat)) return Treatment::kAwait;
     return IsTransportHelper(*process.stat) ? Treatment::kAwaitTree : Treatment::kKill;
-  } catch (const std::bad_alloc&) {  // it has one of their names, so it may be one
+  } catch (const std::bad_alloc&) {  // it has one of those names, so it may be a guard or helper
     return Treatment::kAwait;
   }
 }

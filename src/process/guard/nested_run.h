@@ -11,22 +11,22 @@
 
 namespace zklock::process {
 
-/// How a zklock or guard that is killing its tree treats a process in it. Guards of nested runs,
-/// and the helpers through which they close their sessions, are sent KILL only after `guards_until`
-/// (protocol::NestedGuardsUntil).
+/// Returns how a zklock or guard that is killing its tree treats a process in it. Guards of nested
+/// runs, and the helpers through which they close their sessions, get KILL only after
+/// `guards_until` (protocol::NestedGuardsUntil).
 [[nodiscard]] TreeKiller::Treatment TreatmentInTree(const Descendant& process,
                                                     TimePoint guards_until);
 
-/// In a guard: copies of the connections from nested runs to the guarded process (NestingServer).
+/// A guard's copies of the connections from nested runs to the guarded process (NestingServer).
 /// That process passes each one on before it admits the run.
 class NestedRuns {
  public:
   void Add(UniqueFd connection) { connections_.emplace_back(std::move(connection)); }
   /// Tells the runs to end, like NestingServer::End().
   void End();
-  /// Whether a run is left. Forgets those that have ended.
+  /// Returns whether a run is left. Forgets runs that have ended.
   [[nodiscard]] bool AreLeft();
-  /// Appends the descriptors to poll, until wake(), for the end of a run.
+  /// Appends the descriptors to poll, until wake(), to notice the end of a run.
   void AppendTo(std::vector<pollfd>& polled) const;
   [[nodiscard]] TimePoint wake() const;
 

@@ -102,7 +102,7 @@ void OwnerGuard::Fork() {
   guard_ = ForkBlocked("fork");
   if (guard_ == 0) Watch(keeper, ends.guard.get());
   process_ = PidFd::Open(guard_);
-  // Without descriptors or memory, the guard's death would go unnoticed.
+  // For lack of descriptors or memory, the guard's death would not be noticed.
   if (process_->fd() < 0 && IsShortage(errno)) ThrowErrno("watching another process (pidfd_open)");
   socket_ = std::move(ends.zklock);
 }
@@ -121,7 +121,7 @@ EventSource::Interest OwnerGuard::GetInterest() {
 void OwnerGuard::OnReady(short /*revents*/) {
   const bool failed_to_start = process_ && !WasReady();
   Dismiss();
-  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard does not know the runs
+  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard does not know of the runs
   if (failed_to_start) {
     next_fork_ = BootClock::now() + kForkPause;
     return;

@@ -57,11 +57,11 @@ class SharedMoment {
 class SharedLease {
  public:
   /// Moves the lease's end, forward or back. Returns true if the stop time has become earlier: the
-  /// guard must then be woken to plan again.
+  /// caller must then wake the guard to plan again.
   bool Set(TimePoint end, Duration grace) {
     const TimePoint stop = StopTime();
-    // In this order, a guard that looks in between sees a stop time that is too early, never one
-    // that is too late.
+    // In this order, a guard that looks in the meantime sees a stop time that is too early, never
+    // one that is too late.
     if (end < end_.Get()) end_.Set(end);
     grace_ = grace.count();
     end_.Set(end);
@@ -101,15 +101,15 @@ class SharedCause {
 /// that is shared, at the same address, with processes forked later (SharedPage).
 class SharedEnvironment {
  public:
-  /// Sets the complete environment, NAME=VALUE each. Must be called only once. Returns false if it
-  /// is larger than execve accepts.
+  /// Sets the complete environment, one NAME=VALUE each. Must be called only once. Returns false if
+  /// the environment is larger than execve accepts.
   [[nodiscard]] bool Set(const std::vector<std::string>& environment);
   /// For execve. Async-signal-safe.
   [[nodiscard]] char* const* words() const { return memory_.data(); }
 
  private:
   // Holds the strings and the pointers to them; no kernel accepts more (execve(2)). Only pages that
-  // are written take up memory.
+  // have been written to take up memory.
   static constexpr std::size_t kSize = std::size_t{6} << 20;
   std::array<char*, kSize / sizeof(char*)> memory_;
 };

@@ -24,17 +24,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long the destructor gives the guard to kill the tree before zklock does so itself.
+// How long the destructor waits for the guard to kill the tree before zklock does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
 
-// A timeout for poll(2), of at most an hour; the caller then polls again.
+// Returns a timeout for poll(2) of at most an hour; the caller then polls again.
 int MillisecondsUntil(TimePoint moment) {
   const Duration span =
       std::clamp(moment - BootClock::now(), Duration::zero(), Duration(std::chrono::hours(1)));
   return static_cast<int>(std::chrono::ceil<milliseconds>(span).count());
 }
 
-/// Null if the command gets no cgroup.
+/// Returns null if the command gets no cgroup.
 std::unique_ptr<Cgroup> MakeCgroup(const CommandSpec& command, Containment& containment) {
   if (command.cgroup_parent.empty()) return nullptr;
   auto made = Cgroup::Make(command.cgroup_parent);
@@ -50,7 +50,7 @@ std::unique_ptr<Cgroup> MakeCgroup(const CommandSpec& command, Containment& cont
 }  // namespace
 
 struct Supervisor::State {
-  /// How far the command has got.
+  /// The command's progress.
   enum class Progress { kForking, kForked, kStarted };
 
   /// The guard is in charge of the tree. -> TakenOver, or a result
@@ -68,7 +68,7 @@ struct Supervisor::State {
           guard_was_slow(was_slow) {}
     TakeOver takeover;
     const bool guard_was_slow;
-    bool reports_survivors = true;  // reset once `awaited` has named one
+    bool reports_survivors = true;  // false once `awaited` has named one
   };
   // The results: ExecFailed; std::system_error, if the guard could not be set up; Ended.
 
@@ -85,7 +85,7 @@ struct Supervisor::State {
   Progress progress = Progress::kForking;
   bool has_lease = false;                 // set by Await()
   bool leaves_guard = false;              // set by LeaveGuard()
-  bool command_was_reaped = false;        // when signals were last read
+  bool command_was_reaped = false;        // by the time signals were last read
   bool command_may_send = true;           // the signals now being read
   std::optional<Awaited> awaited;         // until TakeAwaited()
   std::optional<TimePoint> ordered_at;    // when End() was called
@@ -131,7 +131,7 @@ Supervisor::State::State(const CommandSpec& command, const Signals& signals)
   outsiders.tree_begins = guard.start_time();
 }
 
-// Uses the page, since the socket may be full if the guard is stopped.
+// Writes to the page, since the socket may be full if the guard is stopped.
 void Supervisor::State::End(EndCause cause) {
   guard.page().cause.Set(cause);
   if (IsLoss(cause)) guard.page().is_lost = true;
@@ -201,7 +201,7 @@ void Supervisor::State::SeeContainment() {
 
 void Supervisor::State::CommandEnded(int wait_status) {
   // If the end was ordered in the meantime, or the lease ran out before this was read, the guard
-  // must end the processes that the command left behind, and reports again.
+  // must end the processes that the command left behind, and will report again.
   if (LeaseRanOut()) End(EndCause::kLeaseRanOut);
   auto& left_behind = std::get<Guarded>(phase).left_behind;
   if (ordered_at) return left_behind.clear();
@@ -219,7 +219,7 @@ void Supervisor::State::TreeEnded(int wait_status) {
             .was_refused = had_to_end && page.was_refused && !page.sent_stop && !page.sent_kill});
 }
 
-/// The guard has nothing left to do, except to close the session if this process dies.
+/// Records the result. The guard then only has to close the session if this process dies.
 template <typename Result>
 void Supervisor::State::SettleByGuard(Result result) {
   guard.page().is_settled = true;
@@ -314,7 +314,7 @@ bool Supervisor::AwaitForks(Duration patience) {
   State& state = *state_;
   const TimePoint deadline = BootClock::now() + patience;
   while (state.progress == State::Progress::kForking) {
-    // There is no lease yet, so the guard has made no promise that it could break.
+    // There is no lease yet, so the guard cannot have broken a promise.
     pollfd polled{state.guard.socket(), POLLIN, 0};
     poll(&polled, 1, MillisecondsUntil(deadline));
     const Received received = state.guard.Receive();
@@ -332,7 +332,7 @@ bool Supervisor::IsIntact() const {
   const pid_t command = guard.page().command;
   if (guard.HasEnded()) return false;
   if (command == 0) return true;  // not forked yet
-  // The guard may have reaped the command, and the pid may now belong to another process.
+  // If the guard has reaped the command, the pid may belong to another process.
   const auto stat = ReadProcessStat(command);
   return stat && !stat->is_dead && stat->parent == guard.pid();
 }
@@ -353,7 +353,7 @@ void Supervisor::Await(TimePoint lease_end, Duration grace) {
 void Supervisor::Begin(const std::vector<std::string>& environment) {
   State& state = *state_;
   if (state.guard.SetEnvironment(environment)) {
-    // The guard replaces run_end once it notices the execution, but it may hang before that.
+    // The guard updates run_end once it notices the execution, but it may hang before that.
     GuardPage& page = state.guard.page();
     page.run_end.Set(After(BootClock::now(), state.max_run));
     page.guard_looks_at.Set(std::min(state.lease().StopTime(), page.run_end.Get()));
@@ -397,8 +397,8 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
   if (!state.lease().Set(lease_end, grace)) return;
   state.shortened_at = BootClock::now();
   state.guard.Send({.kind = Message::Kind::kWake});
-  // A stopped guard would not look before the old time. Once the tree is no longer guarded, the pid
-  // may be 0, which would mean this process's group.
+  // A stopped guard would not look before the old time. Once the tree is not guarded, the pid may
+  // be 0, and kill() would signal this process's group.
   if (state.IsGuarded()) kill(state.guard.pid(), SIGCONT);
 }
 

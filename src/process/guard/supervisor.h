@@ -19,31 +19,31 @@
 
 namespace zklock::process {
 
-/// The path of a command's cgroup, or why it has none. Empty if none was requested.
+/// The path of a command's cgroup, or why there is none. Empty if none was requested.
 using Containment = std::variant<std::monostate, std::string, NoCgroup>;
 
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
 ///
 /// This class forks the guard, which forks the command. The command is not executed before Begin(),
 /// so both forks can happen before the lock is acquired. The guard ends the whole tree when told
-/// to, when the lease is about to end, or when zklock is gone. Once it has reported the end, the
-/// whole tree is gone, except for processes that could not be signalled, and descendants left
+/// to, when the lease is about to end, or when zklock is gone. Once the guard has reported the end,
+/// the whole tree is gone, except for processes that could not be signalled, and descendants left
 /// behind by a command that ended by itself.
 ///
-/// The guard outlives the tree. Until the destructor dismisses it, it is ready to close the session
-/// (CommandSpec::when_orphaned) when zklock and the nested runs have ended.
+/// The guard outlives the tree. Until the destructor dismisses the guard, it is ready to close the
+/// session (CommandSpec::when_orphaned) once zklock and the nested runs have ended.
 ///
 /// If the guard dies or misses a deadline (GuardWatch), zklock ends the tree itself. All children
-/// of this process that did not exist at Prepare() then count as part of the tree.
+/// that this process has gained since Prepare() then count as part of the tree.
 ///
 /// With CommandSpec::cgroup_parent, the command starts in a cgroup of its own. The destructor moves
 /// processes that the command left behind to the parent, then removes the cgroup.
 class Supervisor final : public EventSource {
  public:
   /// Forks the guard, which forks the command and prepares everything that is possible without the
-  /// lock. Makes this process a subreaper permanently. `signals` has the mask and dispositions to
-  /// restore in the command. Descriptors 0 to 2 must be open (ReserveStandardStreams). All
-  /// descriptors of this process stay open in the command until it begins. Throws std::system_error
+  /// lock. Makes this process a subreaper permanently. `signals` contains the mask and dispositions
+  /// to restore in the command. Descriptors 0 to 2 must be open (ReserveStandardStreams). The
+  /// command keeps all descriptors of this process open until it begins. Throws std::system_error
   /// on failure (fork fails, or /proc is not readable).
   static std::unique_ptr<Supervisor> Prepare(const CommandSpec& command, const Signals& signals);
   /// If the command has not ended, kills the whole tree and waits until it is gone. Dismisses the
@@ -53,21 +53,21 @@ class Supervisor final : public EventSource {
   /// ended.
   void LeaveGuard();
 
-  /// Before Await(): waits at most this long until the command is forked and the guard has left
-  /// this process's session and process group. Returns false if that did not happen in time or the
-  /// guard failed; then destroy this object.
+  /// For use before Await(): waits up to `patience` until the command is forked and the guard has
+  /// left this process's session and process group. Returns false if that did not happen in time or
+  /// the guard failed; then destroy this object.
   [[nodiscard]] bool AwaitForks(Duration patience);
-  /// Before Begin(): whether the guard is alive; faster than IsIntact().
+  /// For use before Begin(): returns whether the guard is alive; faster than IsIntact().
   [[nodiscard]] bool IsGuarded() const;
-  /// Before Begin(): whether neither the guard nor the command has been killed since it was forked.
+  /// For use before Begin(): returns whether the guard and, once forked, the command are alive.
   [[nodiscard]] bool IsIntact() const;
-  /// Must be called once, before Begin(): waits until the command is forked. A signal sent to the
+  /// Waits until the command is forked. Must be called once, before Begin(). A signal sent to the
   /// process group after that ends the command as it begins; an earlier one does not reach it.
-  /// `lease_end`: when the lease ends, initially. Throws std::system_error if a system call of the
+  /// `lease_end`: the initial end of the lease. Throws std::system_error if a system call of the
   /// guard failed, and CgroupUnavailable if the command requires a cgroup and has none.
   void Await(TimePoint lease_end, Duration grace);
   /// Executes the command; `environment` (NAME=VALUE) is its complete environment. Returns at once;
-  /// the result arrives through the caller's event loop. Otherwise a command that is suspended at
+  /// the result arrives through the caller's event loop. Waiting for a command that is suspended at
   /// this moment, for example by Ctrl-Z, would keep zklock from handling signals and sending
   /// heartbeats. If the lease's stop time has passed, the command is not executed, and counts as
   /// ended for that reason.
@@ -79,15 +79,15 @@ class Supervisor final : public EventSource {
   /// Sends a signal to the command itself or, once it has ended, to all processes that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
-  /// Likewise, but skips processes in this process's group: the terminal has already signalled
-  /// them.
+  /// Likewise, but skips processes in this process's group, which the terminal has already
+  /// signalled.
   void ForwardFromTerminal(int signal_number);
-  /// Call this before reading the signals that have arrived; then read all of them.
+  /// Must be called before the signals that have arrived are read; then read all of them.
   void ReadsSignals();
-  /// Whether a signal's `sender` is the command itself, or its guard, which continues zklock after
-  /// SuspendWithCommand(). Signals from them must not be forwarded to the command.
+  /// Returns whether a signal's `sender` is the command itself, or its guard, which continues
+  /// zklock after SuspendWithCommand(). Signals from them must not be forwarded to the command.
   [[nodiscard]] bool IsFromCommand(pid_t sender) const;
-  /// Whether a signal that a terminal sends to this process's group reaches the command as well,
+  /// Returns whether a signal from the terminal to this process's group also reaches the command,
   /// that is, whether the command has neither ended nor left the group, as timeout(1) and setsid(1)
   /// do.
   [[nodiscard]] bool IsInOurGroup() const;
@@ -97,8 +97,8 @@ class Supervisor final : public EventSource {
   /// Suspends this process with the signal that suspended the command, until either of them is
   /// continued or the command has ended. If the kernel does not suspend this process
   /// (Signals::SuspendSelf), or something continues only this process, the command stays suspended.
-  /// If a shell has suspended the job and the guard ends the command with its lease, the job stays
-  /// suspended until `fg`, which then shows how it ended.
+  /// If the job was suspended under a shell and the guard then ends the command with its lease, the
+  /// job stays suspended until `fg`, which then shows how it ended.
   void SuspendWithCommand(const Signals& signals, int signal_number);
   /// Must be called before a nested run is admitted on `connection` (NestingServer): if this
   /// process is killed, the guard then does not close the session before that run has ended.
@@ -110,29 +110,29 @@ class Supervisor final : public EventSource {
   /// ends the tree, processes that could not be signalled are not waited for.
   void RecordLoss();
 
-  /// Whether the command was executed: false if it was too late, or if its guard died first.
+  /// Returns whether the command was executed; false if it was too late or its guard died first.
   [[nodiscard]] bool has_started() const;
-  /// Why the tree had to end: the first cause, given to End() or found by the guard or by this
-  /// object. None if the command has not ended yet, or ended by itself.
+  /// Returns why the tree had to end: the first cause, given to End() or found by the guard or by
+  /// this object. Returns none if the command has not ended yet, or ended by itself.
   [[nodiscard]] std::optional<EndCause> cause() const;
-  /// When the run reaches CommandSpec::max_run; kNever if it has not begun or has no limit.
+  /// Returns when the run reaches CommandSpec::max_run; kNever if it has not begun or has no limit.
   [[nodiscard]] TimePoint run_end() const;
-  /// Whether the tree has been sent the stop signal.
+  /// Returns whether the stop signal has been sent to the tree.
   [[nodiscard]] bool has_sent_stop() const;
-  /// What keeps the lock held if the wait is long: processes that the command left behind
+  /// What keeps the lock held during a long wait: processes that the command left behind
   /// (Descendants::kWait), or that had to end but could not be signalled.
   struct Awaited {
     Survivor process;
     int more = 0;  ///< how many others there are
     bool is_survivor = false;
   };
-  /// Each report is returned only once.
+  /// Returns each report only once.
   [[nodiscard]] std::optional<Awaited> TakeAwaited();
-  /// Whether the command had already ended by itself when the tree had to end.
+  /// Returns whether the command had already ended by itself when the tree had to end.
   [[nodiscard]] bool had_ended() const;
-  /// Null unless the command's execve has failed; in that case, none of its processes is left.
+  /// Returns null unless the command's execve failed; in that case, none of its processes is left.
   [[nodiscard]] const ExecFailed* exec_failed() const;
-  /// Null until the command (and, if it was terminated, its whole tree) has been reaped.
+  /// Returns null until the command (and, if it was terminated, its whole tree) has been reaped.
   [[nodiscard]] const Ended* ended() const;
   /// Whether either of these two is not null.
   [[nodiscard]] bool is_over() const { return exec_failed() != nullptr || ended() != nullptr; }

@@ -15,8 +15,7 @@ namespace zklock::process {
 
 namespace {
 
-// Returns whether `pid` is no longer a child of this process. Before that, the pid cannot be
-// reused.
+// Returns whether `pid` is no longer a child of this process. Until then, the pid cannot be reused.
 bool Reap(pid_t pid, int* status) {
   const pid_t result = waitpid(pid, status, WNOHANG | __WALL);
   return result == pid || (result < 0 && errno == ECHILD);
@@ -26,7 +25,7 @@ bool Reap(pid_t pid, int* status) {
 
 std::set<ProcessId> OwnChildren() {
   std::set<ProcessId> children;
-  // Usually there are none, and finding that out this way is ten times as fast as reading /proc.
+  // Usually there are none, and this check is ten times as fast as reading /proc.
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD) {
     return children;

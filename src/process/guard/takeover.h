@@ -17,17 +17,17 @@ struct Outsiders {
   std::set<ProcessId> children;
   unsigned long long tree_begins = 0;  ///< start time of the guard
 
-  /// If the start time is unknown, any process with the same pid counts as the same one.
+  /// If the start time is unknown, any process with the same pid counts as the same process.
   [[nodiscard]] bool Include(const ProcessId& id) const;
 };
 
-/// The children of this process.
+/// Returns the children of this process.
 [[nodiscard]] std::set<ProcessId> OwnChildren();
 
 /// Ends the tree in place of the guard, which has died or hangs.
 ///
-/// This process is a subreaper, so the guard's descendants are, or will become, its own. Only the
-/// guard and the command are reaped, since other code may be waiting for other children.
+/// This process is a subreaper, so the guard's descendants are, or will become, its own. Reaps only
+/// the guard and the command, since other code may be waiting for other children.
 class TakeOver {
  public:
   /// Kills the guard. `command`: 0 if the guard has reaped it. `children`: from OpenChildren().
@@ -37,13 +37,13 @@ class TakeOver {
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;
 
-  /// Sends KILL to every process of the tree, to guards of nested runs last. Returns true once
-  /// nothing is alive but survivors(). Until then, call it again at next_round().
+  /// Sends KILL to every process of the tree, to guards of nested runs last. Returns true once only
+  /// survivors() are alive. Until then, call it again at next_round().
   bool Round(TimePoint lease_end);
 
   [[nodiscard]] TimePoint next_round() const { return next_round_; }
-  /// The command's wait status; that of a KILL if the guard had reaped the command and died before
-  /// it reported the status.
+  /// The command's wait status; that of a KILL if the guard reaped the command but died before it
+  /// reported the status.
   [[nodiscard]] int command_status() const { return command_status_; }
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 

@@ -7,14 +7,14 @@
 
 namespace zklock::process {
 
-/// Wakes the loop as long as a descriptor is readable, and once at a given moment. The code that
-/// runs the loop then checks what to do.
+/// Wakes the loop while a descriptor is readable, and once at a given moment. The code that runs
+/// the loop then decides what to do.
 class Alarm final : public EventSource {
  public:
   Alarm() = default;
   explicit Alarm(int fd) : fd_(fd) {}
   explicit Alarm(TimePoint moment) : moment_(moment) {}
-  /// -1: no descriptor.
+  /// `fd`: -1 for no descriptor.
   void Set(int fd) { fd_ = fd; }
   void Set(TimePoint moment) { moment_ = moment; }
   Interest GetInterest() override { return {.fd = fd_, .events = POLLIN, .wake = moment_}; }

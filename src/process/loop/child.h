@@ -4,8 +4,8 @@
 
 namespace zklock::process {
 
-/// Forks with all signals blocked; they stay blocked in the child. Returns like fork(2), or throws
-/// std::system_error naming `operation`.
+/// Forks with all signals blocked; they stay blocked in the child. Returns as fork(2) does, or
+/// throws std::system_error naming `operation`.
 [[nodiscard]] pid_t ForkBlocked(const char* operation);
 
 /// Waits for a child that is about to end, and reaps it. Returns its status as from waitpid(2).

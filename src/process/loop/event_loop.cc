@@ -72,7 +72,7 @@ bool EventLoop::Wait(std::vector<Entry>& entries) {
   return Poll(entries, timer_.get(), -1);
 }
 
-// False if nothing is ready after all: the sources must be asked again.
+// Returns false if nothing is ready after all: the caller must then query the sources again.
 bool EventLoop::Poll(std::vector<Entry>& entries, int timer, int milliseconds) {
   std::vector<pollfd> polled;
   polled.reserve(entries.size() + 1);

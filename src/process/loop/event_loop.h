@@ -9,8 +9,8 @@
 
 namespace zklock::process {
 
-/// One thread, one wait: poll(2) on the descriptors of all sources, and on one CLOCK_BOOTTIME timer
-/// for their wake-up times. (poll's own timeout does not count while the host is suspended.)
+/// Waits for all sources in one poll(2): on their descriptors, and on a CLOCK_BOOTTIME timer for
+/// their wake-up times. (poll's own timeout does not count while the host is suspended.)
 class EventLoop {
  public:
   /// Throws std::system_error.
@@ -25,7 +25,7 @@ class EventLoop {
   /// Waits until at least one source is ready, and serves every one that is. Throws
   /// std::logic_error if no source waits for anything: the wait would never end.
   void RunOnce();
-  /// Runs until `is_done`, but not beyond `deadline`.
+  /// Runs until `is_done` returns true or `deadline` is reached.
   void RunUntil(TimePoint deadline, const std::function<bool()>& is_done);
   /// Serves every source that is ready now, without waiting.
   void RunReady();

@@ -19,17 +19,17 @@ namespace zklock::process {
 
 namespace {
 
-// The part of the limit that stays free: a process whose locked stack cannot grow is killed.
+// The part of the limit to leave unused: a process whose locked stack cannot grow is killed.
 constexpr std::uintptr_t kReserve = 512 * 1024;
 
 /// A mapping of this process.
 struct Mapping {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  bool is_writable = false;  // can be swapped out; other mappings can be read again from their file
+  bool is_writable = false;  // can be swapped out; other mappings can be reread from their file
 };
 
-/// Parses a line of /proc/self/maps: "BEGIN-END rwxp OFFSET ...". None if it cannot be locked.
+/// Parses a line of /proc/self/maps ("BEGIN-END rwxp ..."). Returns none if it cannot be locked.
 std::optional<Mapping> ParseMapping(std::string_view line) {
   Mapping mapping;
   const char* const end = line.data() + line.size();
@@ -64,7 +64,7 @@ void LockMemory() {
   }
   std::stable_partition(mappings.begin(), mappings.end(),
                         [](const Mapping& one) { return one.is_writable; });
-  Mapping run;  // adjacent mappings, which one call can lock
+  Mapping run;  // adjacent mappings, to lock in one call
   for (const Mapping& one : mappings) {
     // The limit counts the whole mapping, although only the pages in use are locked.
     const std::uintptr_t size = one.end - one.begin;

@@ -15,26 +15,26 @@ namespace zklock::process {
 void ReserveStandardStreams();
 
 /// Writes zklock's messages to standard error without blocking (StreamWriter). Lines for which
-/// there is no room are dropped, and a later line says so. On a terminal, one line can be live: it
-/// is redrawn in place, and the next message that is written erases it.
+/// there is no room are dropped, and a later line reports that. On a terminal, one line can be
+/// live: it is redrawn in place, and the next message that is written erases it.
 class MessageSink final : public EventSource {
  public:
   /// `dropped`: the line written in place of dropped lines.
   explicit MessageSink(std::string dropped, int fd = STDERR_FILENO)
       : dropped_line_(std::move(dropped)), writer_(fd) {}
 
-  /// `line` has no newline.
+  /// Writes `line` and a newline.
   void WriteLine(const std::string& line);
-  /// `line` must fit the terminal. It is not drawn while earlier output still waits for the
-  /// terminal.
+  /// Draws `line`, which must fit the terminal; does nothing while earlier output is still
+  /// buffered.
   void DrawLive(const std::string& line);
   void EraseLive();
   /// Empties the live line, which stays live: the next message then also erases what the terminal
   /// itself has written there, such as the ^C of a key press.
   void ClearLive();
-  /// Drops all messages from now on: the stream is left to other processes.
+  /// Drops all messages from now on, which leaves the stream to other processes.
   void Close();
-  /// For use at the end, when no lock is held any longer: waits for the reader, up to a limit.
+  /// Waits for the reader, up to a limit. For use at the end, when no lock is held any longer.
   void Drain();
 
   Interest GetInterest() override { return writer_.GetInterest(); }

@@ -9,16 +9,16 @@
 
 namespace zklock::process {
 
-/// The service manager that started this process as (part of) a service, reached through the
-/// protocol of sd_notify(3). $NOTIFY_SOCKET stays in the environment: the command has to report
-/// when it is ready.
+/// The service manager that started this process as a service or part of one, notified through the
+/// protocol of sd_notify(3). $NOTIFY_SOCKET stays in the environment, because the command itself
+/// must report when it is ready.
 class ServiceManager {
  public:
-  /// None if the environment names no usable socket.
+  /// Returns none if the environment names no usable socket.
   [[nodiscard]] static std::optional<ServiceManager> FromEnvironment();
 
-  /// Sets the service's status text, one line, and asks for this much more time before its start is
-  /// considered failed. Never blocks; a message that the manager has no room for is lost.
+  /// Sets the service's status text (one line) and requests `start_time` more before the manager
+  /// considers the start failed. Never blocks; a message that the manager has no room for is lost.
   void Notify(const std::string& status, Duration start_time) const;
 
  private:

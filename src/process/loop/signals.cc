@@ -37,12 +37,12 @@ bool IsHandled(int number, sighandler_t handler) {
   // The C library has its own signals between the standard and the real-time ones.
   const bool is_signal = number <= SIGSYS || (number >= SIGRTMIN && number <= SIGRTMAX);
   if (!is_signal || handler == SIG_IGN || IsIn(kNotHandled, number)) return false;
-  // A sanitizer handles faults to report them.
+  // A fault has a handler if a sanitizer reports it.
   return !IsIn(kFaults, number) || handler == SIG_DFL;
 }
 
-// Whether this process's own write caused it: to a pipe without a reader, or beyond the file size
-// limit.
+// Returns whether this process caused the signal itself, by writing to a pipe without a reader or
+// beyond the file size limit.
 bool IsForOwnWrite(const signalfd_siginfo& info) {
   return (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ) && info.ssi_code == SI_USER &&
          static_cast<pid_t>(info.ssi_pid) == getpid();
@@ -135,7 +135,7 @@ void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullp
 void Signals::SuspendSelf(int signal_number) const {
   if (signal_number == SIGSTOP) signal_number = SIGTSTP;
   // The kernel drops a pending CONT when a stop signal arrives. A CONT that arrived after the stop
-  // signal was taken would be lost, and nobody would send it again.
+  // signal was taken would be lost, and never sent again.
   sigset_t pending;
   if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1) return;
 

@@ -21,9 +21,9 @@ struct SignalEvent {
   pid_t sender = 0;  ///< 0: the kernel
 };
 
-/// Whether the signal is TSTP, TTIN or TTOU, which stop a process by default.
+/// Returns whether the signal is TSTP, TTIN or TTOU, which stop a process by default.
 [[nodiscard]] bool StopsByDefault(int signal_number);
-/// For a signal that zklock handles: whether it ends a process by default.
+/// Returns whether a signal that zklock handles ends a process by default.
 [[nodiscard]] bool EndsByDefault(int signal_number);
 
 /// The signals that zklock handles: all that end or stop a process by default, and CONT. They are
@@ -33,28 +33,28 @@ struct SignalEvent {
 ///
 /// Must be constructed first in main, so that it saves the mask and dispositions that zklock was
 /// started with. They are restored in the command. A signal inherited as ignored stays ignored and
-/// is never reported (a blocked one would still reach signalfd). PIPE and XFSZ caused by zklock's
-/// own writes are not reported: they must not end zklock. An ignored CHLD is reset to the default:
-/// otherwise zklock could not wait for its children.
+/// is never reported (signalfd would deliver it if it were blocked). PIPE and XFSZ caused by
+/// zklock's own writes are not reported: they must not end zklock. An ignored CHLD is reset to the
+/// default: otherwise zklock could not wait for its children.
 class Signals final : public EventSource {
  public:
   /// Throws std::system_error.
   Signals();
-  /// Restores the saved mask and CHLD's disposition. Drops signals that were not taken: they must
-  /// not end zklock in its last steps.
+  /// Restores the saved mask and CHLD's disposition. Drops the signals that were not taken, so that
+  /// they do not end zklock in its last steps.
   ~Signals() override;
 
   /// Also reports WINCH from now on.
   void AddWindowChanges();
 
-  /// Takes the next signal that arrived; none if all have been taken.
+  /// Returns the next signal that arrived; none if all have been taken.
   std::optional<SignalEvent> Next();
 
-  /// Blocks again what RestoreMask() has unblocked.
+  /// Blocks the handled signals again after RestoreMask().
   void Block() const;
-  /// For a forked child; async-signal-safe: restores the saved dispositions.
+  /// Restores the saved dispositions in a forked child. Async-signal-safe.
   void RestoreDispositions() const;
-  /// Likewise restores the saved mask: pending signals then take effect.
+  /// Likewise restores the saved mask. Pending signals then take effect.
   void RestoreMask() const;
 
   /// Suspends zklock as this signal would, until it is continued. In place of STOP, uses TSTP,
@@ -64,9 +64,9 @@ class Signals final : public EventSource {
 
   /// Sets the command's wait status, for DieOfTerminalSignal().
   void SetCommandEnd(int wait_status);
-  /// Must be called last of all. If `status` is 128+N, the terminal sent N (INT or QUIT), and N
-  /// killed the command (if one ran), this process dies of N; a shell shows the same status for
-  /// that. Otherwise does nothing. A shell that runs a loop or a script looks at how its child
+  /// Kills this process with N if `status` is 128+N, the terminal sent N (INT or QUIT), and N
+  /// killed the command (if one ran); a shell shows the same status for that. Otherwise does
+  /// nothing. Must be the last call. A shell that runs a loop or a script looks at how its child
   /// ended to decide whether Ctrl-C was also meant for the script. A command that handles N and
   /// exits with 128+N does not end the script.
   void DieOfTerminalSignal(int status);
@@ -74,7 +74,7 @@ class Signals final : public EventSource {
   [[nodiscard]] bool IsIgnored(int signal_number) const;
 
   Interest GetInterest() override;
-  /// Does nothing: take the signals with Next().
+  /// Does nothing: read the signals with Next().
   void OnReady(short revents) override;
 
  private:
@@ -87,8 +87,8 @@ class Signals final : public EventSource {
   UniqueFd fd_;
 };
 
-/// While this object exists, signals have the effect that they had when zklock was started. Use it
-/// for work that may block before there is anything to clean up.
+/// While this object exists, signals have the effect that they had when zklock was started. For
+/// work that may block before there is anything to clean up.
 class Interruptible {
  public:
   explicit Interruptible(const Signals& signals) : signals_(signals) { signals_.RestoreMask(); }

@@ -61,9 +61,9 @@ void StreamWriter::Append(const std::string& text) {
   text_ += text;
 }
 
-// How much to write in one go: everything if this is the only writer and cannot block, otherwise
-// what a pipe takes in one piece, up to the end of a line, so that the output of other processes
-// cannot get in between. A descriptor that is ready takes this much without blocking.
+// Returns how much to write at once: everything if this is the only writer and cannot block,
+// otherwise what a pipe takes in one piece, up to the end of a line, so that other processes'
+// output cannot split a line. A descriptor that is ready takes this much without blocking.
 std::size_t StreamWriter::NextPiece() const {
   if (waiting() <= PIPE_BUF || (writers_ == Writers::kOne && !may_block_)) return waiting();
   const std::size_t newline = text_.rfind('\n', written_ + PIPE_BUF - 1);
@@ -77,7 +77,7 @@ void StreamWriter::Flush() {
       size = send(fd_, text_.data() + written_, NextPiece(), MSG_DONTWAIT | MSG_NOSIGNAL);
     } else {
       if (may_block_) {
-        // The inherited description may block once it is full; if it is ready, a piece fits.
+        // A write to the inherited description blocks if it is full; if it is ready, a piece fits.
         pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
         if (poll(&ready, 1, 0) == 0) return;
       }

@@ -15,31 +15,31 @@ namespace zklock::process {
 class StreamWriter final : public EventSource {
  public:
   enum class Writers {
-    kSeveral,  ///< others may also write there: a line of up to 4 KiB is written in one piece
+    kSeveral,  ///< others also write there: a line of up to 4 KiB is written in one piece
     kOne,      ///< each write is as large as possible
   };
   /// `fd` belongs to the caller and must outlive this object. Its mode, which other processes
   /// share, is not changed. If it is closed or not open for writing, error() is EBADF.
   explicit StreamWriter(int fd, Writers writers = Writers::kSeveral);
 
-  /// Writes or buffers `text`. Returns false if more than 64 KiB would then be buffered; in this
-  /// case, `text` was dropped as a whole.
+  /// Writes or buffers `text`. If more than 64 KiB would then be buffered, drops all of `text` and
+  /// returns false.
   bool Write(const std::string& text);
   /// Like Write(), with a newline added.
   bool WriteLine(const std::string& line) { return Write(line + '\n'); }
   /// Buffers `text`, without limit, until OnReady().
   void Append(const std::string& text);
 
-  /// How many bytes are buffered.
+  /// Returns the number of buffered bytes.
   [[nodiscard]] std::size_t waiting() const { return text_.size() - written_; }
-  /// An errno; 0 as long as writing is possible.
+  /// Returns an errno; 0 as long as writing is possible.
   [[nodiscard]] int error() const { return error_; }
 
   /// Drops the buffered text.
   void Discard();
-  /// Drops the buffered text and all later text, and leaves nothing open.
+  /// Drops the buffered text and all later text, and closes what this object has opened.
   void Close();
-  /// Waits until all text is written; gives up if the reader takes none of it for `patience`.
+  /// Waits until all text is written. Gives up if the reader reads nothing for `patience`.
   void Drain(Duration patience);
 
   Interest GetInterest() override;

@@ -5,13 +5,13 @@
 
 namespace zklock::process {
 
-/// Throws std::system_error with errno, naming the operation that failed.
+/// Throws std::system_error with errno and the name of the operation that failed.
 [[noreturn]] inline void ThrowErrno(const char* operation) {
   throw std::system_error(errno, std::generic_category(), operation);
 }
 
-/// Returns whether descriptors or memory are lacking. (With /proc, ENOENT and ESRCH mean instead
-/// that a process is gone or hidden.)
+/// Returns whether `error` means a lack of descriptors or memory. (From /proc, ENOENT and ESRCH
+/// mean instead that a process is gone or hidden.)
 [[nodiscard]] inline bool IsShortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM;
 }

@@ -13,15 +13,15 @@ namespace zklock::process {
 
 [[nodiscard]] bool IsTerminal(int fd);
 
-/// Whether `fd` is a terminal that can erase and redraw its text: one whose $TERM is neither unset
+/// Returns whether `fd` is a terminal that can erase and redraw its text: $TERM is neither unset
 /// nor `dumb`.
 [[nodiscard]] bool CanErase(int fd);
 
-/// The width in columns; 0 if `fd` is not a terminal, or one of unknown size.
+/// Returns the width in columns; 0 if `fd` is not a terminal, or its size is unknown.
 [[nodiscard]] std::size_t TerminalWidth(int fd);
 
-/// False if `fd` is this process's terminal and another job is in its foreground: drawing would
-/// overwrite that job's output.
+/// Returns false if `fd` is this process's terminal and another job is in its foreground: drawing
+/// would overwrite that job's output.
 [[nodiscard]] bool IsInForeground(int fd);
 
 /// While this object exists, reports changes of the terminal's size (SIGWINCH).
@@ -30,7 +30,7 @@ class SizeChanges final : public EventSource {
   SizeChanges();
   ~SizeChanges() override;
 
-  /// Whether the size has changed since the last call.
+  /// Returns whether the size has changed since the last call.
   [[nodiscard]] bool Take();
 
   Interest GetInterest() override;
@@ -42,7 +42,7 @@ class SizeChanges final : public EventSource {
   bool changed_ = false;
 };
 
-/// Turns off echo on the terminal `fd`. The destructor turns it on again, and discards what was
+/// Turns off echo on the terminal `fd`. The destructor turns it on again and discards what was
 /// typed in the meantime. Does nothing in the background, or if `fd` is not a terminal.
 class EchoOff {
  public:

@@ -13,7 +13,7 @@
 namespace zklock::process {
 namespace {
 
-// The pause between CONTs. One is not enough if the process is stopped again right after it.
+// The pause between CONTs: one is not enough if the process is stopped again right after it.
 constexpr timespec kAgain = {.tv_sec = 0, .tv_nsec = 100'000'000};
 
 // Zero would disarm the timer, and a negative time would be refused; both mean a moment at or

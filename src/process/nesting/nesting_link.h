@@ -21,15 +21,15 @@ class NestingLink final : public EventSource {
   enum class State {
     kAsking,     ///< no answer yet
     kHeld,       ///< this process runs under the holder's lock, until lease().end at most
-    kReleasing,  ///< the holder releases, as requested; see release()
+    kReleasing,  ///< the holder is releasing the lock, as requested; see release()
     kRefused,    ///< the holder admits no nested runs, or no longer does
     kEnded,      ///< the holder is gone, or nested runs must end now
   };
 
-  /// Asks the process `holder`, which listens at `name`. `owner`: the owner of --hold, or the
-  /// holder itself. Returns null and sets errno if the holder does not listen there, has too many
-  /// connections (EAGAIN), or runs as a user other than root, this process's or the owner's. Throws
-  /// std::system_error.
+  /// Sends `request` to the process `holder`, which listens at `name`. `owner`: the owner of
+  /// --hold, or the holder itself. Returns null and sets errno if the holder does not listen there,
+  /// has too many connections (EAGAIN), or runs as a user other than root, this process's or the
+  /// owner's. Throws std::system_error.
   [[nodiscard]] static std::unique_ptr<NestingLink> Open(const std::string& name,
                                                          const ProcessId& holder,
                                                          const ProcessId& owner,

@@ -23,12 +23,12 @@ using protocol::NestingRequest;
 // How long to wait before accepting again when there were too few descriptors.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
-// Limits the CPU time that a flood of connections takes: after this many have been refused, or
-// fewer if no more are waiting, accepting pauses for kStrangerPause. A full queue of 4096 is still
+// Limits the CPU time that a flood of connections takes: accepting pauses for kStrangerPause once
+// this many have been refused, or all waiting ones if they are fewer. A full queue of 4096 is still
 // served in less than two seconds.
 constexpr int kMostAtOnce = 64;
 constexpr Duration kStrangerPause = std::chrono::milliseconds(20);
-// How long after a refusal the same user's connections are closed without looking at /proc.
+// For how long after a refusal the same user's connections are closed without reading /proc.
 constexpr Duration kStrangerTime = std::chrono::seconds(1);
 
 /// Whether there are descriptors for a connection, the peer's pidfd and a file in /proc. With
@@ -68,8 +68,8 @@ void NestingServer::SetLease(const protocol::NestingLease& lease) {
   if (lease == lease_ || state_ == State::kEnded) return;
   lease_ = lease;
   for (const auto& connection : connections_) {
-    // A stopped run does not read this. Its guard then ends the tree according to the last lease
-    // that the run has read.
+    // A stopped run does not read this. Its guard then ends the tree by the last lease that the run
+    // has read.
     if (connection->runs) SendText(connection->link.socket(), FormatNesting(lease_));
   }
 }
@@ -151,7 +151,7 @@ bool NestingServer::Admit(UniqueFd socket) {
   if (!peer || strangers_.count(peer->uid) > 0) return false;
   const auto stat = peer->pid > 0 ? ReadProcessStat(peer->pid) : std::nullopt;
   const bool is_below = stat && Contains(Lineage(peer->pid), root_);
-  // If the peer has ended and its pid was reused, /proc shows another process.
+  // If the peer has ended and its pid has been reused, /proc shows another process.
   if (is_below && EffectiveUserOf(peer->pid) == std::optional(peer->uid) && IsThere(*peer)) {
     Watch(socket.get());
     connections_.push_back(
@@ -175,8 +175,8 @@ void NestingServer::Serve(Connection& connection) {
   connection.runs = request && Answer(connection, *request);
   connection.is_over = !connection.runs;
   // Whatever a run sends from now on is read only after it has closed its end: see RunConnection.
-  // The guard may have a copy of a connection that was not admitted, so that closing it here would
-  // not remove it from epoll.
+  // The guard may have a copy of the connection of a run that was not admitted, so closing it here
+  // would not remove it from epoll.
   if (connection.runs) {
     Watch(connection.link.socket(), POLLRDHUP, EPOLL_CTL_MOD);
   } else {
@@ -191,7 +191,7 @@ bool NestingServer::Answer(Connection& connection, const NestingRequest& request
     if (before_run_) before_run_(socket);
     return SendText(socket, FormatNesting(lease_));
   }
-  // The reply lists the runs that are left, and processes below one of them are refused, so first
+  // The reply counts the runs that are left, and processes below one of them are refused, so first
   // check which runs have ended.
   for (const auto& one : connections_) {
     if (one->runs) SeeEnd(*one);
@@ -214,8 +214,8 @@ bool NestingServer::Answer(Connection& connection, const NestingRequest& request
 void NestingServer::SeeEnd(Connection& run) {
   Unwatch(run.link.ToPoll().fd);
   run.is_over = run.link.HasEnded();
-  // A command is younger than its zklock, which forks it. If an older process could pass for it,
-  // descendants of that process would count as descendants of the run.
+  // A command is younger than its zklock, which forks it. If an older process could pass for the
+  // command, descendants of that process would count as descendants of the run.
   const ProcessId left = run.link.command().value_or(run.peer);
   run.is_over = run.is_over || left.start_time < run.peer.start_time;
   run.runs = !run.is_over;

@@ -24,8 +24,8 @@ namespace zklock::process {
 /// processes is left, so that the server knows when the locks may be released. Nested runs are sent
 /// the lease, and end their commands when the server tells them to or is gone.
 ///
-/// Every process on the host can connect. Therefore, connections are accepted at a limited rate
-/// once one has been refused, and a client whose connection is closed without an answer may ask
+/// Every process on the host can connect. Therefore, once a connection has been refused, others are
+/// accepted at a limited rate, and a client whose connection is closed without an answer may ask
 /// again.
 ///
 ///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
@@ -34,7 +34,7 @@ class NestingServer final : public EventSource {
   enum class State {
     kClosed,    ///< clients wait for an answer
     kOpen,      ///< every descendant of `root` may run
-    kDraining,  ///< only descendants of nested runs may, since those runs end after them
+    kDraining,  ///< only descendants of nested runs may run: they end before the nested runs
     kEnded,     ///< no new runs; running ones have been told to end
   };
 
@@ -47,7 +47,7 @@ class NestingServer final : public EventSource {
   /// Must be called when the locks are held, under this lease, by the contenders `nodes` (paths
   /// with the chroot).
   void Open(std::vector<std::string> nodes, const protocol::NestingLease& lease);
-  /// Sends a changed lease to the nested runs.
+  /// Sends the lease to the nested runs if it has changed.
   void SetLease(const protocol::NestingLease& lease);
   /// Must be called when the locks will be released as soon as the nested runs have ended.
   void Drain();
@@ -55,12 +55,12 @@ class NestingServer final : public EventSource {
   void End();
 
   [[nodiscard]] State state() const { return state_; }
-  /// The pids of the nested zklocks, without duplicates. A command that has outlived its zklock and
-  /// guard is listed with its own pid.
+  /// Returns the pids of the nested zklocks, without duplicates. A command that has outlived its
+  /// zklock and guard is listed with its own pid.
   [[nodiscard]] std::vector<pid_t> Runs() const;
-  /// Whether a process is one of these, or a descendant of one.
+  /// Returns whether a process is one of these, or a descendant of one.
   [[nodiscard]] bool IsBelowRun(pid_t process) const;
-  /// Whether the owner of --hold, or one of its descendants, has asked for the release (zklock
+  /// Whether the owner of --hold, or one of its descendants, has requested the release (zklock
   /// release).
   [[nodiscard]] bool release_requested() const { return release_requested_; }
 

@@ -20,7 +20,7 @@ namespace {
 // refused here.
 constexpr std::size_t kMostText = 16384;
 
-// Exists since Linux 6.5; this is its number in asm-generic/socket.h.
+// The option exists since Linux 6.5; this is its number in asm-generic/socket.h.
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -33,7 +33,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-/// None if the name is too long.
+/// Returns none if the name is empty or too long.
 std::optional<Address> AddressOf(const std::string& name) {
   Address address;
   address.name.sun_family = AF_UNIX;
@@ -69,7 +69,7 @@ UniqueFd ConnectTo(const std::string& name) {
     errno = ENOENT;
     return {};
   }
-  // Clients that block are served in turn; one that only retried might never get a turn.
+  // Clients that block are served in turn; one that retried instead might never get a turn.
   UniqueFd socket(Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), "socket"));
   Check(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime),
         "setsockopt");
@@ -91,7 +91,7 @@ std::optional<SocketPeer> PeerOf(int socket) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &size) == 0) {
     peer.process = UniqueFd(process);  // close-on-exec
   } else if (errno != ENOPROTOOPT) {
-    return std::nullopt;  // there is no longer a process with this pid
+    return std::nullopt;  // the process no longer exists
   }
   return peer;
 }
@@ -118,8 +118,8 @@ std::string PeekText(int socket) {
   for (;;) {
     const ssize_t size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_PEEK);
     if (size >= 0) return {buffer.data(), static_cast<std::size_t>(size)};
-    // ECONNRESET is reported once, if the other end was closed before it had read all texts from
-    // this end. The texts that it sent can still be read.
+    // ECONNRESET is reported once if the other end was closed before it had read all texts from
+    // this end. The texts that the other end sent can still be read.
     if (errno != EINTR && errno != ECONNRESET) return {};
   }
 }

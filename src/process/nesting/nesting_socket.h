@@ -22,18 +22,18 @@ struct SocketPeer {
   UniqueFd process{};  ///< a pidfd; none before Linux 6.5
 };
 
-/// Throws std::system_error.
+/// Returns a listening socket with this name. Throws std::system_error.
 [[nodiscard]] UniqueFd ListenAt(const std::string& name);
-/// Returns none and sets errno if no process listens there, or if so many processes connect that
-/// the queue of connections is still full after a tenth of a second (EAGAIN).
+/// Connects to the socket of this name. Returns none and sets errno if no process listens there, or
+/// if the queue of connections is still full after a tenth of a second (EAGAIN).
 [[nodiscard]] UniqueFd ConnectTo(const std::string& name);
-/// None if the kernel does not provide the information, or reports that the process has ended.
+/// Returns the peer; none if the kernel cannot identify it, or reports that the process has ended.
 [[nodiscard]] std::optional<SocketPeer> PeerOf(int socket);
-/// False if the process has ended, so that its pid may belong to another process. True if the
-/// kernel cannot tell.
+/// Returns false if the process has ended, so that its pid may belong to another process. Returns
+/// true if the kernel cannot tell.
 [[nodiscard]] bool IsThere(const SocketPeer& peer);
 
-/// Never blocks and never raises SIGPIPE. Returns whether the text was sent.
+/// Sends a text. Never blocks, never raises SIGPIPE. Returns whether the text was sent.
 bool SendText(int socket, std::string_view text);
 
 /// What ReceiveText() found.

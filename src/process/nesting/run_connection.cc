@@ -24,7 +24,7 @@ bool RunConnection::HasEnded() {
     pollfd polled{socket_.get(), POLLRDHUP, 0};
     if (poll(&polled, 1, 0) != 1) return false;
     const auto named = protocol::ParseNestingCommand(PeekText(socket_.get()));
-    socket_.Reset();  // first, to free a descriptor for the process
+    socket_.Reset();  // before FindCommand(), to free a descriptor for it
     if (named) FindCommand(*named);
   }
   return !process_ || process_->HasEnded() || BootClock::now() >= give_up_at_;
@@ -36,7 +36,7 @@ void RunConnection::FindCommand(const protocol::NestingCommand& named) {
   const ProcessId id{static_cast<pid_t>(named.pid), named.start_time};
   auto process = PidFd::Open(id.pid);
   if (!process || process->fd() < 0) return;
-  // A process that /proc does not show is taken for the command: waiting for another process is
+  // A process that /proc does not show is assumed to be the command: waiting for another process is
   // safe.
   const auto stat = ReadProcessStat(id.pid);
   if (stat && stat->id != id) return;

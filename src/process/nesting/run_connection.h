@@ -19,19 +19,19 @@ namespace zklock::process {
 /// command. Therefore the run names its command in advance (protocol::NestingCommand), and this
 /// class waits for the command as well.
 ///
-/// That message is never removed from the socket, so that every process with a copy of this end can
-/// read it.
+/// That message is never removed from the socket, so that every process with a copy of this end of
+/// the connection can read it.
 class RunConnection {
  public:
   explicit RunConnection(UniqueFd socket) : socket_(std::move(socket)) {}
 
   /// Tells the run to end. A command that has outlived its zklock and guard cannot be told; this
-  /// object stops waiting for it after the time that the kernel needs to kill it.
+  /// object stops waiting for it after the time that the kernel may take to kill it.
   void End();
-  /// Whether the run is over. Before Linux 5.3, does not wait for a command that has outlived its
+  /// Returns whether the run is over. Before Linux 5.3, ignores a command that has outlived its
   /// zklock and guard.
   [[nodiscard]] bool HasEnded();
-  /// What to poll now to notice the run's end, and until when.
+  /// Returns what to poll, until wake(), to notice the run's end.
   [[nodiscard]] pollfd ToPoll() const;
   [[nodiscard]] TimePoint wake() const { return give_up_at_; }
   /// -1 once the other end is closed.

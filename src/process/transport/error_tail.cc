@@ -12,11 +12,11 @@
 namespace zklock::process {
 namespace {
 
-// How many bytes of one line are kept; the rest is dropped.
+// How many bytes of each line are kept; the rest is dropped.
 constexpr std::size_t kMostBytes = 300;
 
-// How many pieces of 4 KiB one call reads: as much as a pipe holds, since a process may write
-// without pause.
+// How many pieces of 4 KiB one call reads at most: as much as a pipe holds, since a process may
+// write without pause.
 constexpr int kMostPieces = 16;
 
 }  // namespace

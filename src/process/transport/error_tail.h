@@ -7,10 +7,10 @@
 namespace zklock::process {
 
 /// The tail of what a process writes to a pipe: its last two lines, as one text. ssh names the
-/// cause in the last line but one. A form feed on a line of its own discards what precedes it.
+/// cause in the second-to-last line. A form feed on a line of its own discards what precedes it.
 class ErrorTail {
  public:
-  /// `pipe`: the reading end.
+  /// `pipe`: the read end.
   explicit ErrorTail(UniqueFd pipe);
 
   /// Reads what has arrived, without waiting, and returns the tail.

@@ -50,8 +50,8 @@ int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>
   return 0;
 }
 
-/// The address in the client library's format if the host is a plain IPv4 or IPv6 address. Even for
-/// these, getaddrinfo would ask the kernel for all addresses of this host.
+/// Returns the address in the client library's format if the host is a plain IPv4 or IPv6 address.
+/// Even for these, getaddrinfo would ask the kernel for all addresses of this host.
 std::optional<std::string> PlainAddress(const zookeeper::Server& server) {
   std::array<unsigned char, sizeof(in6_addr)> address{};
   std::array<char, INET6_ADDRSTRLEN> text{};

@@ -26,15 +26,15 @@ struct LookupResult {
 };
 
 /// Resolves the servers' names to numeric addresses in a helper process, since a resolver may block
-/// for a long time. Names are resolved in parallel, so that none delays the others. Without names,
-/// no helper is started.
+/// for a long time. Resolves names in parallel, so that none delays the others. Without names,
+/// starts no helper.
 class NameLookup final : public EventSource {
  public:
   /// Throws std::system_error if the helper cannot be started.
   explicit NameLookup(const std::vector<zookeeper::Server>& servers);
   ~NameLookup() override;  ///< Kills the helper.
 
-  /// The addresses found so far: numeric ones at once, those of names as they are resolved.
+  /// The addresses found so far: numeric ones at once, those of names once they are resolved.
   [[nodiscard]] const std::vector<zookeeper::Endpoint>& found() const { return found_.endpoints; }
   /// Set once all names have been looked up.
   [[nodiscard]] const std::optional<LookupResult>& result() const { return result_; }

@@ -34,21 +34,20 @@ using namespace std::chrono_literals;
 constexpr char kMonitorName[] = "zklock-proxy";
 constexpr char kProgramName[] = "zklock-transpor";
 
-// The time from HUP to KILL, for a proxy command whose connection is over.
+// The time from HUP to KILL for a proxy command whose connection is over.
 constexpr Duration kHangUpTime = 200ms;
-// How long the monitor of a proxy command may take to end the command when zklock ends. It needs
-// more than kHangUpTime only if it is not scheduled, or if the command runs processes that the
-// monitor lacks permission to kill. If the monitor were killed, background processes of the command
-// would live on.
+// How long the monitor of a proxy command may take to end the command when zklock ends. The monitor
+// needs more than kHangUpTime only if it is not scheduled, or lacks permission to kill processes of
+// the command. If it were killed, background processes of the command would live on.
 constexpr Duration kEndTime = 5s;
 
-/// The helpers that are children of this process: TakeOver must not end them.
+/// The helpers that are children of this process, which TakeOver must not end.
 std::set<pid_t>& Helpers() {
   static std::set<pid_t> helpers;
   return helpers;
 }
 
-/// In a helper: resets the signals, and makes the connection its standard input and output.
+/// Runs in a helper: resets the signals, and makes the connection its standard input and output.
 void EnterHelper(int socket, int words) {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
@@ -67,8 +66,8 @@ void EnterHelper(int socket, int words) {
   _exit(127);
 }
 
-/// The status of a command that has ended, as in a shell. Does not reap it: as long as it is a
-/// zombie, the number of its process group is not reused.
+/// Returns the status of a command that has ended, as in a shell. Does not reap it: while it is a
+/// zombie, its process group's ID is not reused.
 std::optional<int> ZombieStatus(pid_t command) {
   siginfo_t ended{};
   const int options = WEXITED | WNOHANG | WNOWAIT;
@@ -84,7 +83,7 @@ void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
   }
 }
 
-/// Reaps the processes of a group, after HUP, until none is left or kHangUpTime has passed. Returns
+/// After HUP, reaps the processes of a group until none is left or kHangUpTime has passed. Returns
 /// whether none is left. A shell ends at once, but the command that it was running may need that
 /// time.
 bool AwaitHangUp(pid_t group) {
@@ -110,7 +109,7 @@ bool AwaitHangUp(pid_t group) {
   setsid();
   LeaveWorkingDirectory();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  // A shell may end before the processes that it runs: the monitor waits for them as well.
+  // A shell may end before the processes that it runs, so the monitor waits for them as well.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t self = getpid();
   const pid_t command = fork();
@@ -133,7 +132,7 @@ bool AwaitHangUp(pid_t group) {
   const int status = ZombieStatus(command).value_or(0);
   kill(-command, SIGHUP);
   kill(-command, SIGCONT);
-  if (AwaitHangUp(command)) _exit(status);  // the group's number may be reused from now on
+  if (AwaitHangUp(command)) _exit(status);  // the group's ID may be reused from now on
   kill(-command, SIGKILL);
   while (waitpid(-command, nullptr, 0) > 0) {
   }
@@ -142,11 +141,11 @@ bool AwaitHangUp(pid_t group) {
 
 constexpr char kFork[] = "fork for the connection to a server";
 
-// Higher than any descriptor that zklock-transport gets.
+// Above all descriptors that zklock-transport is given.
 constexpr int kAboveAll = 10;
 
-/// Runs in the child; everything was prepared before the fork. `others`: the descriptors for
-/// kServer and kSecret, or -1.
+/// Runs in the child; everything it needs was prepared before the fork. `others`: the descriptors
+/// for kServer and kSecret, or -1.
 [[noreturn]] void ExecuteProgram(char* const* arguments, pid_t parent, int socket, int words,
                                  const std::array<int, 2>& others) {
   setsid();
@@ -171,23 +170,23 @@ constexpr int kAboveAll = 10;
   _exit(127);
 }
 
-/// Returns the reading and the writing end.
+/// Returns the read end and the write end.
 std::pair<UniqueFd, UniqueFd> MakePipe() {
   std::array<int, 2> ends{};
   Check(pipe2(ends.data(), O_CLOEXEC), "pipe");
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// Returns the reading end of a pipe that contains `text`, which has at most kLongestSecret bytes,
-/// so that the write is complete and does not block.
+/// Returns the read end of a pipe that contains `text`, which has at most kLongestSecret bytes, so
+/// that the write is complete and does not block.
 UniqueFd PipeWith(std::string_view text) {
   auto [from, to] = MakePipe();
   Check(write(to.get(), text.data(), text.size()), "write to a pipe");
   return std::move(from);
 }
 
-/// Reaps the child if it has ended; returns whether it has. Sets `failure` if its exit status was
-/// not 0.
+/// Reaps the child if it has ended, and returns whether it has. Sets `failure` if its exit status
+/// was not 0.
 bool HasEnded(pid_t child, int& failure) {
   int status = 0;
   const pid_t result = waitpid(child, &status, WNOHANG);

@@ -15,7 +15,7 @@
 namespace zklock::process {
 
 /// Child processes that pass bytes between a connection and a server. They are reaped some time
-/// after they were told to end: while a lease runs, there is no time to wait for one.
+/// after they were told to end, because there is no time to wait for one while a lease runs.
 class HelperProcesses {
  public:
   HelperProcesses() = default;
@@ -25,12 +25,12 @@ class HelperProcesses {
   HelperProcesses& operator=(const HelperProcesses&) = delete;
 
   void Add(pid_t helper);
-  /// Sends a signal that ends the helper.
+  /// Sends the helper a signal that ends it.
   void End(pid_t helper, int signal_number);
   /// Reaps the helpers that have ended.
   void Reap();
-  /// The exit status of the last reaped helper whose status was not 0; 0 if there was none since
-  /// ForgetFailure().
+  /// The exit status of the last helper that was reaped with a status other than 0; 0 if there has
+  /// been none since ForgetFailure().
   [[nodiscard]] int last_failure() const { return last_failure_; }
   void ForgetFailure() { last_failure_ = 0; }
 
@@ -44,8 +44,8 @@ class HelperProcesses {
 /// A proxy command gets a session of its own, without the terminal: Ctrl-C must not cut the
 /// connection of a lock before the command under the lock has ended. The monitor, a process between
 /// the proxy command and zklock, ends the proxy command's process group when the connection is over
-/// or zklock is gone: first with HUP, as ssh does, then with KILL. The working directory is "/"
-/// from the start, since zklock also leaves its own.
+/// or zklock is gone: first with HUP, as ssh does, then with KILL. Both run in "/" from the start,
+/// since zklock also leaves its own working directory.
 class ProxyTransport final : public zookeeper::Transport {
  public:
   /// `command`: see TransportSpec.
@@ -61,8 +61,8 @@ class ProxyTransport final : public zookeeper::Transport {
   HelperProcesses monitors_;
 };
 
-/// Runs zklock-transport for each connection. It exits at the end of its standard input. With a
-/// proxy command, it uses that command's connection.
+/// Runs zklock-transport for each connection. That program exits at the end of its standard input.
+/// With a proxy command, it uses the command's connection.
 class ProgramTransport final : public zookeeper::Transport {
  public:
   explicit ProgramTransport(TransportSpec spec);
@@ -79,14 +79,14 @@ class ProgramTransport final : public zookeeper::Transport {
   HelperProcesses programs_;
 };
 
-/// Null if zklock connects to the servers itself.
+/// Returns null if zklock connects to the servers itself.
 [[nodiscard]] std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec);
 
-/// Whether a process connects a zklock, perhaps another one, to its servers. Such a process ends by
+/// Returns whether a process connects this or another zklock to its servers. Such a process ends by
 /// itself when that zklock does.
 [[nodiscard]] bool IsTransportHelper(const ProcessStat& process);
 
-/// Whether `pid` is a child of this process that belongs to its connection to the servers.
+/// Returns whether `pid` is a child of this process that belongs to its connection to the servers.
 [[nodiscard]] bool IsOwnHelper(pid_t pid);
 
 }  // namespace zklock::process

@@ -26,8 +26,8 @@ struct TransportSpec {
   [[nodiscard]] bool NeedsProgram() const { return tls || !sasl.empty(); }
 };
 
-/// The path of the zklock-transport that belongs to this zklock: beside it, or where it was
-/// installed. None if it does not exist.
+/// Returns the path of the zklock-transport that belongs to this zklock: beside it, or where it was
+/// installed. Returns none if neither exists.
 [[nodiscard]] std::optional<std::string> FindTransportProgram();
 
 /// Sets `expanded` to `line` with the placeholders replaced. Returns false if it has an unknown

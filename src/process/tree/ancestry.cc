@@ -28,7 +28,7 @@ bool HasJobControl() {
   pid_t childs_group = 0;
   for (const ProcessId& process : Lineage(getpid())) {
     const pid_t group = getpgid(process.pid);
-    // The guard of an ancestor zklock is also an ancestor, but in a session of its own.
+    // The guard of an ancestor zklock is also an ancestor, but in its own session.
     if (childs_group == own_group && group != own_group && getsid(process.pid) == own_session) {
       return true;
     }

@@ -38,24 +38,24 @@ namespace {
 constexpr std::string_view kPrefix = "zklock-";
 constexpr std::string_view kScope = ".scope";
 constexpr std::size_t kUuidSize = 36;
-// For the owner only: anyone who can open the directory can lock it, and so make it look in use.
+// For the owner only: anyone who can open the directory can lock it and make it look in use.
 constexpr mode_t kMode = 0700;
 
 // Marks a cgroup whose processes may stay alive; see MarkAsLeft().
 constexpr char kLeftMark[] = "user.zklock.left";
 
-// How many times to try: in the instant before a new cgroup is locked, another zklock may take it
-// for an orphan and remove it.
+// How many times to try: before a new cgroup is locked, another zklock may mistake it for an orphan
+// and remove it.
 constexpr int kAttempts = 3;
 // How long EndOrphans() waits for killed processes to end.
 constexpr Duration kOrphanTime = std::chrono::milliseconds(1000);
 // New processes may be forked while others are moved, so moving is repeated up to this many times.
 constexpr int kMoveRounds = 100;
-// If there are more processes than this, they are not searched for guards of nested runs: killing a
-// fork bomb at once matters more than closing a nested session early.
+// More processes than this are not searched for guards of nested runs: killing a fork bomb at once
+// matters more than closing a nested session early.
 constexpr std::size_t kMostChecked = 1000;
 
-/// /proc/PID/mountinfo escapes spaces and some other characters in octal: a space is \040.
+/// Undoes the octal escapes of /proc/PID/mountinfo: a space, for example, is \040.
 std::string Unescaped(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -73,12 +73,12 @@ std::string Unescaped(std::string_view text) {
 }
 
 struct Mount {
-  std::string root;  // which cgroup is mounted
+  std::string root;  // the cgroup that is mounted
   std::string point;
   bool is_read_only = false;
 };
 
-/// None if this line of mountinfo does not describe a cgroup v2 hierarchy.
+/// Returns none if this line of mountinfo does not describe a cgroup v2 hierarchy.
 std::optional<Mount> ParseMount(std::string_view line) {
   std::array<std::string_view, 6> fields;  // id, parent, device, root, mount point, options
   for (std::string_view& field : fields) field = TakeUntil(line, ' ');
@@ -109,7 +109,7 @@ bool IsUnitName(std::string_view path) {
   return path.ends_with(".service") || path.ends_with(kScope) || path.ends_with(".slice");
 }
 
-/// Whether systemd runs this host, as in sd_booted(3).
+/// Returns whether systemd runs this host, as sd_booted(3) does.
 bool HasSystemd() {
   struct stat found {};
   return lstat("/run/systemd/system", &found) == 0 && S_ISDIR(found.st_mode);
@@ -177,8 +177,8 @@ std::string NameInLocks(const struct stat& file) {
   return name.data();
 }
 
-/// Returns the files that processes of this PID namespace have locked with flock(2), named as
-/// NameInLocks() names them. Empty if /proc does not show them.
+/// Returns the files that processes of this PID namespace have locked with flock(2), by the names
+/// of NameInLocks(); empty if /proc does not show them.
 std::set<std::string> LockedFiles() {
   const std::string text = ReadFile("/proc/locks").value_or("");
   std::set<std::string> files;
@@ -196,17 +196,16 @@ std::set<std::string> LockedFiles() {
   return files;
 }
 
-/// A quick check before trying to lock a cgroup: when many runs exist, most of their cgroups are
-/// locked.
+/// A quick check before trying to lock a cgroup: if there are many runs, most cgroups are locked.
 bool SeemsLocked(const std::string& path) {
-  // Read only once, when the first cgroup is found: a run looks for orphans once.
+  // Read only once, when the first cgroup is found: a run looks for orphans only once.
   static const std::set<std::string> kLocked = LockedFiles();
   struct stat file {};
   return stat(path.c_str(), &file) == 0 && kLocked.count(NameInLocks(file)) > 0;
 }
 
-/// Calls `visit` with `path` and the path of each cgroup below it, lower ones first. Skips those of
-/// other runs whose zklock or guard is alive: these are in use, even if no process is in them yet.
+/// Calls `visit` with `path` and the path of each cgroup below it, lower ones first. Skips cgroups
+/// of other runs whose zklock or guard is alive: they are in use, even if still empty.
 template <typename Visit>
 void VisitSubtree(const std::string& path, const Visit& visit) {
   for (const std::string& below : SubdirectoriesOf(path)) {
@@ -263,8 +262,8 @@ void MoveOut(const std::string& path) {
   }
 }
 
-/// Removes the cgroups of outer runs that have ended: an outer run cannot remove its cgroup while a
-/// nested run's cgroup is below it.
+/// Removes the cgroups of outer runs that have ended: such a run could not remove its cgroup while
+/// a nested run's cgroup was below it.
 void RemoveLeftParents(const std::string& path) {
   const std::string parent = ParentOf(path);
   if (!IsCgroupName(parent.substr(parent.rfind('/') + 1))) return;
@@ -290,7 +289,7 @@ std::string CgroupDirectory(std::string_view mounts, std::string_view cgroups,
     const std::string_view line = TakeUntil(cgroups, '\n');
     if (line.starts_with("0::")) own = line.substr(3);
   }
-  // "/../a" is outside this process's cgroup namespace, "/a (deleted)" was removed.
+  // "/../a" is outside this process's cgroup namespace; "/a (deleted)" has been removed.
   if (own.empty() || own.starts_with("/..") || own.ends_with(" (deleted)")) return "";
   std::string found;
   bool is_read_only = true;
@@ -343,7 +342,7 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
     UniqueFd directory = OpenDirectory(path);
     if (!directory) {
       const int error = errno;
-      if (error == ENOENT) continue;  // removed as an orphan, see below
+      if (error == ENOENT) continue;  // removed as an orphan: see below
       rmdir(path.c_str());
       return NoCgroup{Why::kNotCreated, parent, error};
     }

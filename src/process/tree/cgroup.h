@@ -16,7 +16,7 @@
 
 namespace zklock::process {
 
-/// Why a command gets no cgroup of its own.
+/// The reason why a command gets no cgroup of its own.
 struct NoCgroup {
   enum class Why {
     kNotMounted,    ///< no mounted cgroup v2 hierarchy shows this process's cgroup
@@ -31,7 +31,7 @@ struct NoCgroup {
   int error = 0;  ///< an errno
 };
 
-/// A command that requires a cgroup could not get one.
+/// Thrown if a command that requires a cgroup cannot get one.
 class CgroupUnavailable : public std::system_error {
  public:
   explicit CgroupUnavailable(NoCgroup reason)
@@ -51,14 +51,14 @@ class CgroupUnavailable : public std::system_error {
 /// The cgroup of this process.
 struct OwnCgroup {
   std::string directory;
-  /// Whether cgroups may be created below it: it is part of a delegated subtree, or the host has no
-  /// systemd.
+  /// Whether cgroups may be created below it, that is, it is part of a delegated subtree, or the
+  /// host has no systemd.
   bool is_delegated = false;
 };
 [[nodiscard]] std::variant<OwnCgroup, NoCgroup> FindOwnCgroup();
 
 /// Returns why no command can have a cgroup below the directory `parent`; none if no reason is
-/// found. Creates no cgroup, so it misses, for example, a limit on the number of cgroups.
+/// found. Creates no cgroup, so it does not notice, for example, a limit on the number of cgroups.
 [[nodiscard]] std::optional<NoCgroup> FindObstacle(const std::string& parent);
 
 /// The cgroup (version 2) of one command. It contains all descendants of the command, unless they
@@ -67,7 +67,7 @@ struct OwnCgroup {
 ///
 /// zklock and its guard, which inherits the descriptors across fork, hold an flock(2) on the
 /// directory. A cgroup without that lock is an orphan: both were killed. The next zklock that looks
-/// below the same parent removes it.
+/// below the same parent removes the cgroup.
 ///
 /// A command can make its cgroup threaded. The cgroup then can no longer be killed as a whole and
 /// counts as not populated.
@@ -78,7 +78,7 @@ class Cgroup {
       const std::string& parent);
   /// Creates a cgroup, starts a process in it, and removes the cgroup. Returns none if that works.
   [[nodiscard]] static std::optional<NoCgroup> Probe(const std::string& parent);
-  /// Calls Remove(). Runs only in the process that created the cgroup: the guard ends with
+  /// Calls Remove(). Runs only in the process that created the cgroup, because the guard ends with
   /// _exit(2).
   ~Cgroup() { Remove(); }
   Cgroup(const Cgroup&) = delete;
@@ -87,15 +87,15 @@ class Cgroup {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// The directory's descriptor, for CLONE_INTO_CGROUP.
   [[nodiscard]] int directory() const { return directory_.get(); }
-  /// All descriptors that a process must keep open to use this object after a fork.
+  /// Returns all descriptors that a process must keep open to use this object after a fork.
   [[nodiscard]] std::vector<int> descriptors() const;
-  /// The reason to report if ForkIntoCgroup() failed with `error`.
+  /// Returns the reason to report if ForkIntoCgroup() failed with `error`.
   [[nodiscard]] NoCgroup NotEntered(int error) const;
 
-  /// Whether a process is alive in this cgroup or in one below it.
+  /// Returns whether a process is alive in this cgroup or in one below it.
   [[nodiscard]] bool IsPopulated() const;
-  /// Kills all these processes in one go. If guards of nested runs are among them, does nothing
-  /// until `guards_until`.
+  /// Kills all these processes at once. If guards of nested runs are among them, does nothing until
+  /// `guards_until`.
   void Kill(TimePoint guards_until);
 
   /// Records that the command has ended by itself: the remaining processes may stay alive, and

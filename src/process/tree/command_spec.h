@@ -15,7 +15,7 @@ enum class Descendants {
   kKill,   ///< sent the stop signal, then KILL, before the command's end is reported
 };
 
-/// What to run and how to end it.
+/// What to run, and how to end it.
 struct CommandSpec {
   std::string executable;              ///< from FindExecutable
   std::vector<std::string> arguments;  ///< argv; the first is the name as the user typed it
@@ -25,16 +25,16 @@ struct CommandSpec {
                                        ///< executed
   Descendants descendants = Descendants::kLeave;
   bool outlives_lease = false;  ///< the end of the lease does not end an executed command
-  /// The cgroup directory below which the command gets its own cgroup; empty: it gets none.
+  /// The cgroup directory below which the command gets its own cgroup; empty: no cgroup.
   std::string cgroup_parent{};
   bool requires_cgroup = false;  ///< the command is not started without one
   /// Links to the ancestors that hold locks for the command (NestingLink). They stay open in the
   /// guard until the tree has ended, even if zklock dies.
   std::vector<int> kept_open{};
-  /// Called in the guard once zklock has died unexpectedly and the tree has ended, to close the
-  /// session. Not called if a process survived because it could not be signalled: the lock must not
-  /// be released early. All signals are blocked, descriptors 0 to 2 are /dev/null, and the others
-  /// are closed. Must not throw.
+  /// Closes the session. Called in the guard once zklock has died unexpectedly and the tree has
+  /// ended. Not called if a process that could not be signalled survives: the lock must not be
+  /// released early. All signals are blocked, descriptors 0 to 2 are /dev/null, and the others are
+  /// closed. Must not throw.
   std::function<void()> when_orphaned;
 };
 

@@ -19,7 +19,7 @@ struct Survivor {
 
 /// How the command ended.
 struct Ended {
-  int wait_status = 0;                ///< the command's, as from waitpid; as after KILL if unknown
+  int wait_status = 0;                ///< the command's, as from waitpid; that of a KILL if unknown
   bool guard_failed = false;          ///< the guard died or hung, so zklock ended the tree
   std::vector<Survivor> survivors;    ///< still running, because they could not be signalled
   std::vector<Survivor> left_behind;  ///< with Descendants::kLeave: outlived the command
@@ -29,7 +29,7 @@ struct Ended {
   bool was_refused = false;  ///< no process of the tree could be signalled
 };
 
-/// A wait status as shells report it: the exit status, or 128+N for signal N.
+/// Returns a wait status as shells report it: the exit status, or 128+N for signal N.
 [[nodiscard]] inline int ShellStatus(int wait_status) {
   return WIFSIGNALED(wait_status) ? kExitSignalBase + WTERMSIG(wait_status)
                                   : WEXITSTATUS(wait_status);

@@ -13,11 +13,11 @@ void TakeGuardName();
 /// guard.
 void TakeCommandName();
 
-/// Whether a process has a guard's name: a quick check before IsGuard().
+/// Returns whether a process has a guard's name: a quick check before IsGuard().
 [[nodiscard]] bool HasGuardName(pid_t pid);
 
-/// Whether a process is a guard: it has a guard's name and executes the same file as this process,
-/// or another version of it (see Executes()). Any program can pretend to be a guard: it then gets
+/// Returns whether a process is a guard: it has a guard's name and executes the same file as this
+/// process, or another version of it (see Executes()). A program that pretends to be a guard gets
 /// no stop signal, and KILL up to five seconds later than others, but before the lease ends
 /// (protocol::NestedGuardsUntil()).
 [[nodiscard]] bool IsGuard(const ProcessStat& process);

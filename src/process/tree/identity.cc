@@ -46,7 +46,7 @@ std::string UserName(uid_t uid) {
     const std::optional<PasswdEntry> entry = ParsePasswdLine(line);
     if (!entry) continue;
     if (entry->uid == uid) return std::string(entry->name);
-    // The name belongs to another uid: the environment still names a previous user.
+    // The name belongs to another uid, so the environment still names a previous user.
     if (entry->name == claimed) claimed.clear();
   }
   return claimed.empty() ? std::to_string(uid) : claimed;

@@ -12,15 +12,15 @@ struct Identity {
   std::string host;  ///< from gethostname(2), in full
   std::string user;  ///< the effective user's name, or the uid if no name is known
   pid_t pid = 0;
-  std::string boot_id;           ///< the kernel's, new for each boot; empty without /proc
+  std::string boot_id;           ///< the kernel's, different for each boot; empty without /proc
   std::uint64_t start_time = 0;  ///< clock ticks since boot; 0 without /proc
   /// The inode number of the PID namespace, since containers may share the host name and boot ID; 0
   /// without /proc.
   std::uint64_t pid_namespace = 0;
 };
 
-/// Never queries a name service, which might block: the user's name comes from /etc/passwd or,
-/// failing that, from $USER or $LOGNAME, unless /etc/passwd lists that name with another uid.
+/// Returns this process's identity. Never queries a name service, which might block: the user's
+/// name is from /etc/passwd or, failing that, $USER or $LOGNAME unless it has another uid there.
 [[nodiscard]] Identity ThisProcess();
 
 /// Returns a random UUID (version 4) in lower case: "6fa459ea-ee8a-4ca4-894e-db77e160355e". Throws

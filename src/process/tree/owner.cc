@@ -26,7 +26,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
 std::optional<Owner> Owner::Parent() {
   const pid_t parent = getppid();
   std::optional<Owner> owner = Open(parent);
-  // If it is still the parent, the pid was not reused in between.
+  // If that is still the parent, the pid was not reused in the meantime.
   return getppid() == parent ? std::move(owner) : std::nullopt;
 }
 

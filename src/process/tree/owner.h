@@ -10,13 +10,13 @@
 
 namespace zklock::process {
 
-/// The process that a keeper holds a lock for. Never refers to a later process with the same pid.
+/// The process for which a keeper holds a lock. Never refers to a later process with the same pid.
 class Owner {
  public:
-  /// None if there is no such process, or it has ended. Throws std::system_error if the system
-  /// cannot report when another process ends (pidfd_open(2)).
+  /// Returns none if there is no such process, or it has ended. Throws std::system_error if the
+  /// system cannot report when another process ends (pidfd_open(2)).
   [[nodiscard]] static std::optional<Owner> Open(pid_t pid);
-  /// The parent of this process; none if it has just ended.
+  /// Returns the parent of this process; none if the parent has just ended.
   [[nodiscard]] static std::optional<Owner> Parent();
 
   [[nodiscard]] const ProcessId& id() const { return id_; }
@@ -25,7 +25,7 @@ class Owner {
   [[nodiscard]] bool HasEnded() const { return process_.HasEnded(); }
   /// Readable once it has ended.
   [[nodiscard]] int fd() const { return process_.fd(); }
-  /// Returns 0 or errno. Signal 0 only checks whether the process could be signalled.
+  /// Returns 0 or an errno. Signal 0 only checks whether the process could be signalled.
   [[nodiscard]] int Signal(int signal_number) const { return process_.Signal(signal_number); }
 
  private:

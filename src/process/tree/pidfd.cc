@@ -11,7 +11,7 @@ namespace zklock::process {
 
 namespace {
 
-// EPERM may come from a container's filter; kill(2) then gives the real answer.
+// EPERM may be from a container's filter; kill(2) then gives the real answer.
 bool IsMissing(int error) { return error == ENOSYS || error == EPERM; }
 
 }  // namespace

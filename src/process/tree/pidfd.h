@@ -10,10 +10,10 @@ namespace zklock::process {
 
 /// Refers to one process, never to a later one with the same pid (pidfd_open(2)).
 ///
-/// If the kernel is too old, or a container's filter forbids the call, it holds only the pid.
+/// If the kernel is too old, or a container's filter forbids the call, PidFd holds only the pid.
 class PidFd {
  public:
-  /// None if there is no such process.
+  /// Returns none if there is no such process.
   [[nodiscard]] static std::optional<PidFd> Open(pid_t pid);
 
   /// Always false if the system has no pidfds.

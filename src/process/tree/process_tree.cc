@@ -57,7 +57,7 @@ std::string_view ReadShortFile(const char* path, std::array<char, 4096>& buffer)
 constexpr size_t kFirstField = 3;
 constexpr size_t kFieldsRead = 22 - kFirstField + 1;
 
-/// Removes the first word from `text` and returns it; empty if there is none.
+/// Removes the first word from `text` and returns it; returns an empty one if there is none.
 std::string_view TakeWord(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::string_view word = text.substr(0, text.find(' '));
@@ -118,8 +118,8 @@ unsigned long long ReadRunTime(pid_t pid) {
 
 namespace {
 
-/// Returns the name of the file that a link of /proc leads to, even if it has been deleted or
-/// replaced. None, with errno set, on failure.
+/// Returns the name of the file that a link in /proc refers to, even if the file has been deleted
+/// or replaced. On failure, returns none and sets errno.
 std::optional<std::string> NameBehind(const std::string& link) {
   std::array<char, PATH_MAX> target{};
   const ssize_t size = readlink(link.c_str(), target.data(), target.size());
@@ -141,9 +141,9 @@ bool Executes(pid_t pid, const std::string& file) {
     return true;
   }
   if (EffectiveUserOf(pid) != std::optional(geteuid())) return false;
-  // An upgrade replaces the file, so the processes before and after it execute different ones.
+  // An upgrade replaces the file, so processes started before and after it execute different ones.
   const std::optional<std::string> name = NameBehind(link);
-  // The link of a process is hidden if its user may execute the file, but not read it.
+  // A process's link is hidden if its user may execute the file but not read it.
   if (!name) return errno == EACCES;
   return name == NameBehind(file).value_or(file.substr(file.rfind('/') + 1));
 }
@@ -226,8 +226,8 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
     const Found next = to_visit.back();
     to_visit.pop_back();
     Descendant process{next.pid, next.parent, ReadProcessStat(next.pid)};
-    // If its parent has ended since it was listed, it is now the child of another ancestor, which
-    // the walk has already found.
+    // If its parent has ended since it was listed, the process is now the child of another
+    // ancestor, which the walk has already found.
     if (process.stat && (process.stat->parent == root || seen.count(process.stat->parent) > 0)) {
       process.parent = process.stat->parent;
     }
@@ -266,8 +266,8 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number) {
 
 namespace {
 
-/// Whether this is a child of this process that has ended and that /proc hides. Until it is reaped,
-/// it can be signalled and looks alive.
+/// Returns whether `process` is an ended child of this process that /proc hides. Until it is
+/// reaped, it can be signalled and looks alive.
 bool IsHiddenZombie(const Descendant& process) {
   if (process.stat || process.parent != getpid()) return false;
   siginfo_t info{};
@@ -285,7 +285,7 @@ TreeKiller::TreeKiller(pid_t root, const UniqueFd& children,
 bool TreeKiller::Round() {
   // A process that ended during this walk may have left children to `root` after the children of
   // `root` were listed, and one that could not be signalled may have ended right afterwards. So a
-  // round is final only if it found no process to end, no newly dead process, and the same
+  // round is final only if it finds no process to end, no newly dead process, and the same
   // survivors as the round before.
   ++rounds_;
   Findings found;
@@ -337,9 +337,9 @@ std::optional<int> TreeKiller::TreatChildren(Findings& found) {
   return was_read && is_complete ? std::optional(dead) : std::nullopt;
 }
 
-/// Returns whether all children were treated. If all of them are dead, there are no other
-/// descendants. But one that ended after it was listed may have left children to `root`. The second
-/// pass finds these or, if they have ended too, more dead children than the first.
+/// Returns whether all children were treated. If all are dead, there are no other descendants; but
+/// a child that ended after it was listed may have left children to `root`. The second pass finds
+/// these or, if they have ended too, more dead children than the first.
 bool TreeKiller::TreatChildrenTwice(Findings& found) {
   const std::optional<int> dead = TreatChildren(found);
   if (!dead || !found.is_settled) return false;
@@ -359,7 +359,7 @@ void TreeKiller::TreatLiving(const Descendant& process, Treatment treatment, Fin
 }
 
 Duration TreeKiller::pause() const {
-  // A process that has survived 100 KILLs is waiting for a disk or a network: look less often.
+  // A process that has survived 100 KILLs is waiting for a disk or a network: check less often.
   return std::chrono::milliseconds(rounds_ < 100 ? 5 : 100);
 }
 

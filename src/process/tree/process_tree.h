@@ -37,32 +37,32 @@ struct ProcessStat {
   bool is_dead = false;  ///< all its threads have ended
 };
 
-/// None if there is no such process, or /proc does not show it (hidepid). Allocates no memory: a
-/// guard must be able to end the tree even if none is left.
+/// Returns none if there is no such process, or /proc does not show it (hidepid). Allocates no
+/// memory: a guard must be able to end the tree even if none is left.
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
 /// Returns the effective user of a process; none if it does not exist, or /proc does not show it.
 [[nodiscard]] std::optional<uid_t> EffectiveUserOf(pid_t pid);
 
-/// Nanoseconds of CPU time that a process's main thread has used; 0 if that cannot be read.
+/// Returns the CPU time, in ns, that a process's main thread has used; 0 if that cannot be read.
 [[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
 
-/// Whether a process executes `file` or, with this process's effective user, another version of it:
-/// a file of the same name, or one that this user lacks permission to read.
+/// Returns whether a process executes `file` or, as this process's effective user, another version
+/// of it: a file of the same name, or one that this user lacks permission to read.
 [[nodiscard]] bool Executes(pid_t pid, const std::string& file);
 
-/// /proc is not mounted or does not show the necessary data.
+/// Thrown if /proc is not mounted or does not show the necessary data.
 class NoProcessTree : public std::system_error {
  public:
   using std::system_error::system_error;
 };
 
-/// Throws NoProcessTree unless /proc shows this process its own children: without that, zklock
+/// Throws NoProcessTree unless /proc shows this process its own children: without them, zklock
 /// could not end a tree reliably.
 void RequireProcessTree();
 
-/// Whether /proc is gone: the command may have unmounted it, or mounted something over it. A walk
-/// then finds nothing.
+/// Returns whether /proc is gone: the command may have unmounted it, or mounted something over it.
+/// A walk then finds nothing.
 [[nodiscard]] bool IsProcGone();
 
 /// Opens the list of this process's children, for TreeKiller. Throws NoProcessTree.
@@ -89,7 +89,7 @@ struct Descendant {
   std::optional<ProcessStat> stat;  ///< none if /proc does not show it
   [[nodiscard]] ProcessId id() const { return stat ? stat->id : ProcessId{pid, 0}; }
   [[nodiscard]] bool is_dead() const { return stat && stat->is_dead; }
-  /// Whether the descendant has ended since it was listed, and its pid now belongs to an unrelated
+  /// Whether the descendant has ended since it was listed and its pid now belongs to an unrelated
   /// process.
   [[nodiscard]] bool is_other() const { return stat && stat->parent != parent; }
 };
@@ -103,11 +103,11 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
 
 enum class SignalResult {
   kSent,
-  kGone,     ///< it has ended
-  kRefused,  ///< it runs as another user
+  kGone,     ///< the process has ended
+  kRefused,  ///< this process lacks permission
 };
 
-/// Signals a process found by a walk, but never another process that has since been given its pid.
+/// Signals a process found by a walk, but never another process that has since got its pid.
 SignalResult SignalDescendant(const Descendant& process, int signal_number);
 
 /// Kills the descendants of `root`, which is this process, in rounds. Each round walks the tree.
@@ -129,12 +129,12 @@ class TreeKiller {
   TreeKiller(pid_t root, const UniqueFd& children,
              std::function<Treatment(const Descendant&)> treatment);
 
-  /// Sends KILL to every process with kKill. Returns true once only the survivors and the processes
-  /// with kLeave are still alive. Until then, call it again after a few milliseconds, or when a
-  /// child has ended. Does not throw std::bad_alloc.
+  /// Sends KILL to every process with kKill. Returns true once only survivors and processes with
+  /// kLeave are still alive. Until then, call it again after a few milliseconds, or when a child
+  /// has ended. Does not throw std::bad_alloc.
   bool Round();
 
-  /// How long to wait before the next round.
+  /// Returns how long to wait before the next round.
   [[nodiscard]] Duration pause() const;
   /// Whether KILL was sent to any process that could be signalled.
   [[nodiscard]] bool has_sent() const { return has_sent_; }
