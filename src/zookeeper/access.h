@@ -5,11 +5,11 @@
 
 namespace zklock::zookeeper {
 
-/// One credential. On each connection, it is sent before any request.
+/// One credential. It is sent on each connection, before any request.
 struct AuthInfo {
   std::string scheme;      ///< "digest"
   std::string credential;  ///< "user:password"; secret
-  std::string where{};     ///< "FILE:2", where it was read, for messages; may be empty
+  std::string where{};     ///< where it was read, "FILE:2", for messages; may be empty
   friend bool operator==(const AuthInfo&, const AuthInfo&) = default;
 };
 

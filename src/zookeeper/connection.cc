@@ -26,11 +26,11 @@
 namespace zklock::zookeeper {
 namespace {
 
-// How often to read what a helper reports before the session exists, so that a verbose one does not
-// block on a full pipe.
+// How often to read what a helper reports before the session exists, so that a verbose helper does
+// not block on a full pipe.
 constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 
-// How many replies are read before other events are handled: a server may send without pause.
+// How many replies to read before handling other events: a server may send without pause.
 constexpr int kMostReplies = 64;
 
 // Set while the library is reading, to check what it reads: everything that this thread receives
@@ -57,8 +57,8 @@ void SetCork(int socket, bool on) {
   setsockopt(socket, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-// A socket that was never connected, so that reading and writing fail. None if the system has no
-// more descriptors.
+// Returns a socket that was never connected, so that reading and writing fail; none if the system
+// has no more descriptors.
 UniqueFd DeadSocket() { return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
 }  // namespace
@@ -97,7 +97,7 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
 }
 
 Connection::~Connection() {
-  // Closing a connected handle would block and end the session. That is left to Session.
+  // Closing a connected handle would block and end the session, which only Session may do.
   if (state_ == State::kConnected) {
     const UniqueFd socket(TakeSocket({}));
     if (!socket && fd_ >= 0) shutdown(fd_, SHUT_RDWR);
@@ -122,7 +122,7 @@ EventSource::Interest Connection::GetInterest() {
   const int error = errno;
   if (fd != fd_ && fd >= 0) {
     // The library does not make its socket close-on-exec. Also, it must not read the handshake
-    // before enough of it has arrived to be judged.
+    // before enough has arrived for JudgeGreeting().
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     const int least = kGreetingSize;
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
@@ -153,14 +153,14 @@ void Connection::Process(short revents) {
   int events = ((revents & POLLOUT) != 0 ? ZOOKEEPER_WRITE : 0) |
                ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 ? ZOOKEEPER_READ : 0);
   if (state_ == State::kConnecting && (revents & (POLLHUP | POLLERR)) != 0) {
-    events |= ZOOKEEPER_WRITE;  // only then does the library ask the socket for its error
+    events |= ZOOKEEPER_WRITE;  // the library queries the socket's error only then
   }
   const bool connects = state_ == State::kConnecting;
   const bool was_connected = state_ == State::kConnected;
   if (connects) HoldBack();
-  // One call reads one reply. Usually, more have arrived already. What follows the server's answer
-  // to the handshake is read later: if it is the end of the connection, the session must have seen
-  // the timeout that was granted before.
+  // One call reads one reply; usually, more have arrived. What follows the server's answer to the
+  // handshake is read later: if it is the end of the connection, the session must have seen the
+  // granted timeout before.
   for (int replies = 0; replies < kMostReplies; ++replies) {
     LetLibraryProcess(events, connects);
     if (state_ != State::kConnected || !was_connected || (events & ZOOKEEPER_READ) == 0) return;
@@ -185,7 +185,7 @@ bool Connection::GreetingIsSound(short revents) {
   if (greeting_is_sound_ || (revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
   std::array<std::byte, kGreetingSize> first{};
   const ssize_t size = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (size <= 0) return true;  // the library will find out why
+  if (size <= 0) return true;  // the library will determine the reason
   switch (JudgeGreeting(first.data(), static_cast<std::size_t>(size))) {
     case Greeting::kZooKeeper: {
       const int least = 1;
@@ -297,10 +297,10 @@ void Connection::SendNow() {
 }
 
 int Connection::TakeSocket(std::span<const std::byte> last) {
-  // Ask again: a request made since the last wait may be partly sent.
+  // Query again: a request made since the last wait may have been sent only in part.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
-  // `last` is sent first: a contender may be waiting for it, and the next steps, which need
+  // Send `last` first: a contender may be waiting for its effect, and the next steps, which need
   // descriptors, may fail.
   if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            static_cast<ssize_t>(last.size())) {
@@ -338,7 +338,7 @@ ssize_t __wrap_recv(int socket, void* buffer, size_t size, int flags) {  // NOLI
 }
 
 // The library passes AI_ADDRCONFIG, for which the C library lists all addresses of the host, twice
-// for each connect, although a Connection gives it only a numeric address.
+// for each connect. A Connection gives it only a numeric address, which needs none of this.
 int __real_getaddrinfo(const char* node, const char* service, const addrinfo* hints,  // NOLINT
                        addrinfo** found);
 

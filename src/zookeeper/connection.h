@@ -22,8 +22,8 @@ typedef struct _zhandle zhandle_t;
 
 namespace zklock::zookeeper {
 
-/// Identifies a session to the servers: with this, any process can take the session over or close
-/// it.
+/// Identifies a session to the servers. Any process that has these credentials can take over the
+/// session or close it.
 struct Credentials {
   std::int64_t session_id = 0;
   std::string password;  ///< 16 bytes, secret
@@ -44,7 +44,7 @@ struct AttemptEnd {
     kSystem,           ///< see `error`
     kHelper,           ///< see `words`
     kHelperRefused,    ///< credentials refused, or the helper could not get any; see `words`
-    kHelperClosed,     ///< the helper closed the connection at once, and reported nothing
+    kHelperClosed,     ///< the helper closed the connection at once and reported nothing
     kHelperSilent,     ///< nothing has arrived through the helper
     kLoopback,         ///< the socket to the helper failed; see `error`
   };
@@ -55,15 +55,15 @@ struct AttemptEnd {
 };
 
 /// One attempt to connect to one server and, if it succeeds, the connection: one zhandle_t of the
-/// single-threaded client library. It has one numeric address, and never reconnects.
+/// single-threaded client library. It uses one numeric address, and never reconnects.
 ///
-/// With a transport, the address is that of a loopback socket of this process, whose other end
+/// With a transport, the library connects to a loopback socket of this process, whose other end
 /// becomes the standard input and output of a helper. To the library, its socket looks like any
 /// other.
 ///
 /// The library's own reconnection is not used: it may never try half of the servers
-/// (ZOOKEEPER-2466), gives a silent connect two thirds of the session timeout, and blocks while it
-/// resolves names.
+/// (ZOOKEEPER-2466), waits two thirds of the session timeout for a silent connect, and blocks while
+/// it resolves names.
 class Connection {
  public:
   enum class State {
@@ -85,7 +85,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// What to wait for. May itself advance the attempt.
+  /// Returns what to wait for. May itself advance the attempt.
   EventSource::Interest GetInterest();
   /// Advances the attempt and reads replies. Their callbacks run inside this call.
   void Process(short revents);
@@ -93,46 +93,46 @@ class Connection {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] AttemptEnd failure() const { return failure_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
-  /// Whether a helper is, or will be, between this process and the server. If so, kHandshaking
-  /// includes everything that the helper does before the session.
+  /// Returns whether the connection is, or will be, through a helper. If so, kHandshaking includes
+  /// everything that the helper does before the session exists.
   [[nodiscard]] bool has_helper() const { return transport_ != nullptr; }
   /// Returns `end`, or what the helper reports about it.
   [[nodiscard]] AttemptEnd Explained(AttemptEnd end) const;
-  /// Just before the connect request was sent; set from kHandshaking on.
+  /// Returns the time just before the connect request was sent; set from kHandshaking on.
   [[nodiscard]] TimePoint connect_sent() const { return connect_sent_; }
   [[nodiscard]] Credentials credentials() const;
   [[nodiscard]] Duration granted_timeout() const;
-  /// For requests.
+  /// Returns the library's handle, for making requests.
   [[nodiscard]] zhandle_t* handle() const { return handle_; }
-  /// Must be called when a request has been made through handle(); see ReplyCheck::Expect().
+  /// Registers a request that was made through handle(); see ReplyCheck::Expect().
   void Expect(std::string fields) { replies_.Expect(std::move(fields)); }
 
-  /// Holds requests back until SendNow(), or for a fifth of a second, so that several are sent in
-  /// one segment.
+  /// Holds back requests until SendNow(), or for a fifth of a second, to send several in one
+  /// segment.
   void HoldBack();
   /// Sends what HoldBack() has held back.
   void SendNow();
 
-  /// Takes the socket away from the library, to which the connection then looks closed: the
+  /// Takes the socket away from the library, to which the connection then looks closed, so that the
   /// library's close neither blocks nor ends the session. Sends `last`, a complete request, in one
   /// segment with the requests that were held back. Returns the socket, or -1 on failure or if the
-  /// library has sent only part of a request, which must not be cut off in the middle.
+  /// library has sent only part of a request, which must not be cut off.
   [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
   /// Returns the helper, which the socket needs; null without one.
   [[nodiscard]] std::unique_ptr<Helper> TakeHelper() { return std::move(helper_); }
 
  private:
-  /// Whether the attempt has failed or the connection has ended.
+  /// Returns whether the attempt has failed or the connection has ended.
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(AttemptEnd why);
-  /// The reason to report if the system, or the library with its own timeouts, has given up
+  /// Returns the reason to report if the system, or the library with its own timeouts, has given up
   /// waiting.
   [[nodiscard]] AttemptEnd::How Silence() const;
   /// Calls zookeeper_process() once, which reads at most one reply.
   void LetLibraryProcess(int events, bool connects);
-  /// Whether to let the library read: false if the first bytes of the handshake are not
-  /// ZooKeeper's. Decided only once: the rest may arrive later, in pieces of any size.
+  /// Returns whether to let the library read: false if the first bytes of the handshake are not
+  /// ZooKeeper's. Decides only once: the rest may arrive later, in pieces of any size.
   bool GreetingIsSound(short revents);
   /// Starts the helper once the library's connection has arrived at the listener.
   void StartHelper();
@@ -154,7 +154,7 @@ class Connection {
   bool holds_back_ = false;
 };
 
-/// The version of the client library that zklock was built with: "3.8.0".
+/// Returns the version of the client library that zklock was built with: "3.8.0".
 [[nodiscard]] std::string_view ClientLibraryVersion();
 
 }  // namespace zklock::zookeeper

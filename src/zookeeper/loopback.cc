@@ -12,12 +12,12 @@ namespace zklock::zookeeper {
 namespace {
 
 // Leaves room for connections from other processes, so that they cannot easily block this process's
-// own.
+// own connection.
 constexpr int kBacklog = 64;
 
 using Name = int (*)(int, sockaddr*, socklen_t*);
 
-/// All zero if the socket is no longer connected, or is not an IPv4 socket.
+/// Returns all zeros if the socket is no longer connected, or is not an IPv4 socket.
 sockaddr_in NameBy(Name name, int socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
@@ -56,8 +56,8 @@ UniqueFd LoopbackListener::Accept(int socket) const {
       throw std::system_error(errno, std::generic_category(), "accept");
     }
     if (!IsPeer(accepted.get(), socket)) continue;
-    // Most helpers pass each piece on as it arrives. Nagle's algorithm would hold back the second
-    // of two replies.
+    // Most helpers pass on each piece as it arrives. Nagle's algorithm would delay the second of
+    // two replies.
     const int yes = 1;
     setsockopt(accepted.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     return accepted;

@@ -7,7 +7,7 @@
 namespace zklock::zookeeper {
 
 /// Listens on a loopback port for one connection, which this process makes to itself: the client
-/// library can only connect to an address, and a helper must get the other end.
+/// library can only connect to an address, and a helper needs the other end.
 class LoopbackListener {
  public:
   /// Throws std::system_error.

@@ -43,7 +43,7 @@ Error ToError(int result) {
       return Error::kUnimplemented;
     case ZTHROTTLEDOP:
       return Error::kThrottled;
-    // Made up by the library when a connection or a session ends, or an answer is malformed.
+    // Made up by the library when a connection or session ends, or an answer is malformed.
     case ZCONNECTIONLOSS:
     case ZOPERATIONTIMEOUT:
     case ZCLOSING:
@@ -53,8 +53,8 @@ Error ToError(int result) {
     case ZMARSHALLINGERROR:
     case ZSYSTEMERROR:
     case ZSSLCONNECTIONERROR:
-    // The request was not done, and this server will not do any: the session has moved to another
-    // one, or the server has lost its quorum and is read-only.
+    // The request was not done, and this server will do no others: the session has moved to another
+    // server, or the server has lost its quorum and is read-only.
     case ZSESSIONMOVED:
     case ZNOTREADONLY:
       return Error::kConnectionLoss;

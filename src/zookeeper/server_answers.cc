@@ -17,7 +17,7 @@ using protocol::ServerRole;
 
 constexpr std::string_view kNotServing =
     "This ZooKeeper instance is not currently serving requests";
-// A longer text is not a version of ZooKeeper, and would only fill the terminal.
+// A longer text is not a ZooKeeper version, and would only fill the terminal.
 constexpr std::size_t kMostVersion = 32;
 
 /// Returns "3.8.0" for "3.8.0-5a02a05…, built on …".
@@ -41,7 +41,7 @@ ServerRole RoleIn(std::string_view mode) {
   return ServerRole::kUnknown;
 }
 
-/// Returns an address in a uniform form, however it was written; empty if it is not an address.
+/// Returns an address in a canonical form; an empty string if `text` is not an address.
 std::string Normalized(std::string_view text) {
   std::string address(text.substr(0, text.find('%')));
   std::array<unsigned char, 16> bytes{};
@@ -55,9 +55,9 @@ std::string Normalized(std::string_view text) {
   return is_mapped ? std::string(whole + 12, 4) : std::string(whole, 16);
 }
 
-/// Returns the peer in a line " /10.0.0.1:40000[1](queued=0,…)"; empty if it is not such a line.
-/// Java writes IPv6 addresses with brackets (since Java 14) or without, and may write a host name
-/// before the slash.
+/// Returns the peer in a line " /10.0.0.1:40000[1](queued=0,…)"; empty for any other line. Java
+/// writes IPv6 addresses with brackets (since Java 14) or without, and may write a host name before
+/// the slash.
 std::string PeerIn(std::string_view line) {
   const std::size_t open = line.find('(');
   if (open == std::string_view::npos || !line.ends_with(')')) return "";
@@ -80,8 +80,8 @@ std::string PeerIn(std::string_view line) {
   return Normalized(address);
 }
 
-/// Adds the server in a line "server.1=zk1:2888:3888:participant;2181". Returns false if it is not
-/// such a line.
+/// Adds the server in a line "server.1=zk1:2888:3888:participant;2181". Returns false for any other
+/// line.
 bool AddMember(std::string_view line, protocol::Members& members) {
   constexpr std::string_view kServer = "server.";
   const std::size_t equals = line.find('=');

@@ -14,7 +14,7 @@
 
 namespace zklock::zookeeper {
 
-/// Whether this is the answer to a four-letter word that is not in the server's whitelist.
+/// Returns whether this is the answer to a four-letter word that is not in the server's whitelist.
 [[nodiscard]] bool IsClosedWord(std::string_view answer, std::string_view word);
 
 /// The contents of the answer to `srvr`.
@@ -24,16 +24,16 @@ struct ServerState {
 };
 [[nodiscard]] std::optional<ServerState> ParseSrvr(std::string_view answer);
 
-/// From the answer to `conf`: how many connections one host may have; 0: no limit.
+/// Returns how many connections one host may have, from the answer to `conf`; 0: no limit.
 [[nodiscard]] std::optional<std::uint64_t> ParseConf(std::string_view answer);
 
-/// From the answer to `cons`: how many connections come from `address`, which is numeric. None if a
-/// line does not belong in that answer.
+/// Counts the connections from `address`, which is numeric, in the answer to `cons`. Returns none
+/// if a line does not belong in that answer.
 [[nodiscard]] std::optional<std::uint64_t> CountConnections(std::string_view answer,
                                                             const std::string& address);
 
-/// Parses /zookeeper/config. None if it lists no server, like that of a standalone server, or has
-/// an unknown line.
+/// Parses /zookeeper/config. Returns none if it lists no server, like that of a standalone server,
+/// or has an unknown line.
 [[nodiscard]] std::optional<protocol::Members> ParseMembers(std::string_view data);
 
 }  // namespace zklock::zookeeper

@@ -34,7 +34,7 @@ bool IsName(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), IsNameCharacter);
 }
 
-/// A numeric address, with a zone (`fe80::1%eth0`) or without.
+/// Returns whether `host` is a numeric address, with a zone (`fe80::1%eth0`) or without.
 bool IsIpv6(std::string_view host) {
   const std::size_t percent = host.find('%');
   if (percent != std::string_view::npos && !IsName(host.substr(percent + 1))) return false;
@@ -51,7 +51,7 @@ std::optional<std::string> ParsePort(std::string_view text) {
   return std::to_string(value);
 }
 
-/// One `HOST[:PORT]` without spaces around it.
+/// Parses one `HOST[:PORT]` without spaces around it.
 std::variant<Server, BadServerList> ParseServer(std::string_view text) {
   if (text.find_first_of(kBlanks) != std::string_view::npos) return BadServerList{Why::kBlank};
   std::string_view host;
@@ -64,7 +64,7 @@ std::variant<Server, BadServerList> ParseServer(std::string_view text) {
     if (!IsIpv6(host)) return BadServerList{Why::kNoIpv6};
     if (!rest.empty() && rest.front() != ':') return BadServerList{Why::kBehindBracket};
   } else {
-    // It is ambiguous whether `::1:2181` ends in a port: brackets are required.
+    // `::1:2181` may or may not end in a port, so brackets are required.
     if (std::count(text.begin(), text.end(), ':') > 1) {
       return BadServerList{Why::kSeveralColons};
     }
@@ -80,7 +80,7 @@ std::variant<Server, BadServerList> ParseServer(std::string_view text) {
 }
 
 std::variant<std::string, BadServerList> ParseChroot(std::string_view text) {
-  // The client library refuses a chroot that ends in a slash, but users write them.
+  // The client library rejects a chroot that ends in a slash, but users write such chroots.
   if (text.ends_with('/')) text.remove_suffix(1);
   if (text.empty()) return std::string();
   if (text.find_first_of(",:") != std::string_view::npos) {

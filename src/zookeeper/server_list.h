@@ -20,7 +20,7 @@ struct Server {
 /// One address of a server, and its name as the user gave it.
 struct Endpoint {
   /// Numeric, in the client library's format: "127.0.0.1:2181", "::1:2181". With a proxy command,
-  /// which looks names up itself, the user's host and port.
+  /// which resolves names itself, the user's host and port.
   std::string address;
   std::string name;  ///< as the user wrote it: "zk1:2181"
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
@@ -55,14 +55,14 @@ struct BadServerList {
   protocol::BadPath chroot = protocol::BadPath::kEmpty;
 };
 
-/// Accepts `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, or several of them separated by commas
+/// Parses `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, or several of them separated by commas
 /// (spaces around them and a trailing comma are allowed), and a chroot after the last; a trailing
 /// slash of the chroot is dropped. A chroot has neither commas nor colons: otherwise, in
 /// `a:1/app,b:1/app` all but the first server would silently become part of it. The default port is
 /// 2181. Ports are 1 to 65535.
 [[nodiscard]] std::variant<ServerList, BadServerList> ParseServerList(std::string_view text);
 
-/// `host:port`, `[::1]:port`.
+/// Returns `host:port` or `[::1]:port`.
 [[nodiscard]] std::string ToString(const Server& server);
 
 }  // namespace zklock::zookeeper

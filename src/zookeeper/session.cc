@@ -23,20 +23,20 @@ constexpr Duration kLeastAttemptTime = 250ms;
 // The time that ssh needs to connect to a distant host.
 constexpr Duration kLeastHelperTime = 1s;
 
-// Any number that the library does not use: its xids start near the current time.
+// A number that the library does not use: its xids start near the current time.
 constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 
-// The exit of zklock (for up to a second in all) or the next holder waits for the close. A silent
-// server must leave time for the others; a distant one gets more.
+// zklock's exit (for up to a second in all) or the next holder waits for the close. A silent server
+// must leave time for the others; a distant server gets more.
 constexpr Duration kLeastCloseAnswerTime = 300ms;
 constexpr int kFarFactor = 3;
 
-// How many pieces are read before other events are handled: a server may send without pause.
+// How many pieces to read before handling other events: a server may send without pause.
 constexpr int kMostPieces = 64;
 
 using How = AttemptEnd::How;
 
-// The server refuses the credentials, or a heartbeat.
+// The server refused the credentials or a heartbeat.
 const AttemptEnd kRefused = {How::kSystem, EACCES};
 
 std::mt19937::result_type RandomSeed() {
@@ -58,7 +58,7 @@ Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock&
 
 Session::~Session() {
   listener_ = nullptr;
-  connection_.reset();  // the answers to its outstanding requests go to ready_, and are dropped
+  connection_.reset();  // the answers to its outstanding requests end up in ready_ and are dropped
 }
 
 void Session::SetEndpoints(std::vector<Endpoint> endpoints) {
@@ -88,7 +88,7 @@ std::vector<AttemptFailure> Session::Failures() const {
   std::vector<AttemptFailure> failures;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     std::optional<AttemptEnd> end = ends_[i];
-    // The attempt in progress has not succeeded so far either.
+    // The attempt in progress has not succeeded yet either.
     if (!end && i == current_endpoint_ && connection_ != nullptr) {
       if (connection_->state() == Connection::State::kConnecting) end = {How::kConnectUnanswered};
       if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
@@ -122,13 +122,13 @@ EventSource::Interest Session::GetInterest() {
   switch (phase_) {
     case Phase::kApart:
       if (connection_ == nullptr) {
-        if (endpoints_.empty()) return {};  // until SetEndpoints
+        if (endpoints_.empty()) return {};  // until SetEndpoints()
         if (now < retry_at_) return {.wake = retry_at_};
         StartAttempt(now);
       }
       break;
     case Phase::kConnected: {
-      connection_->SendNow();  // a release that was held back, but not followed by a close
+      connection_->SendNow();  // a release that was held back but not followed by a close
       Interest interest = connection_->GetInterest();
       interest.wake = std::min(interest.wake, NextSend());
       return interest;
@@ -198,7 +198,7 @@ void Session::StartAttempt(TimePoint now) {
                                                credentials_ ? &*credentials_ : nullptr,
                                                access_.credentials, clock_, transport_);
   } catch (const std::system_error& error) {
-    // For example, this host does not have the address family, or no loopback interface.
+    // For example, this host lacks the address family or a loopback interface.
     EndAttempt({transport_ != nullptr ? How::kLoopback : How::kSystem, error.code().value()}, now);
   }
 }
@@ -214,8 +214,8 @@ Duration Session::AttemptTime(TimePoint now) const {
   const Duration timeout = lease_.timeout();
   const auto addresses = static_cast<std::int64_t>(endpoints_.size());
   const int doubled = 1 << std::min(failed_rounds_, kMostDoublings);
-  // Servers that hang must leave time for the others, and for a second round; a single server gets
-  // the whole time.
+  // Hung servers must leave time for the others, and for a second round; a single server gets all
+  // of it.
   const Duration least = connection_->has_helper() ? kLeastHelperTime : kLeastAttemptTime;
   const Duration share = std::max(connect_timeout_ / (addresses == 1 ? 1 : 2 * addresses),
                                   std::min(least, connect_timeout_ / addresses));
@@ -224,7 +224,7 @@ Duration Session::AttemptTime(TimePoint now) const {
   if (connection_->has_helper()) {
     allowed = std::min(share, handshake) * doubled;
   } else if (connection_->state() == Connection::State::kHandshaking) {
-    // `share` may be so long that its double would overflow.
+    // `share` may be so long that doubling it would overflow.
     allowed = std::min(std::min(share, handshake) * doubled, handshake);
   } else {
     const Duration connect = std::clamp<Duration>(timeout / (3 * addresses), kLeastAttemptTime, 2s);
@@ -239,8 +239,8 @@ Duration Session::AttemptTime(TimePoint now) const {
   if (Holds(now)) {
     const TimePoint end = now < stop_time_ ? stop_time_ : lease_end_;
     // The time until the stop time shrinks with each call. So if half of it is allowed, the attempt
-    // ends after a third of the initial time, and if all of it is, after half, so that a heartbeat
-    // can still be answered.
+    // ends after a third of the initial time; if all of it is allowed, after half, so that a
+    // heartbeat can still be answered.
     allowed = std::min(allowed, protocol::AnswerTimeout(timeout, end - now, handshake_took_));
   }
   return allowed;
@@ -285,7 +285,7 @@ void Session::EndAttempt(AttemptEnd end, TimePoint now) {
 }
 
 Duration Session::ReconnectDelay(TimePoint now) {
-  // Holders first: waiters have time, and a thousand of them may reconnect at the same time.
+  // Holders reconnect first: waiters have time, and a thousand of them may reconnect at once.
   if (Holds(now)) {
     const Duration pause = std::min<Duration>(20ms * (1 << std::min(useless_in_a_row_, 4)), 250ms);
     return std::min(pause, std::max<Duration>(20ms, (lease_end_ - now) / 8));
@@ -310,10 +310,10 @@ void Session::OnAccepted() {
   const TimePoint now = clock_.Now();
   handshake_took_ = now - connection_->connect_sent();
   connect_took_ = now - attempt_began_;
-  // A server that answers the close by dropping the connection is no use either.
+  // A server that answers the close by dropping the connection is of no use either.
   failed_rounds_ = closing_ ? useless_in_a_row_ : 0;
   tried_in_round_ = 0;
-  // Keep the result of a server that throttled requests or sent a malformed reply, until it answers
+  // Keep the result of a server that throttled requests or sent a malformed reply until it answers
   // a request.
   const std::optional<AttemptEnd> end =
       current_endpoint_ < ends_.size() ? ends_[current_endpoint_] : std::nullopt;
@@ -335,7 +335,7 @@ void Session::OnReply(std::string_view operation, Error error, bool is_answer, b
   // The connection can no longer be used, even if it is still open.
   if (error == Error::kConnectionLoss) give_up_ = true;
   // The servers process requests in order: if a request made them close the connection, it is the
-  // first one that was lost.
+  // first lost one.
   if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = operation;
   if (is_answer && operation == closers_.request) closers_ = {};
   is_of_use_ = is_of_use_ || (error == Error::kNone && commits);
@@ -373,7 +373,7 @@ void Session::OnSessionGone() {
   connection_.reset();
   AnswerAllLost();
   if (closing_) {
-    phase_ = Phase::kClosed;  // the purpose of the close is achieved
+    phase_ = Phase::kClosed;  // the close has achieved its purpose
     return;
   }
   phase_ = Phase::kExpired;
@@ -389,7 +389,7 @@ void Session::OnAccessRefused(Error why) {
     return EndAttempt(kRefused, clock_.Now());
   }
   // The session exists and must be closed. Servers that refuse these credentials may accept a close
-  // without any; others require some, but any will do: with the digest scheme no password is wrong.
+  // without any; others require some, but accept any: no password is wrong in the digest scheme.
   credentials_ = connection_->credentials();
   access_.credentials.clear();
   if (why == Error::kAuthRequired) CloseAsAnybody();
@@ -403,8 +403,8 @@ void Session::OnAccessRefused(Error why) {
 }
 
 void Session::OnHelperRefused(TimePoint now) {
-  // Another server may accept them, and there is time until the lease ends. A close is tried again
-  // in any case: the refusal may be temporary, for example while the KDC is down.
+  // Another server may accept the credentials, and there is time until the lease ends. A close is
+  // always tried again: the refusal may be temporary, for example while the KDC is down.
   const bool is_tried_again = closing_ || Holds(now);
   EndAttempt(connection_->failure(), now);
   if (is_tried_again) return;
@@ -433,7 +433,7 @@ void Session::Renew() {
 }
 
 void Session::GiveUpServer(Error refusal) {
-  // This may be called from a callback of the connection that has to be closed.
+  // The caller may be a callback of the connection that has to be closed.
   if (phase_ != Phase::kConnected) return;
   give_up_ = true;
   refusal_ = refusal;
@@ -469,7 +469,7 @@ void Session::BeginClose(std::size_t releases) {
 
 void Session::SendClose() {
   // The library's own close blocks for up to 4.5 s and does not report whether the servers received
-  // it. All requests that the library has sent precede this close on the same socket. For the
+  // it. All requests that the library has sent precede this close on the same socket. To the
   // library, they fail when it loses the socket.
   std::vector<bool> asked = UnansweredReleases();
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
@@ -508,7 +508,7 @@ void Session::ReadCloseReply() {
   if (clock_.Now() >= closing_until_) LeaveClosingSocket();
 }
 
-// The close may have succeeded even so. In that case the next attempt finds that the session has
+// The close may still have succeeded. In that case, the next attempt finds that the session has
 // expired, which serves the same purpose.
 void Session::LeaveClosingSocket() {
   closing_socket_.Reset();

@@ -18,48 +18,48 @@
 
 namespace zklock::zookeeper {
 
-/// Why the last attempt at an address failed.
+/// The reason why the last attempt at an address failed.
 struct AttemptFailure {
   std::string server;  ///< as the user wrote it
   AttemptEnd end;
 };
 
-/// The real Store: one ZooKeeper session over as many connections as it takes.
+/// The real Store: one ZooKeeper session over as many connections as it needs.
 ///
 /// It is entirely passive: an event loop calls it. It tries the endpoints in shuffled order, with
 /// one Connection for each attempt and its own timeouts, and continues the same session after each
-/// loss until the servers report that it has expired. Nothing here blocks; names are resolved
-/// elsewhere.
+/// connection loss until the servers report that it has expired. Nothing here blocks; names are
+/// resolved elsewhere.
 class Session final : public SessionRequests, public EventSource {
  public:
   /// `timeout`: the session timeout to request. A later connection requests lease().timeout(), so
   /// that the servers agree on it. The first attempt starts with the first GetInterest().
-  /// `transport`: the way to the servers, which must outlive the session; null for TCP.
+  /// `transport`: must outlive the session; null for TCP.
   Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock, Access access = {},
           Transport* transport = nullptr);
   /// Leaves the session to expire unless it was closed.
   ~Session() override;
 
-  /// Replaces the addresses, from the next attempt on (a name's addresses have changed).
+  /// Replaces the addresses from the next attempt on: a name's addresses may have changed.
   void SetEndpoints(std::vector<Endpoint> endpoints);
-  /// How long the caller waits for a server: the addresses share this time. 15 s unless set.
+  /// Sets how long the caller waits for a server; the addresses share this time. Default: 15 s.
   void SetConnectTimeout(Duration connect_timeout) { connect_timeout_ = connect_timeout; }
-  /// How many times all endpoints have been tried in vain since the last connection.
+  /// Returns how many times all endpoints have been tried in vain since the last connection.
   [[nodiscard]] int failed_rounds() const { return failed_rounds_; }
-  /// Why the last attempt at each server failed, or how far the current attempt has got, in the
-  /// order of the endpoints. Leaves out servers that have not failed.
+  /// Returns why the last attempt at each server failed, or how far the current attempt has got, in
+  /// the order of the endpoints. Omits servers that have not failed.
   [[nodiscard]] std::vector<AttemptFailure> Failures() const;
-  /// The server in use, as the user wrote it; empty without one.
+  /// Returns the server in use, as the user wrote it; empty without one.
   [[nodiscard]] std::string connected_server() const;
-  /// The server that was tried or used last; empty before the first attempt.
+  /// Returns the server that was tried or used last; empty before the first attempt.
   [[nodiscard]] std::string last_server() const;
-  /// The session timeout granted by the last server that accepted the session.
+  /// Returns the session timeout that the last server to accept the session granted.
   [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
-  /// The time from the start of the attempt to the session, for the current or the last connection.
+  /// Returns how long the current or last connection took from the attempt's start to the session.
   [[nodiscard]] Duration connect_took() const { return connect_took_; }
-  /// lease().timeout() before that connection; none for a new session.
+  /// Returns lease().timeout() before that connection; none for a new session.
   [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
-  /// How many times servers have granted a session or taken it over.
+  /// Returns how many times servers have granted a session or taken it over.
   [[nodiscard]] int connects() const { return connects_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
   [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
@@ -67,25 +67,25 @@ class Session final : public SessionRequests, public EventSource {
   /// before the first GetInterest().
   void Adopt(Credentials credentials) { credentials_ = std::move(credentials); }
 
-  /// Ends the session, which releases everything it holds: sends the close and waits for its reply,
-  /// if necessary over a new connection, or from another server if one does not answer. The
-  /// listener is no longer called, and no requests may be made. `releases`: how many unanswered
-  /// WriteAndDelete() calls together release everything. If they succeed, the reply to the close is
-  /// not awaited. (The servers commit the close separately, with a log write of its own.)
+  /// Ends the session, which releases everything that it holds: sends the close and waits for the
+  /// reply, if necessary over a new connection to the same or another server. The listener is no
+  /// longer called, and no requests may be made. `releases`: how many unanswered WriteAndDelete()
+  /// calls together release everything. If they succeed, the session does not wait for the reply to
+  /// the close. (The servers commit the close separately, with a log write of its own.)
   void BeginClose(std::size_t releases = 0);
-  /// Whether the servers have confirmed that nothing is held any longer, or there was no session.
+  /// Returns whether the servers have confirmed that nothing is held, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
-  /// The helper's message about refused credentials; empty if no helper reported a refusal.
+  /// Returns the helper's message about refused credentials; empty if no helper reported a refusal.
   [[nodiscard]] std::string HelperRefusal() const;
-  /// Whether the servers refuse even the close: they require an authentication scheme that the
-  /// client library does not have, such as SASL. The session then ends with its timeout.
+  /// Returns whether the servers refuse even the close: they require an authentication scheme that
+  /// the client library does not have, such as SASL. The session then ends with its timeout.
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
-  /// How long a server may take for one answer while others wait for the session to be closed.
+  /// Returns how long a server may take to answer while others wait for the session to be closed.
   [[nodiscard]] Duration CloseAnswerTime() const;
 
   // Store
   [[nodiscard]] bool IsConnected() const override { return phase_ == Phase::kConnected; }
-  /// Whether a server has been asked to accept the session and has not answered.
+  /// Returns whether a server has been asked to accept the session and has not answered.
   [[nodiscard]] bool IsHandshaking() const {
     return phase_ == Phase::kApart && connection_ != nullptr &&
            connection_->state() == Connection::State::kHandshaking;
@@ -110,7 +110,7 @@ class Session final : public SessionRequests, public EventSource {
   ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket
   ///   kClosing -> kRefused                      the close was refused, whatever the credentials
   ///   kClosing -> kApart(closing_) -> kClosing  the reply was lost, or did not arrive in time
-  ///   kExpired -> kClosed
+  ///   kExpired, kApart without a session -> kClosed
   enum class Phase { kApart, kConnected, kExpired, kRefused, kClosing, kClosed };
 
   void StartAttempt(TimePoint now);
@@ -123,18 +123,18 @@ class Session final : public SessionRequests, public EventSource {
   void OnSessionGone();
   void OnAccessRefused(Error why);
   void LoseConnection(const AttemptEnd& end);
-  /// Called when the helper could not authenticate the connection: there is no session on it.
+  /// Called when the helper could not authenticate the connection, which then has no session.
   void OnHelperRefused(TimePoint now);
   void NoteCloser();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
   [[nodiscard]] Duration ReconnectDelay(TimePoint now);
-  /// Whether a lease is still running: once it has ended, reconnecting is not urgent.
+  /// Returns whether a lease is still running: once it has ended, reconnecting is not urgent.
   [[nodiscard]] bool Holds(TimePoint now) const { return now < lease_end_; }
 
   void SendClose();
   void ReadCloseReply();
-  /// Gives up the socket, on which no reply will arrive, and closes the session over another
+  /// Gives up the socket, on which no reply is expected any more, to close the session over another
   /// connection.
   void LeaveClosingSocket();
   void OnCloseRefused();
@@ -160,19 +160,19 @@ class Session final : public SessionRequests, public EventSource {
   Phase phase_ = Phase::kApart;
   bool closing_ = false;
   bool give_up_ = false;
-  Error refusal_ = Error::kNone;  // the reason to give this server up
+  Error refusal_ = Error::kNone;  // the reason to give up this server
   bool is_of_use_ = false;        // a transaction over this connection has succeeded
-  // Connections that were refused, or lost before a transaction, or the close, succeeded.
+  // Connections that were refused, or lost before a transaction or the close succeeded.
   int useless_in_a_row_ = 0;
   std::string refuser_;             // the server whose connection was given up last, if it refused
-  bool auth_required_ = false;      // this server requires credentials, and closes the connection
+  bool auth_required_ = false;      // this server requires credentials and closes the connection
   bool closes_as_anybody_ = false;  // the close uses made-up credentials
   std::optional<Credentials> credentials_;
   Duration granted_timeout_{};
   std::optional<Duration> timeout_before_;
   int connects_ = 0;
   TimePoint stop_time_{};  // see SetHolding()
-  TimePoint lease_end_{};  // likewise; before the first call and after Renew() it has passed
+  TimePoint lease_end_{};  // likewise; in the past before the first call and after Renew()
 
   std::unique_ptr<Connection> connection_;
   std::size_t current_endpoint_ = 0;
@@ -193,8 +193,8 @@ class Session final : public SessionRequests, public EventSource {
   std::size_t releases_ = 0;  // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
-  std::unique_ptr<Helper> closing_helper_;  // the helper behind that socket
-  TimePoint closing_until_{};               // then another server is tried
+  std::unique_ptr<Helper> closing_helper_;  // the helper at the other end of that socket
+  TimePoint closing_until_{};               // when to try another server
   ReplyScanner close_scanner_{0};
 };
 

@@ -15,26 +15,25 @@
 namespace zklock::zookeeper {
 namespace {
 
-// After a list of this many names, its memory (two pages) is returned to the kernel.
+// The memory of a list of at least this many names (two pages) is returned to the kernel.
 constexpr int kLongList = 32;
 
-// The most versions of a converted contender that are skipped. Anyone who may write to a contender
-// can raise its version above this. The new znode then has a version that the contender had, and
-// accepts a request from a process that read the contender at that version.
+// The maximum number of versions to skip for a converted contender. Anyone who may write to a
+// contender can raise its version above this. The new znode then has a version that the contender
+// had, and accepts a request from a process that read the contender at that version.
 constexpr std::int32_t kMostSkipped = 500;
 
-// The pause between a throttled request and the next attempt. Heartbeats are at least half a second
-// apart.
+// The pause before a throttled request is sent again. Heartbeats are at least half a second apart.
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
-// How many operations CreateAll() needs for each contender; without a scratch znode, only one.
+// How many operations CreateAll() needs for each contender; without a scratch znode, it needs one.
 constexpr std::size_t kStepsOfCreate = 4;
 // Room for the number in the name of a sequential znode, which may be negative, and for the null
 // character.
 constexpr std::size_t kNumberSpace = 12;
 
-/// Limits a time from a server, which may have any value, to 146 years on both sides of 1970, so
+/// Limits a time from a server, which may have any value, to 146 years before or after 1970, so
 /// that no difference between two such times overflows a Duration.
 std::int64_t ToMilliseconds(std::int64_t time) {
   constexpr auto kLimit =
@@ -49,14 +48,14 @@ NodeStat ToNodeStat(const Stat* stat) {
           .modified_ms = ToMilliseconds(stat->mtime),
           .ephemeral_owner = stat->ephemeralOwner,
           .version = stat->version,
-          // DataNode.copyStat: cversion is twice the number of children made, less those that are
-          // there now, and overflows.
+          // DataNode.copyStat: cversion is twice the number of children ever made, minus the number
+          // that exist, and overflows.
           .children_made = (static_cast<std::uint32_t>(stat->cversion) +
                             static_cast<std::uint32_t>(stat->numChildren)) /
                            2};
 }
 
-/// Returns the library's form of an ACL, which the library only reads.
+/// Returns an ACL in the library's form. The library only reads it.
 const ACL_vector* ToAclVector(Acl acl, bool is_shared = false) {
   static char world[] = "world";
   static char anyone[] = "anyone";
@@ -93,7 +92,7 @@ int CreateMode(NodeKind kind) {
   return ZOO_EPHEMERAL_SEQUENTIAL;
 }
 
-/// None if the event does not report a change of a znode.
+/// Returns none if the event does not report a change of a znode.
 std::optional<Change> ToChange(int type) {
   if (type == ZOO_CREATED_EVENT) return Change::kCreated;
   if (type == ZOO_DELETED_EVENT) return Change::kDeleted;
@@ -104,12 +103,12 @@ std::optional<Change> ToChange(int type) {
 
 }  // namespace
 
-/// One request of a Session, from its call to the delivery of its answer. The client library's
+/// One request of a Session, from the call to the delivery of the answer. The client library's
 /// callbacks get a pointer to it.
 struct SessionRequests::Pending {
   enum class State {
-    kSent,       ///< the library has it, and will give it to exactly one callback
-    kThrottled,  ///< waits to be sent, for the first time or again
+    kSent,       ///< the library has it and will pass it to exactly one callback
+    kThrottled,  ///< waiting to be sent, for the first time or again
     kAnswered,   ///< `deliver` will be called once all requests before it are answered
   };
   /// `name`: the name of the function; a literal. `expected`: see ReplyCheck::Expect().
@@ -121,7 +120,7 @@ struct SessionRequests::Pending {
   SessionRequests* session = nullptr;
   TimePoint sent{};
   bool commits = false;   // success means that a quorum has committed it
-  bool releases = false;  // a WriteAndDelete() that does both
+  bool releases = false;  // a WriteAndDelete() that writes and deletes
   bool is_write = false;  // must not be done twice
   std::string_view operation;
   std::string fields;  // of the expected answer
@@ -133,7 +132,7 @@ struct SessionRequests::Pending {
   // The library reads and writes these until the answer to a multi arrives.
   std::vector<std::string> paths;
   std::vector<std::string> data;
-  std::vector<std::string> created;  // paths, each ended by a null character
+  std::vector<std::string> created;  // null-terminated paths
   std::vector<zoo_op_t> operations;
   std::vector<zoo_op_result_t> results;
   Stat stat{};
@@ -225,7 +224,7 @@ struct SessionRequests::Pending {
 
   static void OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
                            void* self) {
-    // The library also reports the connection's end to every watcher; that is reported once
+    // The library also reports the connection's end to every watcher; zklock reports that once,
     // elsewhere.
     const std::optional<Change> change = ToChange(type);
     if (!change || path == nullptr) return;
@@ -292,7 +291,7 @@ void SessionRequests::Send(Pending& pending) {
   pending.state = Pending::State::kSent;
   connection()->HoldBack();
   const bool is_sent = pending.send(pending, connection()->handle()) == ZOK;
-  // All requests of one wake-up are sent in one segment, and a release together with the close.
+  // All requests of one wake-up are sent in one segment, and a release is sent with the close.
   if (!delivering_ && !pending.releases) connection()->SendNow();
   if (is_sent) return connection()->Expect(pending.fields);
   AnswerLost(pending);
@@ -307,7 +306,7 @@ void SessionRequests::Complete(Pending& pending, int result, R reply) {
     pending.state = Pending::State::kThrottled;
     throttle_pause_ = std::clamp(2 * throttle_pause_, kLeastThrottlePause, kMostThrottlePause);
     send_again_at_ = clock_.Now() + throttle_pause_;
-    return;  // this proves nothing about the session
+    return;  // such an answer proves nothing about the session
   }
   if (error == Error::kNone && pending.commits) {
     lease_.Committed(pending.sent, clock_.Now());
@@ -387,7 +386,7 @@ TimePoint SessionRequests::NextSend() const {
 
 void SessionRequests::SendThrottled(TimePoint now) {
   if (now < NextSend()) return;
-  // One at a time: servers that throttle may accept one request where they refuse several.
+  // One at a time: a server that throttles several requests may accept a single one.
   Send(**std::find_if(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
     return pending->state == Pending::State::kThrottled;
   }));
@@ -409,8 +408,7 @@ void SessionRequests::Deliver() {
   if (connection() != nullptr) connection()->SendNow();
   if (!holds_garbage_ || !pipeline_.empty()) return;
   // The library allocates each name in a list separately, and the allocator would keep all that
-  // memory during a wait that may last hours. While the list is in use, there are requests in the
-  // pipeline.
+  // memory during a wait that may last hours. While the list is in use, the pipeline is not empty.
   holds_garbage_ = false;
   malloc_trim(0);
 }
@@ -553,7 +551,7 @@ void SessionRequests::MakePersistent(const std::vector<Conversion>& conversions,
   }
   pending->paths.insert(pending->paths.end(), deleted.begin(), deleted.end());
   // A process that has read the contender, to ask it to leave or to delete it, names a version of
-  // its data. No such request may hit the new znode, so its version begins above all of those.
+  // the contender's data. No such request may hit the new znode, so its version begins above those.
   const auto skipped = [](const Conversion& one) { return std::min(one.version, kMostSkipped); };
   std::size_t operations = checked.size() + deleted.size();
   for (const Conversion& one : conversions) {
@@ -623,7 +621,7 @@ void SessionRequests::Stamp(const std::string& path, Done<SetReply> done) {
   pending->paths = {path};
   pending->SetOperations(3);
   const char* const name = pending->paths[0].c_str();
-  // The library has no create2 in a transaction, so an empty write returns the metadata.
+  // The library has no create2 in a transaction; an empty write returns the metadata instead.
   zoo_create_op_init(&pending->operations[0], name, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL,
                      nullptr, 0);
   zoo_set_op_init(&pending->operations[1], name, "", 0, -1, &pending->stat);

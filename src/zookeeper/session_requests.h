@@ -17,12 +17,12 @@ namespace zklock::zookeeper {
 
 /// Carries the requests of a Session from a call to the client library, and from the library's C
 /// callbacks to an answer. No answer is delivered inside a callback: exceptions must not pass
-/// through the library's frames, and the receiver may close the connection.
+/// through the library's stack frames, and the receiver may close the connection.
 ///
 /// The pipeline keeps the contract of Store: answers are delivered in the order of the requests. A
-/// server that throttles a request has not done it, but may have done those after it. All of these
-/// are sent again, one by one and in order, except writes that succeeded. So each answer is from a
-/// time when all requests before it were done, as if nothing had been throttled.
+/// server that throttles a request has not done it, but may have done later ones. All of these are
+/// sent again, one by one and in order, except writes that succeeded. So each answer is from a time
+/// when all requests before it had been done, as if nothing had been throttled.
 class SessionRequests : public Store {
  public:
   void SetListener(StoreListener* listener) override { listener_ = listener; }
@@ -52,29 +52,29 @@ class SessionRequests : public Store {
   SessionRequests(const Clock& clock, Duration timeout, Access access);
   ~SessionRequests() override;
 
-  /// The connection on which requests are sent while IsConnected(); null without one.
+  /// Returns the connection on which requests are sent while IsConnected(); null without one.
   [[nodiscard]] virtual Connection* connection() = 0;
   /// Called when the library has completed a request. `is_answer`: the server has answered it.
   /// `commits`: success means that a quorum has committed it.
   virtual void OnReply(std::string_view operation, Error error, bool is_answer, bool commits) = 0;
-  /// Called when the server has answered a request, and has throttled neither it nor one before it.
+  /// Called when the server has answered a request and throttled neither it nor an earlier one.
   virtual void OnServed() = 0;
 
   /// Calls the receivers of all answers and events in `ready_`.
   void Deliver();
-  /// Must be called when the connection is gone: answers all unanswered requests with
-  /// kConnectionLoss.
+  /// Answers all unanswered requests with kConnectionLoss. Must be called when the connection is
+  /// gone.
   void AnswerAllLost();
   /// Drops all requests: their receivers are not called.
   void Clear();
-  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete()
-  /// that is a release.
+  /// Returns, for each request that was sent and not answered, in order, whether it is a
+  /// WriteAndDelete() that is a release.
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;
-  /// Whether the server throttled the last request that it answered.
+  /// Returns whether the server throttled the last request that it answered.
   [[nodiscard]] bool WasThrottled() const { return throttle_pause_ > Duration::zero(); }
-  /// When to call SendThrottled().
+  /// Returns when to call SendThrottled().
   [[nodiscard]] TimePoint NextSend() const;
-  /// Sends the first throttled request, if its time has come and no request is in progress.
+  /// Sends the first throttled request, if it is due and no request is in progress.
   void SendThrottled(TimePoint now);
 
   const Clock& clock_;
@@ -97,15 +97,15 @@ class SessionRequests : public Store {
   template <typename R>
   void Answer(Pending& pending, R reply);
   void AnswerLost(Pending& pending);
-  /// Moves the answers whose turn has come to `ready_`.
+  /// Moves the answers that are next in order to `ready_`.
   void TakeAnswers();
   [[nodiscard]] bool IsBehindThrottled(const Pending& pending) const;
-  /// Whether a request is waiting to be sent again.
+  /// Returns whether a request is waiting to be sent again.
   [[nodiscard]] bool IsThrottled() const;
 
   std::deque<std::unique_ptr<Pending>> pipeline_;  // not yet delivered, in order
   TimePoint send_again_at_{};                      // for throttled requests
-  Duration throttle_pause_{};   // the last one; zero: the last answer was not "throttled"
+  Duration throttle_pause_{};   // the last pause; zero: the last answer was not "throttled"
   bool holds_garbage_ = false;  // in the allocator, after a long list: see Deliver()
   bool delivering_ = false;
 };

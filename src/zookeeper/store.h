@@ -32,10 +32,10 @@ enum class Error {
   kOther,           ///< no correct server sends it for a correct request
 };
 
-/// Whether the reply was lost. The store's next event tells whether the session was also lost.
+/// Returns whether the reply was lost. The store's next event shows whether the session was too.
 [[nodiscard]] bool IsLost(Error error);
 
-/// Whether the servers refused the request because of the credentials or an ACL.
+/// Returns whether the servers refused the request because of the credentials or an ACL.
 [[nodiscard]] bool IsRefusal(Error error);
 
 /// A znode's metadata.
@@ -43,9 +43,9 @@ struct NodeStat {
   std::int64_t created_zxid = 0;     ///< czxid: the fencing token of a contender
   std::int64_t created_ms = 0;       ///< by the servers' clock, since 1970
   std::int64_t modified_ms = 0;      ///< likewise
-  std::int64_t ephemeral_owner = 0;  ///< the session it is deleted with; 0: not ephemeral
+  std::int64_t ephemeral_owner = 0;  ///< the session that it is deleted with; 0: not ephemeral
   std::int32_t version = 0;          ///< of the data, incremented by each write
-  std::int64_t children_made = 0;    ///< in all: also the number of the next sequential child
+  std::int64_t children_made = 0;    ///< in total: also the number of the next sequential child
 };
 
 struct Reply {
@@ -59,7 +59,7 @@ struct CreateReply : Reply {
 struct CreateAllReply : Reply {
   std::vector<std::string> paths;
   NodeStat stat;                ///< the same for each of them
-  std::size_t failed = 0;       ///< the index of the first one that was refused
+  std::size_t failed = 0;       ///< the index of the first contender that was refused
   bool may_not_delete = false;  ///< it was refused because it could not be deleted
 };
 struct SetReply : Reply {
@@ -98,16 +98,16 @@ enum class NodeKind {
   kPersistent,
   kEphemeral,
   kEphemeralSequential,
-  // The znodes above a LOCK belong to nobody: everyone may create children in them, whatever the
-  // ACL of the other znodes that zklock creates.
+  // The znodes above a LOCK are shared: everyone may create children in them, whatever the ACL of
+  // the other znodes that zklock creates.
   kSharedContainer,
   kSharedPersistent,
 };
 
-/// For a write or a delete regardless of the version.
+/// For a write or delete regardless of the version.
 inline constexpr std::int32_t kAnyVersion = -1;
 
-/// For a write or a delete that the servers refuse in any case: kBadVersion shows that it would be
+/// For a write or delete that the servers always refuse: kBadVersion shows that it would be
 /// allowed. No znode has this version.
 inline constexpr std::int32_t kNoVersion = -2;
 
@@ -132,10 +132,10 @@ struct NewContender {
   std::string data;
 };
 
-/// Whether the servers should send one event when the answer to this read changes.
+/// Whether the servers send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
-/// The event of a watch.
+/// The change that a watch reports.
 enum class Change {
   kCreated,
   kDeleted,
@@ -156,10 +156,10 @@ class StoreListener {
   /// The connection is lost, and with it all watches; every outstanding request has already been
   /// answered with kConnectionLoss. The store connects to another server by itself.
   virtual void OnDisconnected() {}
-  /// The servers have ended the session. Nothing happens until Renew().
+  /// The servers have ended the session. The store does nothing until Renew().
   virtual void OnExpired() = 0;
-  /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). Nothing more
-  /// happens. Not called while a lock is held: the next server is tried instead.
+  /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). The store
+  /// then does nothing more. Not called while a lock is held: the next server is tried instead.
   virtual void OnRefused(Error /*why*/) {}
   /// A watch on this path has fired. Events and the answers to reads arrive in the order in which
   /// the connected server saw the changes.
@@ -176,19 +176,19 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// There is at most one listener; null removes it. The listener must outlive its registration.
+  /// Sets the only listener; null removes it. The listener must outlive its registration.
   virtual void SetListener(StoreListener* listener) = 0;
 
   [[nodiscard]] virtual bool IsConnected() const = 0;
-  /// 0 without a session: before the first, and after one has expired.
+  /// Returns 0 without a session: before the first, and after one has expired.
   [[nodiscard]] virtual std::int64_t session_id() const = 0;
-  /// How long the session is proven to live. Its timeout() is T, the shortest timeout that was
-  /// granted to this session. Updated before the listener's OnConnected() is called.
+  /// Returns how long the session is proven to live. Its timeout() is T, the shortest timeout that
+  /// was granted to this session. Updated before the listener's OnConnected() is called.
   [[nodiscard]] virtual const protocol::Lease& lease() const = 0;
 
   virtual void Create(const std::string& path, const std::string& data, NodeKind kind,
                       Done<CreateReply> done) = 0;
-  /// One transaction, done as a whole or not at all: creates all `contenders`. With `scratch`,
+  /// Creates all `contenders` in one transaction, done as a whole or not at all. With `scratch`,
   /// their parents must differ, and it fails with kNoAuth unless all of them could also be deleted:
   /// to test this, it creates a znode of this name in each parent and deletes it again; no other
   /// client sees it. If `scratch` is empty, the answer has no metadata.
@@ -196,48 +196,48 @@ class Store {
                          Done<CreateAllReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
-  /// Whether the znode exists. Unlike with Get() and List(), a watch is also set if it does not.
+  /// Asks whether the znode exists. Unlike Get() and List(), sets a watch even if it does not.
   virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
   /// Deletes the znode. Fails with kBadVersion unless its data still has this version; with
-  /// kAnyVersion, deletes it in any case.
+  /// kAnyVersion, always deletes it.
   virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
   /// Replaces the data. Fails with kBadVersion unless it still has this version; with kAnyVersion,
-  /// replaces it in any case.
+  /// always replaces it.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;
-  /// One transaction, done as a whole or not at all: does all `writes` and deletes the znodes
-  /// `gone`, if the data of each written znode and of the first deleted one still has its version
+  /// In one transaction, done as a whole or not at all, does all `writes` and deletes the znodes
+  /// `gone` if the data of each written znode and of the first deleted one still has its version
   /// (`gone_version` for the latter). Fails with kNoNode if one of them is gone. A transaction that
   /// both writes and deletes is a release: it is sent together with the next request, the close of
   /// the session. One that only writes, or only deletes, is sent at once.
   virtual void WriteAndDelete(const std::vector<DataWrite>& writes,
                               const std::vector<std::string>& gone, std::int32_t gone_version,
                               Done<Reply> done) = 0;
-  /// One transaction: replaces each of `conversions` with a persistent znode with the same path, if
-  /// each still has its version and all znodes in `checked` exist, and deletes those in `deleted`.
-  /// Fails with kNoNode if one of these znodes is gone.
+  /// In one transaction, replaces each of `conversions` with a persistent znode of the same path,
+  /// if each still has its version and all znodes in `checked` exist, and deletes those in
+  /// `deleted`. Fails with kNoNode if one of these znodes is gone.
   virtual void MakePersistent(const std::vector<Conversion>& conversions,
                               const std::vector<std::string>& checked,
                               const std::vector<std::string>& deleted, Done<Reply> done) = 0;
   virtual void Sync(const std::string& path, Done<Reply> done) = 0;
-  /// The committed heartbeat: a multi of check(path, -1). It is committed by a quorum, triggers no
+  /// Sends the committed heartbeat: a multi of check(path, -1). A quorum commits it; it triggers no
   /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
-  /// Whether this session may create the ephemeral znode `path`, and with `and_delete` also delete
+  /// Asks whether this session may create the ephemeral znode `path` and, with `and_delete`, delete
   /// it. The transaction creates it twice in a row, so the servers always refuse it: with
   /// kNodeExists if the session may, otherwise with the reason why not.
   virtual void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) = 0;
-  /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it
-  /// again. No other client sees the znode, and nothing is left behind, whatever happens. The
+  /// Reads the servers' clock: creates the ephemeral znode `path` and deletes it again in one
+  /// transaction. No other client sees the znode, and nothing is left behind, whatever happens. The
   /// answer has its metadata.
   virtual void Stamp(const std::string& path, Done<SetReply> done) = 0;
 
-  /// While a lock is held: `stop` is when the command gets its stop signal unless the lease is
-  /// extended, `end` the end of the lease. Connection attempts get less time accordingly.
+  /// For use while a lock is held. `stop`: when the command gets its stop signal unless the lease
+  /// is extended. `end`: the end of the lease. Connection attempts get less time accordingly.
   virtual void SetHolding(TimePoint stop, TimePoint end) = 0;
   /// Leaves a server that does not answer or, with `refusal`, has refused a heartbeat. Keeps the
-  /// session, and tries the next server.
+  /// session and tries the next server.
   virtual void GiveUpServer(Error refusal = Error::kNone) = 0;
   /// Begins a new session after OnExpired().
   virtual void Renew() = 0;

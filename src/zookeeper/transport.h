@@ -9,23 +9,23 @@
 namespace zklock::zookeeper {
 
 /// A process that passes bytes between a socket of this process and a server, for one connection.
-/// Destroying this object ends it.
+/// Destroying this object ends the process.
 class Helper {
  public:
   Helper() = default;
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
   virtual ~Helper() = default;
-  /// What it last reported on standard error, as one line; empty if nothing. Must be called from
-  /// time to time, so that a verbose helper does not block.
+  /// Returns what the helper last reported on standard error, as one line; empty if nothing. Must
+  /// be called from time to time, so that a verbose helper does not block.
   [[nodiscard]] virtual const std::string& ErrorTail() = 0;
-  /// Whether ErrorTail() means that the server has rejected the credentials.
+  /// Returns whether ErrorTail() means that the server has rejected the credentials.
   [[nodiscard]] virtual bool IsRefusal() { return false; }
-  /// Forgets what was reported so far, because the session exists.
+  /// Forgets what was reported so far; called once the session exists.
   virtual void ForgetWords() = 0;
 };
 
-/// A way to reach servers other than by a TCP connection of the client library.
+/// A way to reach servers other than the client library's own TCP connection.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -33,8 +33,8 @@ class Transport {
   /// object. Throws std::system_error.
   [[nodiscard]] virtual std::unique_ptr<Helper> Start(const Endpoint& endpoint,
                                                       UniqueFd socket) = 0;
-  /// The exit status of the last proxy command that ended by itself and failed; 0 if none has since
-  /// a session last existed.
+  /// Returns the exit status of the last proxy command that ended by itself and failed; 0 if none
+  /// has since a session last existed.
   [[nodiscard]] virtual int LastFailure() { return 0; }
 };
 

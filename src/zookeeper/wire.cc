@@ -24,7 +24,7 @@ constexpr std::int32_t kWatchesRenewed = -8;
 constexpr std::size_t kReplyHeader = 16;
 constexpr std::size_t kStat = 68;
 constexpr std::int32_t kPassword = 16;
-// How much of a frame is read: of any frame, its length and xid; of the reply to the close; of the
+// How much to read of a frame: of any frame (length and xid); of the reply to the close; of the
 // reply to a multi.
 constexpr std::size_t kShortHead = 8;
 constexpr std::size_t kCloseHead = 20;
@@ -45,12 +45,12 @@ bool IsReplyLength(std::uint32_t length) {
   return length >= kReplyHeader && length <= kLongestReply;
 }
 
-/// Reads the fields of a frame one by one, as the library does. Once a field does not fit into the
-/// rest of the frame, no later field does.
+/// Reads the fields of a frame one by one, as the library does. After a field that does not fit
+/// into the rest of the frame, no later field fits.
 class Fields {
  public:
   explicit Fields(std::span<const std::byte> frame) : rest_(frame) {}
-  /// Whether all fields have fitted and nothing is left.
+  /// Returns whether all fields have fitted and nothing is left.
   [[nodiscard]] bool AreComplete() const { return fit_ && rest_.empty(); }
 
   std::span<const std::byte> Bytes(std::size_t size) {
@@ -68,7 +68,7 @@ class Fields {
     const auto bytes = Bytes(1);
     return fit_ && bytes[0] != std::byte{0};
   }
-  /// Refuses a null character, at which the library would end the string.
+  /// Rejects a null character, at which the library would end the string.
   void String() {
     const auto text = Bytes(static_cast<std::size_t>(Int()));  // a negative length never fits
     fit_ = fit_ && std::find(text.begin(), text.end(), std::byte{0}) == text.end();
@@ -102,9 +102,9 @@ class Fields {
         return;
     }
   }
-  /// Reads the results of a transaction, each preceded by a header (type, end, error): one
-  /// for each operation. If the transaction failed, all of them are errors; if none of these named
-  /// a reason, the library would report success.
+  /// Reads the results of a transaction, one for each operation, each after a header (type, end,
+  /// error). If the transaction failed, all results are errors; if none of these named a reason,
+  /// the library would report success.
   void TakeResults(std::string_view operations) {
     std::size_t errors = 0;
     bool has_reason = false;
@@ -211,7 +211,7 @@ bool ReplyCheck::IsSound(std::span<const std::byte> frame) {
       expected = std::move(expected_.front());
       expected_.pop_front();
   }
-  if (error != 0) return true;  // the library reads no more of it
+  if (error != 0) return true;  // the library reads no further
   const std::string_view letters = expected;
   if (letters.starts_with('m')) {
     fields.TakeResults(letters.substr(1));

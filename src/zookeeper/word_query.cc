@@ -16,7 +16,7 @@ struct AddressDeleter {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-/// The numeric form of the socket's own address; empty if it has none.
+/// Returns the socket's own address in numeric form; empty if it has none.
 std::string OwnAddress(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -72,7 +72,7 @@ void WordQuery::Start(const Endpoint& endpoint, Transport& transport) {
     return End(State::kFailed);
   }
   socket_.Reset(ends[0]);
-  // The helper keeps the word until it is connected.
+  // The word stays buffered until the helper is connected.
   helper_ = transport.Start(endpoint, UniqueFd(ends[1]));
 }
 
@@ -97,7 +97,7 @@ void WordQuery::OnReady(short revents) {
 }
 
 void WordQuery::Send() {
-  // Four bytes: they fit, or the connection has failed.
+  // The four bytes either fit, or the connection has failed.
   const ssize_t size = send(socket_.get(), word_.data(), word_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (size < 0 && IsWaiting(errno)) return;
   if (size != static_cast<ssize_t>(word_.size())) return End(State::kFailed);
@@ -107,7 +107,7 @@ void WordQuery::Send() {
 
 void WordQuery::Read() {
   std::array<char, 4096> buffer;
-  // One piece for each wake-up: an endless answer must not keep the other servers waiting.
+  // One piece for each wake-up, so that an endless answer does not keep the other servers waiting.
   const ssize_t size = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (size < 0 && IsWaiting(errno)) return;
   // Some servers reset the connection after the answer.

@@ -25,16 +25,16 @@ class WordQuery final : public EventSource {
     kFailed,    ///< no connection, or no answer in time
   };
 
-  /// `most`: the most bytes to accept. `deadline`: when to give up. `transport`: null for TCP. Does
-  /// not throw: a failed system call also counts as a failure.
+  /// `most`: the maximum number of bytes to accept. `deadline`: when to give up. `transport`: null
+  /// for TCP. Does not throw: a failed system call also counts as a failure.
   WordQuery(const Endpoint& endpoint, std::string_view word, std::size_t most, TimePoint deadline,
             const Clock& clock, Transport* transport);
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool IsOver() const { return state_ > State::kReading; }
   [[nodiscard]] const std::string& answer() const { return answer_; }
-  /// The numeric address of this host that the server sees, if nothing translates it; empty with a
-  /// transport.
+  /// Returns the numeric address of this host that the server sees unless it is translated; empty
+  /// with a transport.
   [[nodiscard]] const std::string& own_address() const { return own_address_; }
 
   Interest GetInterest() override;
