@@ -185,8 +185,8 @@ void Guard::Begin() {
   if (ZklockIsGone())
     raise(SIGCONT);  // zklock died before the prctl: no CONT will arrive, but Wait() must see one
 
-  // A command that is stopped right after the fork must not have the guard's name: it would get no
-  // stop signal when the lease ends.
+  // A command that is stopped right after the fork must not have the guard's name, or it would get
+  // no stop signal when the lease ends.
   TakeCommandName();
   link_ = ForkCommand(duty_.image, duty_.signals, duty_.page, duty_.cgroup);
   command_ = duty_.page.command;
@@ -333,7 +333,7 @@ void Guard::Reap() {
 
 void Guard::CommandChanged(int wait_status) {
   suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
-  // No other message is sent until zklock has taken the signal, so that the socket cannot fill up.
+  // No other message is sent until zklock has read the signal, so that the socket cannot fill up.
   if (suspended_by_ != 0 && phase_ <= Phase::kRunning &&
       duty_.page.suspended_by.exchange(suspended_by_) == 0) {
     Send(socket_.get(), {.kind = Message::Kind::kWake});
@@ -411,8 +411,8 @@ void Guard::Advance(TimePoint now) {
   ReadExecResult();  // first: what the lease's end means depends on whether the command has begun
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
-  // Read before is_settled: a cause that zklock sets after reading the report concerns only the
-  // nested runs.
+  // Read this before is_settled: a cause that zklock sets after reading the report concerns only
+  // the nested runs.
   const bool has_cause = duty_.page.cause.Get().has_value();
   // Processes that the command left behind may continue. (If zklock died before reading the report,
   // one KILL may have hit both zklock and the command, so the tree is killed.)

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How late the guard may be before it is suspected to hang.
+// How late the guard may be before it is suspected of hanging.
 constexpr Duration kLateness = milliseconds(50);
 // How soon the guard must begin to carry out an order, or look again after the lease was shortened.
 constexpr Duration kOrderTime = milliseconds(100);

@@ -21,9 +21,9 @@ struct KeeperFork {
 /// lock.
 [[nodiscard]] KeeperFork ForkKeeper();
 
-/// Called in the keeper: gives up the terminal and standard error, and reports "held".
+/// Gives up the terminal and standard error, and reports "held". For the keeper.
 void ReportHeld(int link);
-/// Called in the parent: acknowledges the report.
+/// Acknowledges the report. For the parent.
 void AcknowledgeHeld(int link);
 
 enum class LinkState {

@@ -104,12 +104,12 @@ class SharedEnvironment {
   /// Sets the complete environment, one NAME=VALUE each. Must be called only once. Returns false if
   /// the environment is larger than execve accepts.
   [[nodiscard]] bool Set(const std::vector<std::string>& environment);
-  /// For execve. Async-signal-safe.
+  /// Returns the environment for execve. Async-signal-safe.
   [[nodiscard]] char* const* words() const { return memory_.data(); }
 
  private:
-  // Holds the strings and the pointers to them; no kernel accepts more (execve(2)). Only pages that
-  // have been written to take up memory.
+  // Holds the strings and the pointers to them; no kernel accepts more (execve(2)). Unwritten pages
+  // take up no memory.
   static constexpr std::size_t kSize = std::size_t{6} << 20;
   std::array<char*, kSize / sizeof(char*)> memory_;
 };

@@ -53,13 +53,13 @@ class Supervisor final : public EventSource {
   /// ended.
   void LeaveGuard();
 
-  /// For use before Await(): waits up to `patience` until the command is forked and the guard has
-  /// left this process's session and process group. Returns false if that did not happen in time or
-  /// the guard failed; then destroy this object.
+  /// Waits up to `patience` until the command is forked and the guard has left this process's
+  /// session and process group. Returns false if that did not happen in time or the guard failed;
+  /// then destroy this object. For use before Await().
   [[nodiscard]] bool AwaitForks(Duration patience);
-  /// For use before Begin(): returns whether the guard is alive; faster than IsIntact().
+  /// Returns whether the guard is alive; faster than IsIntact(). For use before Begin().
   [[nodiscard]] bool IsGuarded() const;
-  /// For use before Begin(): returns whether the guard and, once forked, the command are alive.
+  /// Returns whether the guard and, once forked, the command are alive. For use before Begin().
   [[nodiscard]] bool IsIntact() const;
   /// Waits until the command is forked. Must be called once, before Begin(). A signal sent to the
   /// process group after that ends the command as it begins; an earlier one does not reach it.
@@ -134,11 +134,11 @@ class Supervisor final : public EventSource {
   [[nodiscard]] const ExecFailed* exec_failed() const;
   /// Returns null until the command (and, if it was terminated, its whole tree) has been reaped.
   [[nodiscard]] const Ended* ended() const;
-  /// Whether either of these two is not null.
+  /// Returns whether either of these two is not null.
   [[nodiscard]] bool is_over() const { return exec_failed() != nullptr || ended() != nullptr; }
-  /// Valid after Await().
+  /// Returns the command's cgroup. Valid after Await().
   [[nodiscard]] const Containment& containment() const;
-  /// The command's pid, for messages.
+  /// Returns the command's pid, for messages.
   [[nodiscard]] pid_t command_pid() const;
 
   Interest GetInterest() override;

@@ -16,9 +16,9 @@ class EventLoop {
   /// Throws std::system_error.
   EventLoop();
 
-  /// A source must outlive its registration. Sources are served in the order in which they were
-  /// added. Both functions may be called while sources are being served: a removed source is not
-  /// called again and may be destroyed; an added one joins at the next wait.
+  /// Registers a source, which must outlive its registration. Sources are served in the order of
+  /// their registration. Add() and Remove() may be called while sources are being served: a removed
+  /// source is not called again and may be destroyed; an added one joins at the next wait.
   void Add(EventSource& source);
   void Remove(EventSource& source);
 

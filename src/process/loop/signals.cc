@@ -135,7 +135,7 @@ void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullp
 void Signals::SuspendSelf(int signal_number) const {
   if (signal_number == SIGSTOP) signal_number = SIGTSTP;
   // The kernel drops a pending CONT when a stop signal arrives. A CONT that arrived after the stop
-  // signal was taken would be lost, and never sent again.
+  // signal was read would be lost, and never sent again.
   sigset_t pending;
   if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1) return;
 
@@ -151,7 +151,7 @@ void Signals::SuspendSelf(int signal_number) const {
 void Signals::SetCommandEnd(int wait_status) { command_exited_ = WIFEXITED(wait_status); }
 
 void Signals::DieOfTerminalSignal(int status) {
-  while (Next()) {  // the signal that ended the command might not have been taken yet
+  while (Next()) {  // the signal that ended the command might not have been read yet
   }
   if (command_exited_) return;
   if (terminal_signal_ == 0 || status != kExitSignalBase + terminal_signal_) return;

@@ -40,14 +40,14 @@ class Signals final : public EventSource {
  public:
   /// Throws std::system_error.
   Signals();
-  /// Restores the saved mask and CHLD's disposition. Drops the signals that were not taken, so that
-  /// they do not end zklock in its last steps.
+  /// Restores the saved mask and CHLD's disposition. Drops unread signals, so that they do not end
+  /// zklock in its last steps.
   ~Signals() override;
 
   /// Also reports WINCH from now on.
   void AddWindowChanges();
 
-  /// Returns the next signal that arrived; none if all have been taken.
+  /// Returns the next signal that arrived; none if all have been read.
   std::optional<SignalEvent> Next();
 
   /// Blocks the handled signals again after RestoreMask().

@@ -44,8 +44,8 @@ class NestingServer final : public EventSource {
   NestingServer(const std::string& name, ProcessId root, std::function<void(int)> before_run = {});
   ~NestingServer() override;
 
-  /// Must be called when the locks are held, under this lease, by the contenders `nodes` (paths
-  /// with the chroot).
+  /// Begins to admit nested runs: the locks are now held, under this lease, by the contenders
+  /// `nodes` (paths with the chroot).
   void Open(std::vector<std::string> nodes, const protocol::NestingLease& lease);
   /// Sends the lease to the nested runs if it has changed.
   void SetLease(const protocol::NestingLease& lease);

@@ -22,7 +22,7 @@ struct TransportSpec {
   std::string sasl_service;
   std::string sasl_secret;  ///< USER:PASSWORD, for digest-md5
 
-  /// Whether zklock-transport is needed.
+  /// Returns whether zklock-transport is needed.
   [[nodiscard]] bool NeedsProgram() const { return tls || !sasl.empty(); }
 };
 

@@ -115,8 +115,8 @@ bool HasSystemd() {
   return lstat("/run/systemd/system", &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-/// systemd marks the cgroups that it delegates. A unit below one of them belongs to another
-/// manager, such as a user's, and needs a mark of its own.
+/// Returns whether systemd has marked the cgroup, or one above it, as delegated. A unit below a
+/// marked cgroup belongs to another manager, such as a user's, and needs a mark of its own.
 bool IsDelegated(std::string directory, const std::string& mount_point) {
   for (;;) {
     if (HasMark(directory, "user.delegate") || HasMark(directory, "trusted.delegate")) return true;
@@ -346,8 +346,8 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
       rmdir(path.c_str());
       return NoCgroup{Why::kNotCreated, parent, error};
     }
-    // Shared, because zklock and the guard hold the lock; an exclusive one is taken only to remove
-    // a cgroup. Until the cgroup is locked, it looks like an orphan and may be removed as one.
+    // Shared, because zklock and the guard hold the lock; an exclusive lock serves only to remove a
+    // cgroup. Until the cgroup is locked, it looks like an orphan and may be removed as one.
     if (flock(directory.get(), LOCK_SH | LOCK_NB) != 0) {
       last_error = errno;
       rmdir(path.c_str());

@@ -130,9 +130,8 @@ struct EndedOrphan {
   std::string path;
   bool is_gone = true;  ///< false: some of its processes did not end after KILL
 };
-/// For a run in `parent`, returns the directories in which earlier runs may have left orphans:
-/// `parent` itself and, if it is a systemd scope, its sibling scopes, since each run may have its
-/// own.
+/// Returns the directories in which a run in `parent` looks for orphans of earlier runs: `parent`
+/// itself and, if it is a systemd scope, its sibling scopes, since each run may have its own.
 [[nodiscard]] std::vector<std::string> OrphanParents(const std::string& parent);
 
 /// Cleans up below `parent` after zklocks that were killed together with their guards: kills their

@@ -24,7 +24,7 @@ struct PasswdEntry {
   uid_t uid;
 };
 
-/// NAME:PASSWORD:UID:…
+/// Parses NAME:PASSWORD:UID:…
 std::optional<PasswdEntry> ParsePasswdLine(std::string_view line) {
   const std::string_view name = TakeUntil(line, ':');
   TakeUntil(line, ':');  // the password

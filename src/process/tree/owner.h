@@ -20,10 +20,10 @@ class Owner {
   [[nodiscard]] static std::optional<Owner> Parent();
 
   [[nodiscard]] const ProcessId& id() const { return id_; }
-  /// The name of its program, at most 15 characters.
+  /// The name of the owner's program, at most 15 characters.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool HasEnded() const { return process_.HasEnded(); }
-  /// Readable once it has ended.
+  /// Readable once the owner has ended.
   [[nodiscard]] int fd() const { return process_.fd(); }
   /// Returns 0 or an errno. Signal 0 only checks whether the process could be signalled.
   [[nodiscard]] int Signal(int signal_number) const { return process_.Signal(signal_number); }
