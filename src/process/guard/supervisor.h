@@ -107,7 +107,7 @@ class Supervisor final : public EventSource {
   /// lease's end, whichever is first. Idempotent. After the tree has ended, only records the cause.
   void End(EndCause cause);
   /// Records that the lock is lost, without ending the tree (--on-lost warn). If something else
-  /// ends the tree, processes that could not be signalled are not waited for.
+  /// ends the tree, nothing waits for processes that could not be signalled.
   void RecordLoss();
 
   /// Returns whether the command was executed; false if it was too late or its guard died first.

@@ -18,8 +18,8 @@ class StreamWriter final : public EventSource {
     kSeveral,  ///< others also write there: a line of up to 4 KiB is written in one piece
     kOne,      ///< each write is as large as possible
   };
-  /// `fd` belongs to the caller and must outlive this object. Its mode, which other processes
-  /// share, is not changed. If it is closed or not open for writing, error() is EBADF.
+  /// `fd` belongs to the caller and must outlive this object. Does not change its mode, which other
+  /// processes share. If `fd` is closed or not open for writing, error() is EBADF.
   explicit StreamWriter(int fd, Writers writers = Writers::kSeveral);
 
   /// Writes or buffers `text`. If more than 64 KiB would then be buffered, drops all of `text` and

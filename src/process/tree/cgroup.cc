@@ -396,7 +396,7 @@ void Cgroup::Kill(TimePoint guards_until) {
   bool has_guards = false;
   try {
     has_guards = BootClock::now() < guards_until && HasGuards();
-  } catch (const std::exception&) {  // for example, for lack of memory: kill all the same
+  } catch (const std::exception&) {  // for example, for lack of memory: kill anyway
   }
   if (!can_kill_ || has_guards) return;
   can_kill_ = WriteTo(kill_.get(), "1");

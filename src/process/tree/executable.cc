@@ -21,7 +21,7 @@ int WhyNotExecutable(const std::string& file) {
   if (!S_ISREG(status.st_mode)) return EACCES;
   // Checks with the effective ids, as execve does. Also detects a file system mounted noexec.
   if (faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0) return 0;
-  // X_OK itself never fails with EPERM; a container's filter that predates faccessat2(2) does.
+  // X_OK never fails with EPERM, except under a container's filter that predates faccessat2(2).
   // access(2) uses the real ids, which are the same in zklock.
   if (errno == EPERM && access(file.c_str(), X_OK) == 0) return 0;
   return errno;

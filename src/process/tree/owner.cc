@@ -13,7 +13,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
   std::optional<PidFd> process = PidFd::Open(pid);
   if (!process) return std::nullopt;
   if (process->fd() < 0) {
-    // A thread that is not its process's first one: EINVAL, or ENOENT since Linux 6.15.
+    // For a thread that is not its process's first: EINVAL, or ENOENT since Linux 6.15.
     if (errno == EINVAL || errno == ENOENT) return std::nullopt;
     ThrowErrno("watching another process (pidfd_open)");
   }

@@ -243,10 +243,10 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
 SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   const std::optional<PidFd> target = PidFd::Open(process.pid);
   if (!target) return SignalResult::kGone;
-  // The descriptor refers to the process that has the pid now. It can be signalled if it is still
+  // The descriptor refers to the process that has the pid now. Signal that process if it is still
   // the one that the walk found, even if its parent has changed. A process that /proc hides
   // (hidepid) cannot be checked, but pids are handed out in ascending order and wrap around: no
-  // other process can have been given this one since the walk listed it.
+  // other process can have got this pid since the walk listed it.
   if (process.stat) {
     errno = 0;
     const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
