@@ -75,7 +75,7 @@ Error ToError(int result) {
 }
 
 bool IsAnswer(int result) {
-  // The library gives ZAUTHFAILED to all outstanding requests when the credentials are refused.
+  // The library answers all outstanding requests with ZAUTHFAILED if the credentials are refused.
   const Error error = ToError(result);
   return error != Error::kConnectionLoss && error != Error::kAuthFailed;
 }

@@ -89,8 +89,7 @@ class SessionRequests : public Store {
   /// Adds a request to the pipeline, and sends it unless a throttled one must be sent before it.
   /// Without a connection, the request is answered with kConnectionLoss.
   void Request(std::unique_ptr<Pending> pending);
-  /// Passes a request to the library. If the library refuses it, it is answered with
-  /// kConnectionLoss.
+  /// Passes a request to the library. Answers it with kConnectionLoss if the library refuses it.
   void Send(Pending& pending);
   template <typename R>
   void Complete(Pending& pending, int result, R reply);
