@@ -118,6 +118,9 @@ class Connection {
   /// segment with the requests that were held back. Returns the socket, or -1 on failure or if the
   /// library has sent only part of a request, which must not be cut off.
   [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
+  /// Returns what the library has read of an incomplete reply: the rest will be read from the
+  /// socket. Must be called before TakeSocket(), which makes the library forget it.
+  [[nodiscard]] std::vector<std::byte> IncompleteReply() const { return replies_.Incomplete(); }
   /// Returns the helper, which the socket needs; null without one.
   [[nodiscard]] std::unique_ptr<Helper> TakeHelper() { return std::move(helper_); }
 

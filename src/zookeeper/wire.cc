@@ -188,6 +188,15 @@ bool ReplyCheck::Feed(const std::byte* data, std::size_t size) {
   return true;
 }
 
+std::vector<std::byte> ReplyCheck::Incomplete() const {
+  std::vector<std::byte> bytes;
+  for (std::size_t i = length_bytes_; i > 0; --i) {
+    bytes.push_back(static_cast<std::byte>(length_ >> 8U * (i - 1) & 0xffU));
+  }
+  if (arrived_ > 0) bytes.insert(bytes.end(), frame_, frame_ + arrived_);
+  return bytes;
+}
+
 bool ReplyCheck::IsSound(std::span<const std::byte> frame) {
   if (!std::exchange(is_greeted_, true)) return IsSoundGreeting(frame, continues_);
   Fields fields(frame);

@@ -51,6 +51,8 @@ class ReplyCheck {
   /// Checks what one call of the library has read. A read never spans two frames, and the pieces of
   /// a frame are adjacent in memory. Returns false if the connection must be closed.
   [[nodiscard]] bool Feed(const std::byte* data, std::size_t size);
+  /// Returns what has arrived of a frame that is not complete, including its length.
+  [[nodiscard]] std::vector<std::byte> Incomplete() const;
 
  private:
   [[nodiscard]] bool IsSound(std::span<const std::byte> frame);

@@ -28,6 +28,7 @@
 #include "support/hostile_server.h"
 #include "support/peer.h"
 #include "support/server.h"
+#include "support/wait.h"
 #include "zookeeper/orphaned_session.h"
 #include "zookeeper/transport.h"
 
@@ -725,6 +726,33 @@ TEST_CASE("a close uses a new connection when the old one breaks") {
   }
   client.RunUntil([&] { return client.session().IsClosed(); });
   CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a close is answered even if the library has read only a part of the frame before it") {
+  const std::string event = HostileServer::Frame(
+      HostileServer::Number(-1) + std::string(12, '\0') + HostileServer::Number(3) +
+      HostileServer::Number(3) + HostileServer::Number(2) + "/x");
+  const auto cut = GENERATE_COPY(range(std::size_t{1}, event.size() + 1));
+  CAPTURE(cut);
+  std::atomic<bool> is_cut = false;
+  std::atomic<int> connections = 0;
+  const HostileServer server([&](int socket, int) {
+    ++connections;
+    if (!HostileServer::Receive(socket)) return;
+    HostileServer::Send(socket, HostileServer::Grant());
+    HostileServer::Send(socket, event.substr(0, cut));
+    is_cut = true;
+    const auto close = XidOfNextRequest(socket);
+    if (!close) return;
+    HostileServer::Send(
+        socket, event.substr(cut) +
+                    HostileServer::Frame(HostileServer::Number(*close) + std::string(12, '\0')));
+  });
+  ConnectedClient client({server.address()}, 30s);
+  WaitUntil([&] { return is_cut.load(); });
+  client.RunFor(5ms);
+  client.Close();
+  CHECK(connections == 1);
 }
 
 TEST_CASE("a close that its server does not answer is sent to another one") {
