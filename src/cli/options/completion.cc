@@ -76,9 +76,9 @@ Completion CompleteValue(const OptionSpec& option, const std::string& typed,
   return Fitting(std::move(words), typed);
 }
 
-/// Returns the first option with a value that is among the letters of `word`, such as "-nz" or
-/// "-zHOST", as if it were given alone: "-z", "-zHOST". Empty if all are flags; none if one is not
-/// an option.
+/// Returns the first option that takes a value among the letters of `word`, as if it were given
+/// alone: "-z" for "-nz", "-zHOST" for "-nzHOST". Empty if all letters are flags; none if one is
+/// not an option.
 std::optional<std::string> ValueInLetters(const Options& options, const std::string& word) {
   for (std::size_t at = 1; at < word.size(); ++at) {
     const OptionSpec* option = Find(options, {'-', word[at]});
@@ -88,10 +88,10 @@ std::optional<std::string> ValueInLetters(const Options& options, const std::str
   return "";
 }
 
-/// Returns the options among `words` that inspect also has, and that take a value or say how to
-/// reach the servers, with their values. Also the first LOCK, if `with_lock`. None if a word is not
-/// understood: it may name other servers or request TLS, and credentials must not be sent to the
-/// wrong place.
+/// Returns those options of `words`, with their values, that inspect also has, except flags that do
+/// not affect the connection. With `with_lock`, also the first LOCK. None if a word is not
+/// understood: it may name other servers or request TLS, and credentials must not go to the wrong
+/// place.
 std::optional<Words> ServerWords(const Words& words, const Options& options, bool with_lock) {
   Words server;
   for (std::size_t i = 0; i < words.size(); ++i) {

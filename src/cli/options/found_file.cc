@@ -63,8 +63,8 @@ bool IsPrivateGroup(gid_t number, uid_t user) {
   return is_users && is_listed && std::feof(users.get()) != 0 && std::feof(groups.get()) != 0;
 }
 
-/// Returns whether the POSIX ACL of the file, an O_PATH descriptor, lets another user or group
-/// write to it: if the file has one, the group bits of its mode are only the ACL's mask.
+/// Returns whether the POSIX ACL of `file`, an O_PATH descriptor, lets another user or group write
+/// to the file. If it has an ACL, the group bits of its mode show only the ACL's mask.
 bool AclLetsOthersWrite(int file) {
   const std::string path = fmt::format("/proc/self/fd/{}", file);
   std::array<unsigned char, 4096> acl{};
@@ -114,14 +114,14 @@ class Way {
   [[nodiscard]] const std::string& strangers() const { return strangers_; }
   [[nodiscard]] const std::string& open_to_others() const { return open_to_others_; }
 
-  /// Opens the file at the end of the path for reading; -1 with errno set on failure: EAGAIN if
-  /// another file has taken its place since Follow().
+  /// Opens the file at the end of the path for reading. On failure, returns no descriptor and sets
+  /// errno: EAGAIN if another file has taken its place since Follow().
   [[nodiscard]] UniqueFd Open() const {
     // Non-blocking, because the file may be a FIFO.
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
     UniqueFd file(openat(directory_.get(), last_.empty() ? "." : last_.c_str(), kFlags));
     if (!file) return file;
-    // This opened a name, so it may be a different file from the one that was judged.
+    // The file was opened by its name, so it may not be the one that was judged.
     struct stat opened {};
     struct stat judged {};
     if (fstat(file.get(), &opened) != 0) return {};

@@ -41,8 +41,8 @@ struct FoundFile {
 /// everything on the path, followed step by step through symbolic links, must belong to the
 /// effective user or to root: a path through another user's link, directory or file is not used.
 ///
-/// Throws ConfigError for a path that passes this test but that others may change (the world, or a
-/// group other than the user's own private one, according to the local files of accounts; sticky
+/// Throws ConfigError for a path that passes this test but that others may change (everyone, or a
+/// group other than the user's own private one, according to /etc/passwd and /etc/group; sticky
 /// directories are fine), and for anything but a regular file of at most 64 KiB. Throws
 /// std::system_error if the system lacks descriptors or memory.
 [[nodiscard]] FoundFile ReadFoundFile(const std::string& path);

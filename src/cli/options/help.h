@@ -13,7 +13,7 @@ namespace zklock::cli {
 /// SASL are available.
 [[nodiscard]] std::string VersionText();
 /// Returns the output of `zklock SUBCOMMAND --help`: all options of the subcommand. If it runs a
-/// command, and `arguments` contain -h but not --help: only the options that most runs need.
+/// command and `arguments` contain -h but not --help, only the options that most runs need.
 [[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand,
                                    const std::vector<std::string>& arguments);
 

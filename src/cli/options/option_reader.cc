@@ -64,9 +64,9 @@ OptionValue DefaultOf(const OptionSpec& option) {
   return {.spec = &option, .text = std::string(option.fallback)};
 }
 
-/// Returns the value of a setting. The caller's directory, which may belong to others, must not
-/// decide whose authority or credentials are used: a relative file name is relative to the
-/// configuration file, unless that is a pipe.
+/// Returns the value of a setting. A relative file name is resolved against the directory of the
+/// configuration file, unless that is a pipe: the caller's directory, which may belong to others,
+/// must not decide whose authority or credentials are used.
 std::string ValueOf(const Setting& setting, const OptionSpec& option) {
   const bool is_number = setting.value.find_first_not_of("0123456789") == std::string::npos;
   const bool is_file = option.metavar == "FILE" || (option.metavar == "FD|FILE" && !is_number);

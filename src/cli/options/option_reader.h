@@ -26,8 +26,8 @@ class OptionReader {
   [[nodiscard]] bool Read(const std::vector<std::string>& arguments);
 
   /// Call it before Read() for the `arguments` of a run without `--`. Unless an option such as -c
-  /// or --hold replaces the command, throws if they seem to contain a command or name several
-  /// LOCKs: reading the command's words as zklock's would only lead to confusing errors.
+  /// or --hold replaces the command, throws if `arguments` seem to contain a command or name
+  /// several LOCKs: reading the command's words as zklock's would only cause confusing errors.
   void RequireSeparator(const std::vector<std::string>& arguments) const;
 
   /// Returns whether the option was given; false if the subcommand has no such option. `name`: as

@@ -344,7 +344,8 @@ std::string Events(const OptionValue& value, OptionFields& fields) {
   return value.WasGiven() && value.text.empty() ? message::kNoEvents : "";
 }
 
-/// Reads `[WARN:]CRIT`, each part with `parse`. Returns the part that is invalid; may be empty.
+/// Reads `[WARN:]CRIT`, each part with `parse`. Returns the invalid part, which may be empty, or
+/// "".
 template <typename Parse>
 std::string ReadLimit(const std::string& text, std::optional<CheckLimit>& limit, Parse parse) {
   const std::size_t colon = text.find(':');

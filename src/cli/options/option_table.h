@@ -99,7 +99,7 @@ struct OptionRule {
   Kind kind = Kind::kExcludes;
   std::string_view others;
   std::string_view why;  ///< the end of the message; may be empty
-  /// `options` count only as arguments: in a file they are defaults for all runs.
+  /// `options` count only if given as arguments: in a file, they are defaults for all runs.
   bool only_arguments = false;
 };
 

@@ -90,7 +90,7 @@ struct RunOptions {
   std::optional<Duration> min_interval;  ///< since the start of the last successful run
   std::optional<Duration> once_per;      ///< since the start of the last run with --once-per
   std::size_t history = 0;               ///< how many runs to keep in last-run; 0: none
-  std::optional<std::size_t> permits;    ///< how many a semaphore has; there is only one LOCK then
+  std::optional<std::size_t> permits;    ///< how many a semaphore has; only with a single LOCK
   std::size_t take = 1;                  ///< how many of `permits` to take
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
   bool resumes = false;                  ///< the reservation must already exist

@@ -52,10 +52,10 @@ protocol::Mode ModeOf(const OptionReader& reader, Subcommands subcommand) {
   return writes ? Mode::kWrite : Mode::kExclusive;
 }
 
-/// Refuses a LOCK that another LOCK above it would mistake for one of its own znodes: that would
-/// make the other LOCK unusable. The other children that zklock creates in a LOCK (`lock`,
-/// `leases`, `locks`) are valid names for LOCKs; only a run with --dialect simple or --permits
-/// refuses a LOCK that has such a LOCK below it.
+/// Refuses a LOCK whose znode would be mistaken for a part of a LOCK above it: that would make the
+/// upper LOCK unusable. The other children that zklock creates in a LOCK (`lock`, `leases`,
+/// `locks`) are valid names for LOCKs; only a run with --dialect simple or --permits refuses a LOCK
+/// that has such a LOCK below it.
 void RefusePartOfLock(const OptionReader& reader, const std::string& word,
                       const std::string& lock) {
   std::string path = lock;
@@ -89,7 +89,7 @@ std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcom
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
-      // The space is invisible, but the word then names another lock.
+      // The space is hard to see, but makes the word name another lock.
       if (word.starts_with(' ') || word.ends_with(' ')) {
         throw reader.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
       }
@@ -148,7 +148,7 @@ void CheckIntervals(const OptionReader& reader, const RunOptions& options) {
   }
 }
 
-/// A configuration file may set --history for every run: those that cannot keep one ignore it.
+/// A configuration file may set --history for every run: runs that cannot keep a history ignore it.
 void CheckHistory(const OptionReader& reader, RunOptions& options) {
   if (options.history == 0) return;
   const bool only_reads =
@@ -163,9 +163,9 @@ void CheckHistory(const OptionReader& reader, RunOptions& options) {
   options.history = 0;
 }
 
-/// A configuration file may set --max-run for every run: those with --on-lost warn ignore it.
+/// A configuration file may set --max-run for every run: runs with --on-lost warn ignore it.
 void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
-  // --on-lost concerns a command that runs under a lease. In a file, other runs ignore it.
+  // --on-lost is for commands that run under a lease: other runs ignore it if a file sets it.
   if (options.hold || !options.reserve.empty()) options.on_lost = OnLost::kStop;
   if (!options.max_run || options.on_lost != OnLost::kWarn) return;
   if (reader.IsArgument("--max-run")) {
@@ -178,9 +178,9 @@ void CheckMaxRun(const OptionReader& reader, RunOptions& options) {
   }
 }
 
-/// Without a command, only the status says whether the LOCK is held or reserved, so it must not be
-/// 0. A configuration file may set 0 for all runs, to keep cron from sending mail: that is ignored
-/// here.
+/// Without a command, only the exit status shows whether the LOCK is held or reserved, so the
+/// status for a conflict must not be 0. If a configuration file sets 0, to keep cron from sending
+/// mail, such runs ignore that.
 void CheckConflictStatus(const OptionReader& reader, RunOptions& options) {
   if (!options.command.empty() || options.conflict_exit_code != kExitOk) return;
   if (reader.IsArgument("--conflict-exit-code")) throw reader.Error(message::kConflictUnseen);
