@@ -56,7 +56,7 @@ constexpr char kUnconfirmed[] = "no server confirmed it for {}: {}";
 constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
 constexpr char kNotInTime[] = "it could not be confirmed in time";
 
-// What happened to the command. The first two texts name it in the others.
+// What happened to the command. The others use the first two texts as the command's name.
 constexpr char kWithLabel[] = "{} ('{}')";
 constexpr char kLeftBy[] = "what {} left behind";
 constexpr char kNotBegun[] = "{} was not run";
@@ -76,7 +76,7 @@ constexpr const char* kDetails = "{}";  // see report_reasons.h
 
 namespace {
 
-// In place of an exit status: EndStatus() returns its `given`.
+// Placeholders for an exit status: EndStatus() then returns its argument `given`.
 constexpr int kConflict = -1;  // that of -E
 constexpr int kGiven = -2;     // the command's, the failed exec's, 128 plus the signal
 
@@ -149,7 +149,7 @@ static_assert(AreInOrder());
 
 const Row& RowOfReason(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
 
-/// Formats `span`, rounded to the second unless that is 0.
+/// Formats `span`, rounded to whole seconds unless that yields 0.
 std::string SpanText(Duration span) {
   const auto rounded = std::chrono::round<std::chrono::seconds>(span);
   return FormatDuration(rounded.count() > 0 ? Duration(rounded) : span);
@@ -157,7 +157,7 @@ std::string SpanText(Duration span) {
 
 std::string WhyUnproven(const CauseDetails& details) {
   if (!details.unconfirmed) return message::kNotInTime;
-  // If zklock was paused for at most half of the time, the servers are to blame for the rest.
+  // Unless zklock was paused for more than half of the time, the servers are to blame.
   if (details.paused && *details.paused > *details.unconfirmed / 2) {
     return fmt::format(message::kPaused, SpanText(*details.paused));
   }

@@ -111,11 +111,11 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
-/// Returns the RunEnd after a signal that arrived before the command was run, under locks that are
-/// queued for or held. `unconfirmed`: see SessionDriver.
+/// Returns the RunEnd for a signal that arrived before the command was run, while the run held
+/// `locks` or queued for them. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,
                                     std::optional<Duration> unconfirmed);
-/// Likewise, under locks that only ancestors hold: nothing was queued.
+/// Likewise, if only ancestors hold the locks, so that nothing was queued.
 [[nodiscard]] RunEnd InterruptedBeforeRun(const std::string& locks, int signal_number);
 /// Likewise, before any server granted a session. `tried`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedLooking(const std::string& locks, int signal_number,

@@ -107,7 +107,7 @@ const char* WhyLeft(lock::Preempted::Why why) {
 
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
 
-/// Says how a reservation that is in the way came to its end.
+/// Says how a reservation that blocks this run ended.
 std::string HowEnded(const lock::Reserved& reserved) {
   if (reserved.is_incomplete || !reserved.until) return message::kHadLostPermit;
   return fmt::format(message::kEndedAt, FormatTime(reserved.until->count()));

@@ -52,7 +52,7 @@ struct ReservedEvent {
   std::optional<std::int64_t> until_ms{};  ///< none: until it is released
 };
 
-/// This run has credentials, but anyone can take the lock away or hold it at the same time.
+/// This run has credentials, but anyone can take its lock away or hold the lock concurrently.
 struct OpenLockEvent {
   std::string lock;
   std::string rights;  ///< what everyone may do with the LOCK: "WRITE, DELETE"
@@ -78,7 +78,7 @@ struct SuspectEvent {
   std::string locks;  ///< all that are held
 };
 
-/// After a SuspectEvent, the lock was proven to be held.
+/// After a SuspectEvent: the lock has been proven to be still held.
 struct ConfirmedEvent {
   std::string locks;
 };
@@ -109,8 +109,8 @@ struct ReleasedEvent {
   std::string locks;
   EndReason reason = EndReason::kEnded;
   int status = 0;  ///< zklock's exit status
-  /// No server confirmed the release: it takes effect when the session, which has this timeout,
-  /// expires.
+  /// The session's timeout, if no server confirmed the release, which then takes effect when the
+  /// session expires.
   std::optional<Duration> unconfirmed{};
 };
 

@@ -28,7 +28,7 @@ constexpr Duration kDrainPatience = std::chrono::seconds(5);
 
 /// Returns our own close-on-exec duplicate of `fd`, a descriptor that zklock was started with.
 UniqueFd TakeOver(int fd) {
-  // Inherited descriptors are not close-on-exec: a descriptor that is belongs to zklock itself.
+  // Inherited descriptors are not close-on-exec: one with this flag is zklock's own.
   const int flags = fcntl(fd, F_GETFD);
   if (flags < 0 || (static_cast<unsigned>(flags) & FD_CLOEXEC) != 0) return {};
   const int mode = fcntl(fd, F_GETFL);
@@ -90,8 +90,8 @@ void EventWriter::OnEvent(const Event& event) {
   if (const auto* queued = std::get_if<lock::QueuedEvent>(&event)) {
     tickets_.insert_or_assign(*shown.lock, queued->ticket);
   } else if (const auto* reserved = std::get_if<ReservedEvent>(&event)) {
-    // If an earlier run made the reservation, its ticket replaces that of this run, which queued in
-    // vain or not at all.
+    // If an earlier run made the reservation, this run queued in vain or not at all, so the
+    // reservation's ticket replaces this run's.
     tickets_.insert_or_assign(*shown.lock, reserved->ticket);
   } else if (std::holds_alternative<lock::PlaceLostEvent>(event)) {
     tickets_.erase(*shown.lock);

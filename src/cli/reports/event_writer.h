@@ -26,12 +26,12 @@ struct EventContext {
   std::optional<lock::Ticket> ticket{};  ///< our contender's, while there is one
   std::size_t dropped = 0;               ///< events dropped before this one
 };
-/// Returns an event that has a name, as --events writes it: a JSON object on one line, without the
-/// newline.
+/// Formats an event, which must have a name, as --events writes it: a JSON object on one line,
+/// without the newline.
 [[nodiscard]] std::string EventLine(const EventText& event, const EventContext& context);
 
-/// Writes the events of a run to the target of --events. Only Finish() waits for its reader.
-/// Events that do not fit are dropped whole, and counted in the next one that does.
+/// Writes the events of a run to the target of --events. Only Finish() waits for the reader. An
+/// event that does not fit is dropped whole; the next one written says how many were dropped.
 class EventWriter final : public EventListener, public EventSource {
  public:
   /// `locks`: all LOCKs of the run, as the user knows them. `takes_one`: the run acquires only

@@ -79,7 +79,7 @@ class Report final : public EventListener {
   /// end.
   void Awaited(const process::Survivor& process, int more);
   void AwaitedSurvivor(const std::string& locks, const process::Survivor& process, int more);
-  /// What happens to the processes under the lock if the lease ends while zklock is suspended.
+  /// What runs under the lock when zklock is suspended.
   enum class Suspended { kCommand, kCommandUnderWarn, kNestedRuns };
   /// `run_left`: the time that --max-run leaves the command.
   void Suspending(const std::string& lock, Duration lease_left, Duration run_left, Suspended what);

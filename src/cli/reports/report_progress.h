@@ -14,7 +14,7 @@ struct ProgressView {
   std::string lock;                  ///< as the user knows it
   Duration waited{};                 ///< in the queue
   std::optional<std::size_t> ahead;  ///< how many of those ahead are also waiting; none: not known
-  bool is_first = false;             ///< only the lease is still missing
+  bool is_first = false;             ///< no contender is ahead, but the lease is too short
   bool connected = true;
   std::string holder;                      ///< the child at the head of the queue; empty: not known
   std::string holder_data;                 ///< its data: arbitrary bytes
@@ -40,8 +40,8 @@ struct ProgressView {
 /// Returns the live line before any server was found: "zklock: looking for a server, 3s".
 [[nodiscard]] std::string LiveSearch(Duration since, std::size_t columns);
 
-/// Returns "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data has this, otherwise
-/// its name.
+/// Returns "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data contains this,
+/// otherwise the contender's name.
 [[nodiscard]] std::string ProcessText(const std::string& name, const std::string& data);
 
 }  // namespace zklock::cli

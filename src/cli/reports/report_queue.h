@@ -38,7 +38,7 @@ namespace zklock::cli {
 [[nodiscard]] std::string NoQueueNumber(const std::string& lock, const std::string& contender);
 /// Says that the contender's program does not support release requests.
 [[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
-/// Says that the contender is a reservation, and was not released.
+/// Says that the contender is a reservation, so it was not released.
 [[nodiscard]] std::string StaysReserved(const std::string& lock, const ContenderView& contender);
 /// Says that a holder was asked to release the lock, or a waiter to leave the queue.
 [[nodiscard]] std::string ReleaseRequested(const std::string& lock, const ContenderView& contender,
@@ -46,7 +46,7 @@ namespace zklock::cli {
 /// Says that the contender that was asked or deleted is gone.
 [[nodiscard]] std::string Gone(const std::string& lock, const ContenderView& contender,
                                std::int64_t now_ms);
-/// Says that a target of release that was waiting holds the lock now.
+/// Says that a waiter that was to be released has acquired the lock.
 [[nodiscard]] std::string HasAcquired(const std::string& lock, const ContenderView& contender,
                                       std::int64_t now_ms);
 /// Says that the contender was deleted, and what that means.

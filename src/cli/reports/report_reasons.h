@@ -27,7 +27,7 @@ namespace zklock::cli {
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless, bool names_no_server,
                                           const std::string& proxy_command, int proxy_failure);
-/// Returns the message for a LOCK that is free while the session is confirmed too slowly.
+/// Says that a LOCK is free, but that the session is confirmed too slowly to hold it.
 [[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
 /// Returns the identity of the caller, as an ACL may name it: "digest:alice".
 [[nodiscard]] std::string IdentityText(const zookeeper::Access& access,
@@ -54,7 +54,7 @@ namespace zklock::cli {
 /// "reserved for ...".
 [[nodiscard]] std::string HeldText(const lock::Busy& busy);
 
-/// Returns the contender ahead of ours, as the rest of a sentence; empty if it is not known.
+/// Names the contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
 /// Returns ", but for freeze until 2024-03-01 16:00:00: incident 4711"; empty without a
 /// reservation.
@@ -65,8 +65,8 @@ namespace zklock::cli {
 /// Says why a command has no cgroup of its own.
 [[nodiscard]] std::string NoCgroupText(const process::NoCgroup& reason);
 
-/// Reasons why there is no session with a server: the last attempt ended in this way; the server's
-/// name has no address, or is still being looked up; it grants sessions but answers no requests.
+/// Return why there is no session with a server: how the last attempt ended; that the server's name
+/// has no address or is still being looked up; that it grants sessions but answers no requests.
 [[nodiscard]] std::string AttemptText(const zookeeper::AttemptEnd& end);
 [[nodiscard]] std::string LookupText(const process::LookupFailure& failure);
 [[nodiscard]] std::string LookingUpReason();

@@ -19,8 +19,8 @@ using Kind = protocol::Finding::Kind;
 using protocol::ServerFacts;
 using protocol::WordEnd;
 
-// The maximum width of a reason, which another program may have written. The longest of our own,
-// with their remedies, have about 250 columns.
+// The maximum width of a reason, which another program may have written. Our own longest reasons,
+// remedies included, take about 250 columns.
 constexpr std::size_t kMostReason = 400;
 
 std::string Joined(const std::vector<std::string>& words) {
