@@ -21,8 +21,8 @@ namespace zklock::cli {
 /// Formats `span` for messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth.
 /// ParseDuration() can read the result. A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
-/// Likewise, in coarser units. A span from a server or a znode may then exceed the maximum of
-/// Duration (292 years); if so, returns the text of the maximum.
+/// Likewise, for a span in coarser units, which may come from a server or a znode. If it exceeds
+/// the maximum of Duration (292 years), returns the text of the maximum.
 template <typename Rep, typename Period>
 [[nodiscard]] std::string FormatDuration(std::chrono::duration<Rep, Period> span) {
   using Unit = std::chrono::duration<Rep, Period>;

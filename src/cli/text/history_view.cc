@@ -25,8 +25,8 @@ RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& run
   return name && name->reserves ? RunState::kReserved : RunState::kRunning;
 }
 
-/// Returns a note on the cause; empty if there is none, and for a request, which NoteText()
-/// describes.
+/// Returns a note on the cause; empty if there is no note, or for a release request, which
+/// NoteText() describes.
 std::string CauseNote(const std::string& cause) {
   using Note = std::pair<std::string_view, std::string_view>;
   static constexpr Note kNotes[] = {{"", ""},

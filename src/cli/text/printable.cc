@@ -25,9 +25,9 @@ struct Range {
   char32_t last;
 };
 
-// Default_Ignorable_Code_Point of Unicode 15 (invisible, or affecting the text around them) except
-// the variation selectors, which follow emoji; the line and paragraph separators; interlinear
-// annotations.
+// Characters that are Default_Ignorable_Code_Point in Unicode 15 (invisible, or affecting the text
+// around them) except the variation selectors that follow emoji; the line and paragraph separators;
+// interlinear annotations.
 constexpr std::array kHidden{
     Range{0x00AD, 0x00AD},   Range{0x034F, 0x034F},   Range{0x061C, 0x061C},
     Range{0x115F, 0x1160},   Range{0x17B4, 0x17B5},   Range{0x180B, 0x180F},

@@ -19,8 +19,8 @@ using protocol::Program;
 constexpr std::string_view kCuratorPrefix = "_c_";
 constexpr std::size_t kMostForeignText = 256;
 
-/// Returns whether `text` looks like an address: by default, Curator's recipes write that of their
-/// host.
+/// Returns whether `text` looks like an address: by default, Curator's recipes write the address of
+/// their host.
 bool LooksLikeAddress(std::string_view text) {
   constexpr std::size_t kLongest = 45;
   return !text.empty() && text.size() <= kLongest &&
@@ -187,7 +187,7 @@ std::string HostAndPid(const ContenderView& contender) {
   return text;
 }
 
-// Without tenths, which would change while one reads them.
+// No tenths: they would change while being read.
 std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
   if (!contender.since_ms) return "";
   const std::chrono::milliseconds span(MillisecondsSince(*contender.since_ms, now_ms));

@@ -36,9 +36,9 @@ struct ContenderView {
   std::optional<std::size_t> permit_limit{};  ///< how many the semaphore has, if known
   std::string turnstile_name;                 ///< as in lock::QueueEntry
   std::vector<std::string> more{};            ///< likewise
-  std::size_t take = 1;  ///< how many permits it has or, in the turnstile, its data asks for
-  /// What it wrote about itself; never trusted. For other programs, as far as their format is
-  /// known.
+  std::size_t take = 1;  ///< how many permits it holds or, in the turnstile, asks for
+  /// What it wrote about itself, which is never trusted. If another program wrote it, what zklock
+  /// understands of it.
   lock::ContenderData data;
   /// When it entered its state, by the servers' clock, in ms since 1970.
   std::optional<std::int64_t> since_ms;
@@ -83,8 +83,8 @@ class QueueDescriber {
 /// Returns "2 of 3 permits used", for a semaphore; "2 permits used" if its limit is unknown.
 [[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 
-/// Returns whether a contender with Curator's prefix is go-zookeeper's, which writes the UUID
-/// without dashes.
+/// Returns whether a contender with Curator's prefix was created by go-zookeeper, which writes the
+/// UUID without dashes.
 [[nodiscard]] bool IsGoZooKeeper(std::string_view name);
 /// Returns "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe" or "unknown".
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
