@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kNameColumn = 10;
 
-/// Wraps `text`, which is printable, at spaces, to lines of at most `width` columns. A longer word
+/// Wraps `text`, which is printable, at spaces into lines of at most `width` columns. A longer word
 /// gets its own line.
 std::vector<std::string> Wrap(std::string_view text, std::size_t width) {
   std::vector<std::string> lines(1);

@@ -55,8 +55,8 @@ struct DryRunRow {
 [[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits,
                                 std::size_t take);
 /// Returns a line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it
-/// that exists. `may_queue`: the servers would let the caller join the queue, and with
-/// `needs_delete` leave it.
+/// that exists. `may_queue`: the servers would let the caller join the queue and, if
+/// `needs_delete`, leave it.
 [[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,
                                                 const std::string& of, bool is_queue,
                                                 bool may_queue, bool needs_delete,

@@ -12,11 +12,11 @@
 namespace zklock::cli {
 
 /// The output of `inspect --dot`: the wait-for graph over all LOCKs, for dot(1). An edge leads from
-/// a waiter to its predecessor, or from a waiter for permits to each of their holders, any of which
-/// will do. A run that waits for any of several LOCKs has a node of its own, with edges to its
-/// contenders. Another edge leads from a holder to the contenders that its own command has on other
-/// LOCKs, because it does not release its lock before they are done. Cycles, which are deadlocks,
-/// are marked.
+/// a waiter to its predecessor or, if it waits for permits, to each holder of permits, not all of
+/// which have to end. A run that waits for any of several LOCKs has a node of its own, with edges
+/// to its contenders. Further edges lead from a holder to those contenders for other LOCKs that
+/// belong to its own run or command, because the holder keeps its lock until these are done.
+/// Cycles, which are deadlocks, are marked.
 class QueueDot final : public lock::SurveySink {
  public:
   explicit QueueDot(TextOutput out);

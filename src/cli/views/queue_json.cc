@@ -99,8 +99,8 @@ ordered_json AskedJson(const lock::ContenderData& data) {
   return asked;
 }
 
-/// Returns the other LOCKs of a run with --any, as the user knows them. Only another user can have
-/// named one outside the chroot.
+/// Returns the other LOCKs of a run with --any, as the user knows them. A LOCK outside the chroot
+/// can only be in data that another user has written.
 ordered_json AnyJson(const ContenderView& view, const std::string& chroot) {
   if (!view.IsAny()) return nullptr;
   ordered_json others = ordered_json::array();
@@ -139,7 +139,7 @@ ordered_json ContenderJson(const ContenderView& view, const std::string& chroot)
   return contender;
 }
 
-/// Returns the fields whose values are final only after the last contender. `exists`: none if that
+/// Returns the fields whose values are known only after the last contender. `exists`: none if that
 /// is not known.
 std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations,
                     std::optional<bool> exists) {

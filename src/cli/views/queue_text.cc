@@ -56,8 +56,7 @@ Tone ToneOf(const ContenderView& contender) {
   return Tone::kFaint;
 }
 
-/// Returns the command, or the program that created the contender; for a reservation, what it is
-/// for.
+/// Returns the command, or the program that created the contender; for a reservation, its purpose.
 std::string CommandText(const ContenderView& contender, bool with_year) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
@@ -79,7 +78,7 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
 }
 
 /// Returns "host:pid command [label]"; unknown parts are left out. For a reservation, "reserved: "
-/// and what it is for.
+/// and its purpose.
 std::string HolderText(const ContenderView& contender, bool with_year) {
   std::string command = CommandText(contender, with_year);
   const auto& label = contender.data.label;
@@ -330,7 +329,7 @@ void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
 
 void QueueText::OnEnd() {
   if (!found_) {
-    locks_ = 0;  // it still counts the LOCKs of the last picture
+    locks_ = 0;  // still counts the LOCKs of the last picture
     out_(Searched(/*is_lock=*/false));
   } else if (lock_.in_tree) {
     const std::vector<Deadlock> deadlocks = deadlocks_.Find();
@@ -427,7 +426,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
 
-/// Says how many LOCKs are in use below which path, and how to see others.
+/// Says how many LOCKs are in use below the path that was searched, and how to see others.
 std::string QueueText::Searched(bool is_lock) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;
@@ -516,7 +515,7 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
       });
   if (is_kept) last.reset();
   if (lock.IsHeld() && !take.empty()) add(take, Tone::kPlain);
-  // Tokens grow in the order of the runs.
+  // Later runs have larger tokens.
   const auto add_last = [&](std::string_view name) {
     add(ReleaseText(name, *last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
     last.reset();

@@ -21,13 +21,13 @@ struct ViewStyle {
   bool colours = false;   ///< whether the terminal shows them
   bool with_names =
       false;  ///< show each contender's name, for `release --contender`, and its containment
-  /// The path is --root, since no path was named: the output says how to see other locks.
+  /// The path is --root, since the user named none: the output says how to see other locks.
   bool is_root = false;
   std::size_t most_waits = 8;  ///< the most lines about who waits for whom
-  /// The height of the screen: rows of the table are left out to make room for what follows it.
-  /// 0: no limit, and the table is printed page by page.
+  /// The height of the screen: rows of the table are left out so that all of the output fits. 0: no
+  /// limit, and the table is printed page by page.
   std::size_t rows = 0;
-  /// The time up to which spans are counted, in ms since 1970; none: when a LOCK is reported.
+  /// The time at which spans end, in ms since 1970; none: the time when a LOCK is reported.
   std::optional<std::int64_t> now_ms{};
 };
 
@@ -50,8 +50,8 @@ class QueueText final : public lock::SurveySink {
   /// Sets the style from the next LOCK or tree on.
   void SetStyle(const ViewStyle& style) { next_style_ = style; }
 
-  /// Returns whether the last output becomes outdated because it shows how long contenders have
-  /// held or waited.
+  /// Returns whether the last output becomes outdated as time passes, because it shows how long
+  /// contenders have held or waited.
   [[nodiscard]] bool ShowsSpans() const { return !lock_.in_tree && shown_ > 0; }
 
   void OnLock(const lock::LockSurvey& lock) override;
@@ -105,7 +105,7 @@ class QueueText final : public lock::SurveySink {
   std::string blocking_;      ///< the child that blocks the current LOCK
   std::size_t holders_ = 0;   ///< reported so far
   std::size_t reserved_ = 0;  ///< how many of these are reservations
-  bool are_permits_ = false;  ///< the znode `leases` of a semaphore is shown by itself
+  bool are_permits_ = false;  ///< the LOCK is a semaphore's znode `leases`, shown alone
   DeadlockSearch deadlocks_;  ///< of a tree
   // The queue of the LOCK, or the LOCKs of a tree.
   std::optional<Table> table_;

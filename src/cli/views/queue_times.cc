@@ -21,8 +21,8 @@ KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
       known.is_certain = false;
     }
   }
-  // A run begins before its success is recorded. A later time is wrong, and would keep an alert
-  // from being raised for as long as that time lies in the future.
+  // A run begins before its success is recorded. A recorded begin after that is wrong, and would
+  // prevent an alert for as long as it lies in the future.
   if (kept) {
     kept->began = std::min(kept->began, protocol::ServerTime(lock.last_run_stat.modified_ms));
   }
@@ -45,7 +45,7 @@ KnownRuns RunsOf(const lock::LockSurvey& lock, const std::optional<protocol::Las
       if (!known.last && (is_lost || has_status)) known.last = view;
     }
   }
-  // Tokens grow in the order of the runs.
+  // Later runs have larger tokens.
   const bool is_run = last && !last->record.is_reservation;
   if (is_run && (!known.last || last->record.token >= known.last->run.token)) {
     const protocol::ReleaseRecord& record = last->record;

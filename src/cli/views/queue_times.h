@@ -30,7 +30,7 @@ struct KnownRuns {
   bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
 };
 
-/// Like LastSuccessOf(), but call it only at the end of the LOCK, when `lock.running` is known.
+/// Like LastSuccessOf(), but call it after the LOCK's last entry, when `lock.running` is known.
 [[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
                                const std::optional<protocol::LastRelease>& last);
 

@@ -23,14 +23,14 @@ std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
-/// Returns whether a node with edges for this reason may continue before all of their targets have.
+/// Returns whether a node with edges for this reason may continue before all their targets do.
 bool IsChoice(WaitEdge::Reason reason) {
   return reason == WaitEdge::Reason::kPermit || reason == WaitEdge::Reason::kAny;
 }
 
-/// Finds the nodes that can never continue. Repeatedly removes the nodes that wait for no remaining
-/// node, for any one of several nodes after one of those was removed, or for permits once the
-/// remaining nodes hold few enough of them. The other nodes are stuck.
+/// Finds the nodes that can never continue. Repeatedly removes each node that waits for no
+/// remaining node, each that waits for any of several nodes once one of them is removed, and each
+/// that waits for permits once the remaining nodes hold few enough. The others are stuck.
 std::vector<bool> FindStuck(const WaitGraph& graph) {
   struct Needs {
     std::size_t all = 0;  ///< how many nodes remain that must all continue before it
@@ -169,8 +169,8 @@ WaitGraph FindWaits(const std::vector<const ContenderView*>& contenders) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
-      // The edge does not lead to the predecessor's run: if that run takes another LOCK, the
-      // contenders before the predecessor are still there.
+      // The edge leads to the predecessor itself, not to its run: even if that run takes another
+      // LOCK, this contender still waits for those before the predecessor.
       const bool for_permits = contender.waits_for->any_holder;
       for (const std::size_t one : waited_for(*contender.waits_for)) {
         const auto reason = for_permits ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue;

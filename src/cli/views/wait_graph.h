@@ -9,13 +9,13 @@
 
 namespace zklock::cli {
 
-/// A contender that cannot proceed until another one does, which may be in another LOCK's queue.
+/// A contender that cannot proceed until another one does, perhaps in another LOCK's queue.
 struct WaitEdge {
   enum class Reason {
     kQueue,   ///< `from` waits for its predecessor
     kPermit,  ///< `from` waits for permits, of which `to` holds some
-    kNested,  ///< `from` holds a lock; `to`, in the queue of another, runs under it
-    kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
+    kNested,  ///< `from` holds a lock; `to` runs under it and queues for another
+    kSet,     ///< `from` holds; the same process waits, as `to`, for another LOCK of its set
     kAny,     ///< `from` is a run that takes any one LOCK, and waits as `to` for this one
   };
   std::size_t from = 0;
@@ -29,7 +29,7 @@ struct WaitEdge {
 /// of several LOCKs.
 struct WaitGraph {
   std::size_t nodes = 0;
-  std::size_t not_found = 0;  ///< stands for LOCKs in which no contender of such a run was found
+  std::size_t not_found = 0;  ///< all LOCKs in which no contender of such a run was found
   std::vector<WaitEdge> edges{};
   /// For nodes that wait for permits: how many permits the others may still hold when the node
   /// continues. Missing if the number of permits is unknown; in that case, the end of any holder
