@@ -59,7 +59,7 @@ class HeldSink final : public lock::SurveySink {
   bool is_held_ = false;
 };
 
-/// Passes a survey on to a view while the output has room. At the end of the survey, calls
+/// Passes a survey on to a view, as fast as the output has room. At the end of the survey, calls
 /// `on_end`, if any.
 class Backpressure final : public lock::SurveySink {
  public:
@@ -280,7 +280,7 @@ class Inspection {
     if (view.is_held()) return kExitConflict;
     const auto& unlistable = survey.result().unlistable;
     if (unlistable.empty()) return kExitOk;
-    // Something may be held there.
+    // A lock may be held there.
     report_.Error(cli::Unlistable(unlistable));
     return kExitRefused;
   }
@@ -389,8 +389,8 @@ class Inspection {
     return status.value_or(kExitOk);
   }
 
-  /// While no server answers, marks the last picture as outdated. The next one follows when a
-  /// server answers.
+  /// While no server answers, marks the last picture as outdated. Once a server answers, a new
+  /// picture follows.
   void ShowOutage(const TerminalSize& size, process::Alarm& alarm) {
     const TimePoint now = session_.clock().Now();
     const bool is_out = !session_.store().IsConnected() && !picture_.empty();
@@ -420,7 +420,7 @@ class Inspection {
 
   void Draw(std::string text, const TerminalSize& size) {
     if (!below_.empty()) {
-      // Below a picture that was made for all other lines, the line about an outage needs room too.
+      // The picture leaves room for `below_`, but not also for a line about an outage above it.
       if (size.rows > 0) CutToLines(text, size.rows - 1);
       text += FitToScreen(below_, size) + "\n";
     }
@@ -437,7 +437,7 @@ class Inspection {
     return style;
   }
 
-  /// Cuts a line: the terminal would wrap it, and the frame would not fit.
+  /// Cuts a line that the terminal would otherwise wrap, so that the frame fits.
   [[nodiscard]] std::string FitToScreen(const std::string& line, const TerminalSize& size) const {
     const std::size_t width = ScreenStyle(size).width;
     return width == 0 ? line : cli::Printable(line, width);  // 0: unknown

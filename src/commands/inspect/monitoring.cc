@@ -127,7 +127,7 @@ void NewFile::Write(std::string_view text) {
   if (old_ && fchown(fd_.get(), old_->st_uid, old_->st_gid) != 0) {
     (void)!fchown(fd_.get(), static_cast<uid_t>(-1), old_->st_gid);  // we may be in that group
   }
-  // Without this, the new name might survive a crash of the host, but not the data.
+  // Without this, a crash of the host might leave the new name without the data.
   if (fsync(fd_.get()) != 0) ThrowErrno();
 }
 

@@ -10,13 +10,13 @@
 
 namespace zklock::commands {
 
-/// `zklock inspect --check`: judges LOCKs, with the line and the exit status of a monitoring
-/// plugin. If it cannot judge them, the line says why, and the status is 3.
+/// `zklock inspect --check`: judges LOCKs; like a monitoring plugin, prints one line and returns a
+/// status. If it cannot judge them, the line says why, and the status is 3.
 [[nodiscard]] int InspectCheck(const cli::InspectOptions& options, process::Signals& signals,
                                cli::Report& report);
 
-/// Prints the line, and returns the status, for an exception that was thrown before or during the
-/// check.
+/// Prints the line for an exception that was thrown before or during the check, and returns the
+/// status.
 [[nodiscard]] int CheckFailed(std::string_view why);
 
 /// `zklock inspect --prometheus`: prints metrics, or replaces a file with them, once the survey has

@@ -18,7 +18,7 @@ struct OwnHold {
   lock::Ticket ticket;
   HolderClaim claim;
 };
-/// Finds the holders of `lock` whose data claims that they hold it with --hold for the process
+/// Finds the holders of `lock` that, according to their data, hold it with --hold for the process
 /// `pid` or one of its ancestors, the nearest first. AskHolder() asks for proof. Closes the
 /// session. Throws Exit.
 [[nodiscard]] std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& lock,

@@ -217,7 +217,7 @@ class ServersInspection {
   }
 
   /// Closes all sessions except that of the first server reached, and asks the other servers to
-  /// continue it, as a reconnect does: this is possible only within one ensemble.
+  /// continue that session, as a reconnect does: this is possible only within one ensemble.
   Signal Compare() {
     const auto has_reached = [](const auto& visit) {
       return visit != nullptr && visit->has_reached();
@@ -247,8 +247,8 @@ class ServersInspection {
     if (signal || !last_) return signal;
     auto& servers = result_.facts.servers;
     servers[first_place].same_ensemble = true;
-    // No other server knows a session that is local to its server, even within one ensemble.
-    // Creating the stamp has made this session global.
+    // A local session is known only to its own server, even within one ensemble. Creating the stamp
+    // has made this session global.
     if (!servers[first_place].clock) return std::nullopt;
     for (std::size_t i = first_place + 1; i < targets_.size(); ++i) {
       if (!servers[i].reached) continue;
