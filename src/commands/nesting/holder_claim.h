@@ -28,8 +28,7 @@ struct HolderClaim {
   bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
 };
 [[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
-/// Returns none if the data names no owner, or if it is from a host or boot other than that of
-/// `self`.
+/// Returns none if the data names no owner, or comes from another host or boot than that of `self`.
 [[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                                  const process::Identity& self);
 

@@ -27,8 +27,8 @@ cli::UsageError UsageErrorOf(Mode mode, const std::string& text) {
   return {text, std::string(protocol::ModeName(mode))};
 }
 
-/// Returns whether a run may wait for an ancestor: that is no deadlock if both only read, or if the
-/// wait has a limit.
+/// Returns whether a run may wait for an ancestor: there is no deadlock if both only read, or if
+/// the wait has a limit.
 bool MayQueueBehind(Mode held, const cli::RunOptions& options, Mode mode) {
   const bool both_read = held == Mode::kRead && mode == Mode::kRead;
   return both_read || options.try_only || options.wait;
@@ -39,8 +39,8 @@ bool QueuesBeside(Mode held, const cli::RunOptions& options, Mode mode) {
   return options.no_nest && MayQueueBehind(held, options, mode);
 }
 
-/// Returns whether the run would wait forever if a contender were between it and the ancestor that
-/// holds the LOCK in mode `held`.
+/// Returns whether the run would wait forever if another contender queued between it and the
+/// ancestor that holds the LOCK in mode `held`.
 bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
   return QueuesBeside(held, options, mode) && !options.try_only && !options.wait;
 }
@@ -152,7 +152,7 @@ InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock,
     RequireCovered(held->mode, options, lock, mode);
     return AskAncestor(context, lock, mode, *held);
   }
-  // That hold ends with the command that we are part of, perhaps long before the owner ends.
+  // That hold ends with its command, which we are part of, perhaps long before the owner does.
   if (MayQueueBehind(held->mode, options, mode)) return {};
   throw UsageErrorOf(
       mode, fmt::format(cli::message::kWaitsForOwner, lock.display_path(),

@@ -58,7 +58,7 @@ struct KeeperFound {
                                                                     DisprovenKeepers& disproven);
 
 /// Returns the error for a --no-nest reader without a time limit that would wait forever: the
-/// writer between it and an ancestor that holds `lock` as a reader waits for that ancestor.
+/// writer ahead of it waits for an ancestor that holds `lock` as a reader.
 [[nodiscard]] cli::UsageError WaitsBehindWriter(const std::string& lock);
 
 }  // namespace zklock::commands

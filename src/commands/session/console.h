@@ -11,7 +11,7 @@
 
 namespace zklock::commands {
 
-/// Called to suspend zklock. Calls `suspend`, and does whatever is needed before and after it.
+/// Called to suspend zklock. Calls `suspend`, and does whatever is needed before and after that.
 using AroundSuspension = std::function<void(const std::function<void()>& suspend)>;
 
 /// Takes signals up to the first whose default action ends a process, and returns that signal; none

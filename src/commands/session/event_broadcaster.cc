@@ -83,8 +83,8 @@ void QueueEvents::OnLeft(lock::QueueLeftEvent left) {
   events_.Publish(left);
 }
 
-/// Finds out whether the chroot exists. The servers answer before it is created: if LOCK does not
-/// exist, the znodes above it are created only after joining has failed once.
+/// Finds out whether the chroot exists. The servers answer before zklock creates it: if LOCK does
+/// not exist, the znodes above it are created only after joining has failed once.
 void QueueEvents::LookForChroot(const std::string& chroot) {
   session_.Get(chroot, zookeeper::Watch::kNo,
                [lacks = lacks_chroot_](const zookeeper::GetReply& reply) {
@@ -92,9 +92,9 @@ void QueueEvents::LookForChroot(const std::string& chroot) {
                });
 }
 
-/// Reports if everyone may delete contenders or write LOCK's record, and so make two holders run at
-/// the same time. Servers answer in order, so the report precedes the answer to the create. If LOCK
-/// does not exist yet, this is called again with the next attempt to join it.
+/// Reports a LOCK where everyone may delete contenders or write the record, since either could make
+/// two holders run at the same time. Servers answer in order, so the report precedes the answer to
+/// the create. If LOCK does not exist yet, this is called again with the next attempt to join it.
 void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& queue) {
   session_.GetAcl(queue, [&events = events_, reported = open_,
                           name = lock.display_path()](const zookeeper::AclReply& reply) {

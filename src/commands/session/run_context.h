@@ -32,7 +32,7 @@ class RunContext {
   RunContext(const RunContext&) = delete;
   RunContext& operator=(const RunContext&) = delete;
 
-  /// Returns the identity of this process. Read at the first call, while the session is being made.
+  /// Returns the identity of this process. Read at the first call, while the session is created.
   [[nodiscard]] const process::Identity& Self();
   /// Returns the name of a LOCK from the options, with its path on the servers.
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const;
