@@ -222,8 +222,8 @@ class LockAcquisition {
     return unconfirmed;
   }
 
-  /// Publishes the end of a run that no longer has a session. The message has already been
-  /// reported, or is thrown.
+  /// Publishes the end of a run that no longer has a session. Its message has already been
+  /// reported, or the caller throws it.
   void Publish(cli::EndReason reason, int status) {
     context_.events.Publish(cli::ReleasedEvent{DisplayPath(), reason, status});
   }

@@ -32,8 +32,8 @@ struct AcquireTask {
   /// Forked during the wait, with its guard, so that it can begin as soon as the locks are held.
   /// May be null.
   PreforkedCommand* command = nullptr;
-  /// Without a command: forks the guard unless it has been forked; may throw std::system_error.
-  /// Called before each create of a contender.
+  /// Without a command: forks the guard unless already forked; may throw std::system_error. Called
+  /// before each create of a contender.
   std::function<void()> fork_guard{};
 };
 

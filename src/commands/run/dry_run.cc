@@ -222,7 +222,7 @@ class LockExamination {
     throw Exit(end.status);
   }
 
-  /// Throws Exit if others that use LOCK would not see our contender, or we would not see theirs.
+  /// Throws Exit if other users of LOCK would not see our contender, or we would not see theirs.
   void CheckCompatibility() {
     for (const lock::AcquireRequest& request : requests_) {
       const auto unusable =
@@ -262,7 +262,7 @@ class LockExamination {
     using enum lock::Unusable::Why;
     for (const lock::QueueEntry& entry : found_.entries) {
       if (entry.position || !Conflicts(entry)) continue;
-      // A stray permit is taken for good, whatever its number.
+      // A stray permit stays in use forever, whatever its number.
       const bool is_permit = found_.IsSemaphore() && !entry.in_turnstile;
       if (is_permit ? HasFreePermits() : entry.blocking.empty()) continue;
       Fail({.why = kNobodysContender, .child = entry.name.full});

@@ -267,8 +267,8 @@ class Keeper {
     if (context_.ancestors.is_lost()) return EndCause::kOuter;
     const auto& request = hold_events.release_request();
     if (request && !request->forced) return EndCause::kReleaseRequested;
-    // The front may have received the signal as well. In that case it closes the link without
-    // reporting that the lock is held: wait for that.
+    // The front may have received the signal as well. In that case the front closes the link
+    // without reporting that the lock is held: wait for that.
     if (got_ending_signal_ && !link_) return EndCause::kSignal;
     if (context_.clock.Now() >= run_end_) return EndCause::kRunTooLong;
     if (lease_runs_out || guard_->cause() == EndCause::kLeaseRanOut) return EndCause::kLeaseRanOut;

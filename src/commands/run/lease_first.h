@@ -9,8 +9,8 @@
 
 namespace zklock::commands {
 
-/// While this object exists, the loop serves `sources`, the hold first, before the session: after
-/// each wake-up, the lease is checked before anything from the servers is read.
+/// While this object exists, the loop serves `sources`, of which the hold must be the first, before
+/// the session: after each wake-up, the lease is checked before anything from the servers is read.
 class LeaseFirst {
  public:
   /// All arguments must outlive it. `session` must be in the loop, and stays there.

@@ -174,8 +174,8 @@ class LockedRun {
     return status;
   }
 
-  /// Keeps the lock until nested runs, which may outlive the command, have ended too, by themselves
-  /// or because they were told to, but no longer than the lease lasts.
+  /// Keeps the lock until nested runs, which may outlive the command, have also ended (by
+  /// themselves or because they were told to), but no longer than the lease lasts.
   void WaitForNestedRuns() {
     nested_->Drain();
     const bool has_ended_itself = running_->cause() == EndCause::kItself;
@@ -214,7 +214,7 @@ class LockedRun {
     }
   }
 
-  /// Returns when the lease may end the first nested run: each has a --kill-after of its own.
+  /// Returns the earliest stop time that a nested run may have: each has its own --kill-after.
   [[nodiscard]] TimePoint NestedStopTime() const {
     const Duration longest = protocol::GraceFor(Duration::max(), session().lease().timeout());
     return protocol::StopTime(hold_.lease_end(), longest);

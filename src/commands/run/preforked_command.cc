@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The time for the forks once the session exists. It is taken from the first lease.
+// The time for the forks once the session exists. It is part of the first lease.
 constexpr Duration kForkTime = 1s;
 
 }  // namespace
@@ -72,7 +72,7 @@ void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
 
 void PreforkedCommand::OnProgress(const lock::Acquisition& acquire,
                                   const zookeeper::Session& session) {
-  // Without a guard, nobody would close the session if zklock were killed, too.
+  // Without a guard, nothing would close the session if zklock were killed as well.
   if (supervisor_ && !supervisor_->IsGuarded()) Discard();
   if (acquire.IsNearTurn() || (is_early_ && session.IsHandshaking())) {
     TryPrepare(session.lease().timeout());
@@ -128,7 +128,7 @@ void PreforkedCommand::Prepare(Duration session_timeout) {
 void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
   context_.session_for_guard.Set(session);
-  // A run whose turn was near may have waited for a long time, and one of the two may have been
+  // The run may have waited long since the forks, and the guard or the command may have been
   // killed: that must not end the run.
   if (supervisor_ && !supervisor_->IsIntact()) Discard();
   try {
@@ -147,8 +147,8 @@ void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint 
 void PreforkedCommand::FinishForksWithoutSession() {
   FindCgroup();
   const Duration grace = context_.ancestors.GraceFor(context_.options.kill_after);
-  // A run that reserves has forked both already. Its guard stays, since the session may still be
-  // open.
+  // A run that reserves has already forked both processes. Its guard stays, since the session may
+  // still be open.
   if (supervisor_ && !supervisor_->IsIntact()) Discard();
   if (!supervisor_) supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);
   supervisor_->Await(context_.ancestors.lease_end(), grace);

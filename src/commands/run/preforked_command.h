@@ -17,16 +17,16 @@
 
 namespace zklock::commands {
 
-/// Returns the cgroup in which a command's own cgroup would be created, as far as this can be told
+/// Returns the cgroup in which a command's own cgroup would be created, as far as can be determined
 /// without creating one, or why the command gets none. `contain`: not kOff.
 [[nodiscard]] std::variant<process::OwnCgroup, process::NoCgroup> FindCgroupParent(
     cli::Contain contain);
 
 /// The command of a run and its guard. Both are forked before the first contender is created, while
-/// the servers make the session: if zklock is killed from then on, the guard closes the session. By
+/// the servers create the session: if zklock is killed after that, the guard closes the session. By
 /// then, the guard has left zklock's process group, which may be killed as a whole. A waiter whose
-/// turn is far away ends both, and forks them again when its turn is near: doing so only when it is
-/// first would cost as much time as a commit.
+/// turn is far away ends both, and forks them again when its turn is near: a fork after its turn
+/// has come would take as long as a commit.
 class PreforkedCommand {
  public:
   /// `context` must outlive it. Call Discard() after adding to context.ancestors. `executable`:

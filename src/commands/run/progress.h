@@ -26,17 +26,17 @@ struct TerminalInfo {
 [[nodiscard]] cli::ProgressStyle ResolveProgress(cli::ProgressStyle asked,
                                                  cli::Verbosity verbosity);
 
-/// Where plain lines go, and how often.
+/// Where and how often plain lines are written.
 struct PlainLines {
   std::function<void(const std::string&)> write{};  ///< empty: to the sink
   Duration first = std::chrono::seconds(1);         ///< a shorter wait is not worth a line
   Duration between = std::chrono::minutes(1);
 };
 
-/// Shows that no server has been found yet (in the live line only), then the waiter's position: in
-/// a live line that is redrawn every second, or in plain lines, the first once the wait has lasted
-/// a second and another every minute after that (PlainLines). Reads the queue only when it is about
-/// to show it, at most every two seconds, and less often if the queue is long.
+/// Shows the waiter's position: in a live line that is redrawn every second, or in plain lines, the
+/// first after a second of waiting and then one every minute (PlainLines). Before that, the live
+/// line shows that no server has been found yet. Reads the queue only when about to show it, at
+/// most every two seconds, and less often if the queue is long.
 ///
 /// Passive, like all sources. Its destructor erases the live line.
 class Progress final : public cli::EventListener, public EventSource {
@@ -54,8 +54,8 @@ class Progress final : public cli::EventListener, public EventSource {
   void OnAcquired(const std::string& locks);
   /// Call before zklock is suspended. The line is drawn again when zklock continues.
   void Pause();
-  /// Call when a signal has ended the wait. The terminal may echo the key that sent it only after
-  /// the line was erased, so the line is erased once more with the message that follows.
+  /// Call when a signal has ended the wait. The terminal may echo the key that sent the signal
+  /// after the line has been erased, so the following message erases the line again.
   void Interrupt() { interrupted_ = true; }
   /// Returns whether another contender was ahead.
   [[nodiscard]] bool has_waited() const { return waiting_since_.has_value(); }

@@ -255,7 +255,7 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   const auto no_end = [](const auto&) -> cli::RunEnd {
     throw std::logic_error("QueueWait::End");  // a held lock does not end the run
   };
-  // A run that has had a session looks for a server for as long as its session can last.
+  // A run that has had a session looks for a server as long as its session can last.
   const auto answered_at = session_driver_.session().lease().newest_sent();
   const Duration looked_for =
       answered_at ? std::chrono::round<std::chrono::seconds>(context_.clock.Now() - *answered_at)
@@ -273,7 +273,7 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   return end;
 }
 
-/// With --any: returns the LOCKs whose queues were not left, or left for this reason.
+/// With --any: returns the LOCKs whose queues we have not left, or have left for the reason `why`.
 std::vector<std::string> QueueWait::NotLeftExceptFor(
     std::optional<lock::QueueLeftEvent::Why> why) const {
   std::vector<std::string> locks;

@@ -50,7 +50,7 @@ RecordedRuns::Refusal RecordedRuns::CheckLastSuccess(lock::Hold& hold) {
   if (recorder_.unknown()) return Unknown(*recorder_.unknown());
   if (!recorder_.newest()) return {};
   const lock::RunRecorder::Success& last = *recorder_.newest();
-  // The recorded time may be late, and this time may be early, so an interval never ends too soon.
+  // The recorded time is never too early and this time never too late: no interval ends too soon.
   const Duration ago =
       tickets_.front().EarliestServerTimeAt(context_.clock.Now()) - last.success.began;
   const Duration interval = *context_.options.min_interval;

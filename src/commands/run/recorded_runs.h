@@ -21,7 +21,7 @@ inline constexpr Duration kLongestHistoryWait = std::chrono::seconds(5);
 
 /// Handles the records of runs under LOCKs while these are held. With --min-interval and
 /// --once-per, decides from earlier runs whether the command may run, and records its success or
-/// its start for later ones. With --history, records the run.
+/// its start for later runs. With --history, records the run.
 class RecordedRuns {
  public:
   /// Why the command must not run; empty if it may. Returns the end of the run. Call it after

@@ -68,15 +68,15 @@ class Reserver {
 
   std::optional<std::vector<lock::Ticket>> Run(
       const std::function<std::string(const cli::WantedLock&)>& contender_data) {
-    // The search comes before the wait, and again after it if the wait has not shown enough. An
-    // earlier run with our ID leaves all queues when it makes a reservation, so the queues are read
-    // before the reservations.
+    // The search precedes the wait, and is repeated after it if it has not shown enough. An earlier
+    // run with our ID leaves all queues when it makes a reservation, so the queues are read before
+    // the reservations.
     if (context_.options.any && (taken_.tickets.empty() || taken_.may_be_reserved)) {
       if (IsAfterAnother()) return std::nullopt;  // the next session waits for that run
       if (taken_.reserved.empty()) FindReserved();
     }
     if (taken_.reserved.empty() && taken_.tickets.empty()) return std::nullopt;
-    // The wait has already detected any difference in use other than in the permits.
+    // The wait has already detected every difference in use except in the permits.
     if (context_.options.permits) {
       for (const lock::ReservedLock& one : taken_.reserved) {
         RequireSameUse(one, one.reserved.mode);
@@ -208,7 +208,7 @@ class Reserver {
            std::chrono::duration_cast<std::chrono::milliseconds>(in_turnstile);
   }
 
-  /// Adds the reservations to the history. They remain even if that fails.
+  /// Adds the reservations to the history. If that fails, the reservations still remain.
   void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
     lock::RunRecorder recorder(session_driver_.session(), runs, context_.options.history);
     context_.ServeUntil(recorder, context_.clock.Now() + kLongestHistoryWait,

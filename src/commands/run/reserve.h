@@ -22,9 +22,9 @@ namespace zklock::commands {
 /// Reserves the locks that were taken, unless they are already reserved, and closes the session.
 /// With --for, renews those that are. Returns the reservations, in the order of the LOCKs' paths.
 /// Returns none, and leaves the session open, if an existing reservation is gone or has ended, or
-/// if it is an earlier run's turn (--any); the caller must then queue again. Throws Exit.
-/// Leaves signals pending while it makes reservations: a signal could not undo them.
-/// `contender_data`: as in AcquireTask.
+/// if an earlier run comes first (--any); the caller must then queue again. Throws Exit. Leaves
+/// signals pending while it makes reservations: a signal could not undo them. `contender_data`: as
+/// in AcquireTask.
 ///
 /// With --any, uses a reservation for our ID in any of the LOCKs instead of what was taken. If
 /// nothing was taken and there is no such reservation, also returns none.

@@ -27,7 +27,7 @@ int CannotExecute(RunContext& context, process::ExecFailed failed,
                                               const HoldEvents& hold_events,
                                               SessionDriver& session_driver);
 
-/// Sets, for the history, what ended the run and who asked for that.
+/// Sets, for the history, what ended the run and who requested its end.
 void SetCause(lock::FinishedRun& run, EndCause cause, const HoldEvents& hold_events);
 
 /// The command from its start to its end, as messages and events show it, under locks of our own
@@ -44,8 +44,8 @@ class RunningCommand {
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  /// If ancestors also hold locks, makes the command end when these are lost, and before the first
-  /// of the leases, the ancestors' and our own, ends.
+  /// If ancestors also hold locks, makes the command end when these are lost, and before the end of
+  /// the earliest lease, whether an ancestor's or our own.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
   /// Publishes that the command has been executed, and that its lease or --max-run has run out, as
   /// soon as that is known. If the end takes long, also reports why the command has to end.
