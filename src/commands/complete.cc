@@ -61,8 +61,8 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   loop.RunUntil(begin + kPatience, [&] { return session_driver.session().IsClosed(); });
 }
 
-/// Returns whether a name from the servers, which others may have chosen, may begin a line: ':'
-/// would make it an instruction to the shell's script, and '-' an option.
+/// Returns whether a name from the servers, which others may have chosen, may begin a line: with
+/// ':' it would be an instruction to the shell's script, with '-' an option.
 bool MayBegin(const std::string& word) { return !word.starts_with(':') && !word.starts_with('-'); }
 
 /// Returns the LOCKs that begin with the typed text, and how each is used. The paths are absolute

@@ -55,7 +55,7 @@ lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderV
 }
 
 lock::ContenderId IdOf(const cli::ContenderView& contender) {
-  // A reservation keeps the token of the contender that it was converted from.
+  // A reservation keeps the token of the contender from which it was converted.
   return {contender.path, contender.reserved ? 0 : contender.token.value_or(0)};
 }
 
@@ -226,8 +226,8 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   return {.by = self.user + " on " + self.host, .reason = options.reason, .forced = options.force};
 }
 
-/// Call this before deleting contenders. Writes who deletes them, and why, to the data of zklock's
-/// contenders, and gives them a moment to read it. Skips contenders whose data we lack permission
+/// Call this before deleting contenders. Tells zklock's contenders, through their data, who deletes
+/// them and why, and gives them a moment to read it. Skips contenders whose data we lack permission
 /// to write.
 void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
               ShortSession& session, process::Signals& signals, cli::Report& report) {
@@ -317,7 +317,7 @@ bool AwaitRelease(const cli::ReleaseOptions& options, const cli::ContenderView& 
 }
 
 /// Releases the targets in a new session: an older one might have expired while the user was being
-/// asked. If one contender is refused, the others are still released. Returns the exit status.
+/// asked. If the servers refuse one release, the others still proceed. Returns the exit status.
 int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Signals& signals,
                cli::Report& report) {
   ShortSession session(options.server, signals, report);
@@ -461,7 +461,7 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
 }
 
 /// Releases the reservations in one LOCK after another. A missing permission in one LOCK does not
-/// stop the others.
+/// keep the others from being released.
 int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& signals,
                         cli::Report& report) {
   ShortSession session(options.server, signals, report);
