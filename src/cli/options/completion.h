@@ -23,8 +23,8 @@ struct CompleteWords {
 };
 /// A file name, which the shell completes.
 struct CompleteFile {};
-/// The command to run, which the shell completes. Its first word has this index in the words given
-/// to Complete().
+/// The command to run, which the shell completes. `first_word`: the index of its first word in the
+/// words given to Complete().
 struct CompleteCommand {
   std::size_t first_word = 0;
 };

@@ -136,7 +136,7 @@ Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   }
   const std::string systems = "/etc/zklock.conf";
   const FoundFile system = ReadFoundFile(systems);
-  // If this file were ignored, a run could use different servers than all others.
+  // If this file were ignored, a run could use different servers from all other runs.
   if (!system.unused.empty()) {
     throw ConfigError(fmt::format(message::kFileUnread, systems, system.unused));
   }

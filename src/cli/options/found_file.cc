@@ -27,7 +27,7 @@ namespace zklock::cli {
 namespace {
 
 constexpr int kMostLinks = 40;  // the kernel's limit
-// How many times to judge a file that is replaced by another one before it is opened.
+// How often to try to judge and open a file that keeps being replaced between the two.
 constexpr int kAttempts = 10;
 
 using Entries = std::unique_ptr<std::FILE, CloseFile>;
@@ -99,8 +99,8 @@ class Way {
  public:
   explicit Way(const std::string& path) : rest_(path) {}
 
-  /// Walks to the end of the path. Returns 0, or the errno of the step that failed. Usually the
-  /// file does not exist, and an exception would be the most expensive part of zklock's start.
+  /// Walks to the end of the path. Returns 0, or the errno of the step that failed. Does not throw:
+  /// usually the file does not exist, and an exception would dominate zklock's startup time.
   [[nodiscard]] int Follow() {
     int error = Restart();
     while (error == 0 && !rest_.empty()) {

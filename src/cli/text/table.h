@@ -57,8 +57,8 @@ struct Column {
   /// If the table is too wide, cells may be cut to this many columns; 0: never.
   std::size_t least = 0;
   /// If cutting is not enough, columns are dropped, starting with the highest number; 0: never.
-  /// Columns that are empty or `-` in every row are dropped before any cell is cut; those with the
-  /// same value in every row, before cells are cut so far that they become hard to read.
+  /// Columns that are empty or `-` in every row are dropped before any cell is cut; columns with
+  /// the same value in every row are dropped before cells become hard to read.
   int dispensable = 0;
   /// If the table is too wide, each cell of this column gets its own line, below the rest of its
   /// row.

@@ -33,7 +33,7 @@ bool IsChoice(WaitEdge::Reason reason) {
 /// that waits for permits once the remaining nodes hold few enough. The others are stuck.
 std::vector<bool> FindStuck(const WaitGraph& graph) {
   struct Needs {
-    std::size_t all = 0;  ///< how many nodes remain that must all continue before it
+    std::size_t all = 0;  ///< remaining nodes that must all continue before it
     std::size_t any = 0;  ///< how many LOCKs or permits it waits for, of which it needs only some
     std::size_t any_left = 0;
     std::optional<std::size_t> most_left;  ///< it can continue once `any_left` is at most this
