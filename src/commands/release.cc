@@ -39,8 +39,8 @@ namespace {
 namespace message = cli::message;
 using Target = cli::ReleaseOptions::Target;
 
-// How much time a contender that is about to be deleted gets to read the reason: a few round trips
-// within a site.
+// The time that a contender gets to read the reason before it is deleted: a few round trips within
+// a site.
 constexpr Duration kTimeToRead = std::chrono::milliseconds(100);
 
 lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
@@ -307,7 +307,7 @@ bool AwaitRelease(const cli::ReleaseOptions& options, const cli::ContenderView& 
     });
     // Other programs do not distinguish requests to leave the queue from requests to release.
     const bool may_stay = contender.program == protocol::Program::kZklock;
-    // A contender that has left a turnstile may have a permit.
+    // A contender that has left a turnstile may hold a permit.
     std::vector<cli::ContenderView> one{contender};
     if (may_stay && KeepNewHolders(options, one, session, report)) return false;
     if (is_gone) break;

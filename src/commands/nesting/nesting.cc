@@ -286,7 +286,7 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     const process::Identity& self = context.Self();
     const auto claim = ClaimIn(data, "", self);
     if (!claim || disproven.count(claim->socket) > 0) return false;
-    // Our own contender, from a session that we have given up but the servers have not ended yet.
+    // This is our own contender, from a session that we have abandoned but that has not ended yet.
     if (!claim->is_elsewhere && claim->holder == process::ProcessId{self.pid, self.start_time}) {
       return false;
     }

@@ -44,8 +44,8 @@ using Finding = cli::DryRunFinding;
 /// How many contenders of a LOCK are shown.
 constexpr std::size_t kMostShown = 16;
 
-/// Returns whether the reservation has ended by the clock of this host: only a contender could
-/// learn the servers' time.
+/// Returns whether the reservation has ended according to this host's clock: only by creating a
+/// contender could we learn the servers' time.
 bool IsOverdue(const lock::Reserved& reserved) {
   const auto end = reserved.end();
   return end && end->count() <= cli::MillisecondsNow();
@@ -350,7 +350,7 @@ class LockExamination {
     });
   }
 
-  /// Judges the intervals by the clock of this host.
+  /// Judges the intervals by this host's clock.
   [[nodiscard]] Finding CheckIntervals() {
     const cli::RunOptions& options = context_.options;
     if (options.Intervals().empty()) return Free();

@@ -88,7 +88,7 @@ class LockedRun {
     try {
       command_->FinishForks(session(), std::min(hold_.lease_end(), context_.ancestors.lease_end()));
       process::LeaveWorkingDirectory();  // the command has been forked, and keeps its own
-      // A signal pending here arrived before there was a command that could also get it.
+      // A signal that is pending now arrived before there was a command to receive it too.
       if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
       context_.loop.RunReady();
       if (context_.ancestors.is_lost()) return kNoSignal;

@@ -41,8 +41,8 @@ class PreforkedCommand {
   /// For --contain require, before the wait: throws process::CgroupUnavailable if the command
   /// cannot have a cgroup.
   void RequireCgroup();
-  /// Before a contender exists: finds where the command's cgroup can be made (--contain), and ends
-  /// the processes that killed zklocks have left there. Later calls do nothing.
+  /// Before a contender exists: finds where the command's cgroup can be created (--contain), and
+  /// ends the processes that killed zklocks have left there. Later calls do nothing.
   void FindCgroup();
   /// Returns whether the command will run in a cgroup, according to FindCgroup().
   [[nodiscard]] bool HasCgroup() const { return !cgroup_parent_.empty(); }
@@ -52,8 +52,8 @@ class PreforkedCommand {
   /// After each event of the wait: forks both when our turn is near, and ends them when it is far
   /// away.
   void OnProgress(const lock::Acquisition& acquire, const zookeeper::Session& session);
-  /// When a contender is about to be created: forks both unless that has been done, and waits until
-  /// the guard has left the process group.
+  /// When a contender is about to be created: forks both unless already forked, and waits until the
+  /// guard has left the process group.
   void OnJoining(const zookeeper::Session& session);
   void Discard() { supervisor_.reset(); }
 

@@ -140,8 +140,8 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
 
 std::optional<WaitOutcome> QueueWait::Check(lock::Acquisition& acquire, QueueEvents& events,
                                             Progress& progress) {
-  // This comes first: if our contender is asked to leave before the command has begun, there is
-  // nothing to end yet.
+  // Requests to leave come first: even if the lock has just been acquired, the run can still leave,
+  // since no command has begun.
   const auto* busy = acquire.outcome() ? std::get_if<lock::Busy>(&*acquire.outcome()) : nullptr;
   const bool is_removed = busy != nullptr && busy->why == lock::Busy::Why::kRemoved;
   const std::vector<QueueEvents::Asked> all_asked = events.asked();

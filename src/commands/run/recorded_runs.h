@@ -36,8 +36,8 @@ class RecordedRuns {
   /// waits until the lease is long enough to start it.
   [[nodiscard]] Refusal Check(lock::Hold& hold);
 
-  /// With --once-per: returns whether the run may count for later ones, even if its command does
-  /// not start.
+  /// With --once-per: returns whether later runs may count this one, even if its command does not
+  /// start.
   [[nodiscard]] bool start_may_count() const { return start_may_count_; }
 
   /// Returns the source to serve while the locks are held.
