@@ -1,7 +1,7 @@
 # Completion of zklock for bash. zklock itself lists the words that fit.
 
 _zklock() {
-  # Bash also splits the line at = and :, zklock does not: join words without white space between.
+  # Unlike zklock, bash also splits the line at = and :. Join words without white space between them.
   local line=${COMP_LINE:0:COMP_POINT} words=() starts=() i piece
   for ((i = 0; i <= COMP_CWORD; ++i)); do
     piece=${COMP_WORDS[i]}
@@ -9,7 +9,7 @@ _zklock() {
       line=${line#"${line%%[![:space:]]*}"}
       words+=("") starts+=("$i")
     fi
-    # Of the last word, only the part before the cursor.
+    # Take only the part of the last word before the cursor.
     ((i < COMP_CWORD)) || piece=$line
     words[-1]+=$piece
     line=${line#"$piece"}
@@ -30,7 +30,7 @@ _zklock() {
   case ${found[0]-} in
     :files) compopt -o default ;;
     :command\ *)
-      # An index is evaluated, which may execute commands: accept only a number.
+      # Bash evaluates an index, which may execute commands: accept only a number.
       [[ ${found[0]} =~ ^:command\ ([0-9]{1,6})$ ]] || return
       local first=${starts[10#${BASH_REMATCH[1]} + 1]-}
       [[ $first ]] || return
