@@ -1,5 +1,5 @@
-// The input is parsed as a znode's data that anyone may have written. Its first two lines also
-// serve as host, user, command and label of data that zklock writes.
+// The input is parsed as the data of a znode, which anyone may have written. The first two lines of
+// the input also serve as the host, user, command and label in data that zklock writes.
 
 #include <array>
 #include <cstdint>
@@ -85,15 +85,14 @@ void TryForeign(std::string_view text) {
     reason = read.reservation->reason;
   }
   if (read.any.empty() && !expected.any.empty()) {
-    // There was no room left for these.
+    // There was no room for either list.
     expected.any.clear();
     expected.under.clear();
   }
   Require(read == expected, "all other fields are kept");
 }
 
-/// Repeats each part as often as the last byte says, because few inputs would be long enough to be
-/// cut.
+/// Repeats each part as often as the last byte says: few inputs are long enough to be cut.
 std::vector<std::string> LongParts(std::string_view text) {
   auto parts = Split(text, '\n', 2);
   if (text.empty()) return parts;

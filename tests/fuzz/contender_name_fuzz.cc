@@ -1,5 +1,5 @@
-// The children of a LOCK, one per line: parses each name, then checks the decisions about the queue
-// that they form. The first line is also used as a host name.
+// The input is the children of a LOCK, one per line. Each name is parsed; then the decisions about
+// the queue that they form are checked. The first line is also used as a host name.
 
 #include <algorithm>
 #include <array>
@@ -64,7 +64,7 @@ std::string_view TextOf(Mark mark) {
   return "";
 }
 
-/// Whether `name` can be another name with a 32-bit sequence number appended by the servers.
+/// Whether the servers can have made `name` by appending a 32-bit number to another name.
 bool CanBeSequential(std::string_view name) {
   for (std::size_t size = 10; size <= 11 && size <= name.size(); ++size) {
     const std::string end(name.substr(name.size() - size));

@@ -1,4 +1,5 @@
-// A DURATION as typed; also, the first eight bytes as a duration to be formatted.
+// The input is parsed as a DURATION. Its first eight bytes also serve as a duration to be
+// formatted.
 
 #include <algorithm>
 #include <array>
@@ -20,7 +21,7 @@ using std::chrono::microseconds;
 
 __extension__ using Wide = __int128;  // an extension of GCC and Clang, marked for -Wpedantic
 constexpr Wide kLargest = Duration::max().count();
-// Leading zeros are removed first; any more digits would overflow.
+// Leading zeros are removed first; a number with more digits would overflow.
 constexpr std::size_t kMostDigits = 22;
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kUnits{{

@@ -14,7 +14,7 @@ void Try(std::string_view input);
 /// If `holds` is false, prints `sentence` and aborts, which the fuzzer reports as a crash.
 void Require(bool holds, std::string_view sentence);
 
-/// Splits `text` at separators into at most `most` parts; the last part has the rest.
+/// Splits `text` at separators into at most `most` parts; the last part contains the rest.
 [[nodiscard]] std::vector<std::string> Split(std::string_view text, char separator,
                                              std::size_t most);
 

@@ -65,7 +65,7 @@ void Try(std::string_view input) {
     Require(cut.ends_with(kEllipsis), "cut text ends with an ellipsis");
     Require(shown.starts_with(cut.substr(0, cut.size() - kEllipsis.size())),
             "the beginning is kept");
-    // The widest indivisible escape has ten columns.
+    // The widest indivisible escape takes ten columns.
     Require(Columns(cut) + 10 > columns, "no more is cut than necessary");
   }
 }

@@ -1,7 +1,7 @@
-// The output of `inspect` and `release` for a LOCK that anyone may have written to. A line with the
-// terminal's width and the LOCK's path, then a line for each child: its name, its kind and creation
-// time (`e5`: ephemeral, `p5`: persistent, `u5`: unreadable), and its data, separated by tabs. A
-// newline within a field is written as the byte 1f.
+// Checks the output of `inspect` and `release` for a LOCK to which anyone may have written. The
+// input is a line with the terminal's width and the LOCK's path, then a line for each child: its
+// name, its kind and creation time (`e5`: ephemeral, `p5`: persistent, `u5`: unreadable), and its
+// data, separated by tabs. A newline within a field is written as the byte 1f.
 
 #include <algorithm>
 #include <charconv>

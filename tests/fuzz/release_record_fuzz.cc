@@ -1,4 +1,5 @@
-// A LOCK's data as found; also, each line of the input as the names in a record to be written.
+// The input is parsed as a LOCK's data. Each of its lines also serves as the names in a record to
+// be written.
 
 #include <algorithm>
 #include <string>

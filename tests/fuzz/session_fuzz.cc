@@ -175,7 +175,7 @@ class Client final : public zookeeper::StoreListener {
   void Sent(const zookeeper::NodeStat& stat) const {
     Sent(Big(static_cast<std::uint64_t>(stat.created_zxid), 8));
     Sent(Big(static_cast<std::uint64_t>(stat.ephemeral_owner), 8));
-    // Times beyond any plausible one are clamped, so that the difference of two does not overflow.
+    // Implausible times are clamped, so that the difference of two does not overflow.
     constexpr auto kLimit =
         std::chrono::duration_cast<std::chrono::milliseconds>(Duration::max()).count() / 2;
     const std::int64_t modified = stat.modified_ms;

@@ -11,7 +11,7 @@ namespace zklock::fuzz {
 namespace {
 
 /// A row of the ABNF in RFC 3629, section 4: the ranges of the lead byte and the second byte. Any
-/// more bytes are 80..BF.
+/// further bytes are 80..BF.
 struct Form {
   std::uint8_t first_lead, last_lead;
   std::uint8_t first_second, last_second;

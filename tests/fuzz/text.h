@@ -6,8 +6,8 @@
 
 namespace zklock::fuzz {
 
-// An independent check of text, based on the standards and not on src/, so that an error is missed
-// only if both have it.
+// Checks text by the standards, independently of src/, so that an error is missed only if both
+// contain it.
 
 /// The code points of `text`, or none if it is not UTF-8 as in RFC 3629.
 [[nodiscard]] std::optional<std::u32string> DecodeUtf8(std::string_view text);
