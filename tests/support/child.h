@@ -33,7 +33,7 @@ std::ostream& operator<<(std::ostream& out, const Exit& exit);
 /// Converts a status returned by waitpid.
 [[nodiscard]] Exit ExitFrom(int wait_status);
 
-/// What a child runs, and how. Use designated initializers:
+/// The program or function that a child runs, and its settings. Use designated initializers:
 /// `Child::Start({.argv = {"sh", "-c", "echo ready; exec sleep 1000"}})`.
 struct ChildOptions {
   std::vector<std::string> argv = {};  ///< searched in this process's PATH

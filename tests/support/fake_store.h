@@ -57,7 +57,7 @@ class FakeServers {
   std::map<std::string, Node> nodes;
   std::int64_t zxid = 100;
   std::int64_t next_session = 1000;
-  std::int64_t now_ms = 0;  ///< their clock
+  std::int64_t now_ms = 0;  ///< the servers' clock
   /// Servers that do not know a request reply with an error, and close the connection.
   bool knows_containers = true;
   bool knows_create2 = true;
@@ -86,7 +86,7 @@ enum class Fault {
 inline constexpr std::array kLosses = {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                                        Fault::kExpiredReplyLost};
 
-/// What a test has planned for requests. Each plan is used once.
+/// The faults and actions that a test has planned for requests. Each plan is used once.
 template <typename T>
 class Plans {
  public:
@@ -125,7 +125,7 @@ class Plans {
 
 /// A Store over FakeServers that the test steps by hand: nothing is answered before Step().
 ///
-/// A test can place a fault at a request, or run something before it. It identifies the request by
+/// A test can inject a fault at a request, or run something before it. It identifies the request by
 /// the beginning of its line in log(), such as "create /l/host-", which means the next such request
 /// that the servers get; if there is none, the test fails unless it calls DropPlans(). A test that
 /// tries every request in turn passes the request's number, from 0.
@@ -165,7 +165,7 @@ class FakeStore final : public zookeeper::Store {
   void Before(std::size_t request, std::function<void()> what) {
     before_.Plan(request, std::move(what));
   }
-  /// Drops what is planned for requests that were not sent.
+  /// Drops the plans for requests that were not sent.
   void DropPlans();
   [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
   /// Returns the requests in order: "create /l/x", "list /l", …

@@ -16,7 +16,7 @@ namespace zklock::test {
 class HostileServer {
  public:
   /// A function called in its own thread for each connection, with the connection's number, from 0.
-  /// It can read and write until that fails; the socket is closed when it returns. Throwing ends
+  /// It can use the socket until a call fails; the socket is closed when it returns. Throwing ends
   /// the process.
   using Script = std::function<void(int socket, int number)>;
   explicit HostileServer(Script script);
@@ -30,7 +30,7 @@ class HostileServer {
 
   /// Returns false once the connection is gone.
   static bool Send(int socket, std::string_view bytes);
-  /// Reads some bytes. False once the connection is gone.
+  /// Reads some bytes. Returns false once the connection is gone.
   static bool Receive(int socket);
   /// Returns a number in the protocol's format: four bytes, most significant first.
   static std::string Number(std::int32_t number);

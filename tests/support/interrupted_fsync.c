@@ -1,5 +1,5 @@
-/* A library to preload. In fsync(), the process gets a TERM (if $ZKLOCK_TEST_FSYNC is TERM), or the
-   disk is full (if it is ENOSPC). */
+/* A library to preload. If $ZKLOCK_TEST_FSYNC is TERM, fsync() sends TERM to the process; if it is
+   ENOSPC, fsync() fails as on a full disk. */
 
 #include <errno.h>
 #include <signal.h>
