@@ -212,7 +212,7 @@ TEST_CASE("data is only written over the version that was read") {
   CHECK(Set(client, node, "third", 0).error == Error::kNoNode);
 }
 
-TEST_CASE("a write is answered with the time that the servers give to it") {
+TEST_CASE("the answer to a write contains the time that the servers gave it") {
   auto [tree, node] = MadeLock("set");
   ConnectedClient client({TestServers()}, 10s);
   const auto set = Answer<zookeeper::SetReply>(
@@ -221,7 +221,7 @@ TEST_CASE("a write is answered with the time that the servers give to it") {
   CHECK(set.stat.modified_ms == Get(client, node).stat.modified_ms);
 }
 
-TEST_CASE("znodes are made persistent all together, and outlive the session") {
+TEST_CASE("znodes become persistent all together or not at all, and outlive the session") {
   auto [tree, lock] = MadeLock("convert");
   const std::string x = lock + "/x";
   const std::string y = lock + "/y";
@@ -240,7 +240,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     // A write or delete with a version of the old znode does not affect the new one.
     CHECK(read.stat.version == 1);
   }
-  SECTION("above all versions of the old znode") {
+  SECTION("with a version above all of the old znode's") {
     CHECK(Set(client, x, "once", 0).error == Error::kNone);
     CHECK(Set(client, x, "twice", 1).error == Error::kNone);
     CHECK(MakePersistent(client, {{x, 2, "after"}}).error == Error::kNone);
@@ -248,7 +248,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(read.data == "after");
     CHECK(read.stat.version == 3);
   }
-  SECTION("however often someone has written to the old one") {
+  SECTION("although the old znode was written to many times") {
     for (int version = 0; version < 600; ++version) {
       REQUIRE(Set(client, x, "again", version).error == Error::kNone);
     }
@@ -260,7 +260,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(MakePersistent(client, {{x, 0, "after"}}, {lock}, {y}).error == Error::kNone);
     CHECK(tree.Children(lock) == std::vector<std::string>{"x"});
   }
-  SECTION("or none") {
+  SECTION("none of them") {
     CHECK(MakePersistent(client, {{x, 0, ""}}, {}, {lock + "/z"}).error == Error::kNoNode);
     CHECK(MakePersistent(client, {{x, 0, ""}, {y, 7, ""}}).error == Error::kBadVersion);
     CHECK(MakePersistent(client, {{x, 0, ""}, {lock + "/z", 0, ""}}).error == Error::kNoNode);
@@ -271,7 +271,7 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
   }
 }
 
-TEST_CASE("an ACL is read and CheckCreate tells what it allows without creating a znode") {
+TEST_CASE("an ACL is read, and CheckCreate tests what it allows without creating a znode") {
   ConnectedClient client({TestServers()}, 10s);
   auto [tree, lock] = MadeLock("check-create");
   const auto before = tree.Get(lock);
@@ -426,7 +426,7 @@ TEST_CASE("requests in flight at a connection loss are answered before it is rep
   CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
 }
 
-TEST_CASE("a server that hangs is left for another one, with the same session") {
+TEST_CASE("the session moves from a server that hangs to another one") {
   auto [tree, lock] = MadeLock("hang");
   Proxy first(TestServers());
   Proxy second(TestServers());
@@ -451,7 +451,7 @@ TEST_CASE("a server that hangs is left for another one, with the same session") 
   CHECK(failures.front().end == AttemptEnd{How::kFellSilent});
 }
 
-TEST_CASE("a server may be given up from within an answer") {
+TEST_CASE("a server may be given up in the callback for an answer") {
   Proxy proxy(TestServers());
   ConnectedClient client({proxy.address()}, 10s);
   client.events.clear();
@@ -493,7 +493,7 @@ TEST_CASE("a very long connect timeout does not end attempts early") {
   client.Connect();
 }
 
-TEST_CASE("an address that drops packets does not cost the session of a holder") {
+TEST_CASE("an address that drops packets does not cost a holder its session") {
   auto [tree, lock] = MadeLock("hole");
   const BlackHole hole;
   Proxy proxy(TestServers());
@@ -566,7 +566,7 @@ TEST_CASE("a holder does not return at once to servers that close on every trans
   CHECK(connections < 30);
 }
 
-TEST_CASE("all addresses are tried, and each has a reason why it failed") {
+TEST_CASE("all addresses are tried, and the reason for each failure is reported") {
   const ClosedPort closed;
   const Peer at_once(Peer::Manner::kClosesAtOnce);
   const Peer web(Peer::Manner::kSpeaksHttp);
@@ -579,7 +579,7 @@ TEST_CASE("all addresses are tried, and each has a reason why it failed") {
                                                   {web.address(), {How::kNoZooKeeper}}});
 }
 
-TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") {
+TEST_CASE("new addresses do not discard or mix up the failures of the old ones") {
   const ClosedPort closed;
   const Peer silent(Peer::Manner::kSaysNothing);
   Client client({closed.address()}, 40s);
@@ -600,7 +600,7 @@ TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") 
   }
 }
 
-TEST_CASE("an address that stays keeps its reason") {
+TEST_CASE("an address that stays in the list keeps its failure") {
   const ClosedPort closed;
   Client client({closed.address()}, 4s);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
@@ -611,12 +611,12 @@ TEST_CASE("an address that stays keeps its reason") {
   CHECK(failures.front().end == AttemptEnd{How::kSystem, ECONNREFUSED});
 }
 
-TEST_CASE("a silent peer is reported as one that gives no session") {
+TEST_CASE("a silent peer is reported as one that grants no session") {
   const Peer peer(Peer::Manner::kSaysNothing);
   CHECK(EndOf(peer.address(), 4s) == AttemptEnd{How::kNoSession});
 }
 
-TEST_CASE("a peer that does not answer the connect is reported as such") {
+TEST_CASE("an address that does not answer the connect is reported as such") {
   const BlackHole hole;
   CHECK(EndOf(hole.address(), 4s) == AttemptEnd{How::kConnectUnanswered});
 }
@@ -768,7 +768,7 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
 
   SECTION("when it hangs") { used.Freeze(); }
   SECTION("when its answers are lost") { used.FreezeReplies(); }
-  SECTION("when other servers accept connections but give no session, or accept none") {
+  SECTION("when other servers grant no session, or accept no connection") {
     client.session().SetEndpoints(
         EndpointsOf({silent.address(), hole.address(), used.address(), other.address()}));
     used.Freeze();
@@ -884,7 +884,7 @@ TEST_CASE("a close waits longer for the answer of a distant server") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a server that closes the connection on the close is not asked without pause") {
+TEST_CASE("a server that answers the close by closing the connection is retried with pauses") {
   std::atomic<int> connections = 0;
   const HostileServer server([&](int socket, int) {
     ++connections;
@@ -907,7 +907,7 @@ TEST_CASE("a server that closes the connection on the close is not asked without
   CHECK(connections < 20);
 }
 
-/// A helper that reports that the server has rejected the credentials, and ends.
+/// A helper that ends and reports that the server has rejected the credentials.
 class RefusedHelper final : public zookeeper::Helper {
  public:
   const std::string& ErrorTail() override { return words_; }
@@ -958,7 +958,7 @@ TEST_CASE("a session that never connected is closed at once") {
   CHECK(client.session().IsClosed());
 }
 
-TEST_CASE("closing the session of a dead process ends it, and gives up in time") {
+TEST_CASE("a dead process's session is closed, or the attempt is given up in time") {
   auto [tree, lock] = MadeLock("orphan");
   Proxy proxy(TestServers());
   std::optional<Client> client;
@@ -974,7 +974,7 @@ TEST_CASE("closing the session of a dead process ends it, and gives up in time")
     CHECK(zookeeper::CloseSession(credentials, endpoints, kPatience, {}));
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
-  SECTION("with many that accept connections but give no session, in any order") {
+  SECTION("with many that accept connections but grant no session, in any order") {
     std::vector<std::unique_ptr<Peer>> silent;
     auto all = endpoints;
     for (int i = 0; i < 6; ++i) {
@@ -994,14 +994,14 @@ TEST_CASE("closing the session of a dead process ends it, and gives up in time")
     CHECK(BootClock::now() - before >= 300ms);
     CHECK(BootClock::now() - before < 20s);
   }
-  SECTION("with a wrong password it is not ended") {
+  SECTION("with a wrong password the session is not ended") {
     CHECK(zookeeper::CloseSession({credentials.session_id, std::string(16, 'x')}, endpoints,
                                   kPatience, {}));
     CHECK(tree.Exists(lock + "/x"));
   }
 }
 
-TEST_CASE("a session that is not closed leaves nothing open") {
+TEST_CASE("a session destroyed without a close leaves no descriptor open") {
   const auto count = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };

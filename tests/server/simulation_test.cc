@@ -57,9 +57,9 @@ void CheckAnswers(const std::string& servers, int count) {
   CHECK(simulated.out == real);
 }
 
-TEST_CASE("a simulated server answers as a real one") { CheckAnswers(TestServers(), 1); }
+TEST_CASE("a simulated server answers like a real one") { CheckAnswers(TestServers(), 1); }
 
-TEST_CASE("three simulated servers answer as three real ones") {
+TEST_CASE("three simulated servers answer like three real ones") {
   const OwnServer ensemble({}, 3);
   CheckAnswers(ensemble.address(), 3);
 }

@@ -87,7 +87,7 @@ TEST_CASE("throttled requests are eventually executed, in order") {
   CHECK(seen->throttled > 0);
 }
 
-TEST_CASE("a write done after a throttled request is not repeated, and reads are") {
+TEST_CASE("after a throttled request reads are repeated, but a completed write is not") {
   auto [tree, place] = MadeLock("throttled");
   const auto seen = std::make_shared<Seen>();
   Proxy proxy(TestServers());
