@@ -83,7 +83,7 @@ void CheckFits(const std::string& text, std::size_t width) {
 
 }  // namespace
 
-TEST_CASE("The screens are as stored") {
+TEST_CASE("The screens match the stored ones") {
   test::UseUtc();
   for (const std::size_t width : {40, 80, 100, 200}) {
     for (const bool colours : {false, true}) {

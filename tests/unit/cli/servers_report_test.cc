@@ -51,7 +51,7 @@ TEST_CASE("A report without a fault says so") {
   CHECK_THAT(ReportText(report), Contains("\n\nnothing to fix\n\nwithout a server, "));
 }
 
-TEST_CASE("A report of no server at all has no time without servers") {
+TEST_CASE("A report on servers that cannot be reached has no time without servers") {
   ServersReport report = test::UnfitServers();
   report.facts.servers = {{.name = "zk3:2181"}};
   report.texts = {{.address = "zk3:2181", .version = "", .reason = "Name or service not known"}};
@@ -93,7 +93,7 @@ TEST_CASE("Text written by other programs cannot break out of the report") {
   for (const unsigned char byte : ServersReportJson(report)) CHECK(byte < 0x80);
 }
 
-TEST_CASE("The JSON has the same conclusions as the text") {
+TEST_CASE("The JSON contains the same conclusions as the text") {
   const ServersReport report = test::UnfitServers();
   const json parsed = json::parse(ServersReportJson(report));
   CHECK(parsed["servers"].size() == 3);

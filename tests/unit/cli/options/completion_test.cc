@@ -96,7 +96,7 @@ TEST_CASE("A LOCK is looked up on the servers and below the root that the line n
   CHECK(Fitting({"read", "-z", "no:port", "/l"}).empty());
 }
 
-TEST_CASE("Servers are asked only in the way that the line requests") {
+TEST_CASE("Servers are queried with the line's options, or not at all") {
   const Completion completion = CompleteHere({"exclusive", "--tls", "-qn", "-z", "zk9:7", ""});
   const auto* lock = std::get_if<CompleteLock>(&completion);
   REQUIRE(lock != nullptr);

@@ -49,7 +49,7 @@ TEST_CASE("A quoted value is used as it is") {
   CHECK(PairsIn(R"(label = a "b" c)") == Pairs{{"label", R"(a "b" c)"}});
 }
 
-TEST_CASE("A value is written so that it is read the same, also before a comment") {
+TEST_CASE("A written value is read back unchanged, even before a comment") {
   CHECK(ConfigText("") == "");
   CHECK(ConfigText("a:1,b:2/c") == "a:1,b:2/c");
   CHECK(ConfigText("http://ci/#42") == "http://ci/#42");
@@ -63,7 +63,7 @@ TEST_CASE("A value is written so that it is read the same, also before a comment
   }
 }
 
-TEST_CASE("A setting knows its file and line") {
+TEST_CASE("A setting contains its file and line") {
   const auto settings =
       ParseConfig("\n# one\nwait = 5s\n\nroot = /r\n", "/etc/x.conf", ConfigurableNames());
   REQUIRE(settings.size() == 2);

@@ -27,7 +27,7 @@ std::string CredentialsErrorOf(const std::string& text) {
   return "";
 }
 
-/// How a file is treated.
+/// The outcome of reading a credentials file.
 enum class Fate { kRead, kUnsafe, kBad };
 Fate FateOf(const std::string& path) {
   try {
@@ -40,7 +40,7 @@ Fate FateOf(const std::string& path) {
   }
 }
 
-TEST_CASE("credentials are read literally, one a line") {
+TEST_CASE("credentials are read literally, one per line") {
   CHECK(ParseCredentials("digest:alice:secret\n", "F") ==
         Credentials{{"digest", "alice:secret", "F:1"}});
   CHECK(ParseCredentials("digest:alice:secret", "F") ==

@@ -59,7 +59,7 @@ TEST_CASE("The words after -- are the command, unchanged") {
   CHECK(options.verbosity == Verbosity::kNormal);
 }
 
-TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
+TEST_CASE("Several LOCKs are sorted by path, without duplicates, each with its mode") {
   using protocol::Mode;
   using Wanted = std::vector<WantedLock>;
   CHECK(
@@ -79,7 +79,7 @@ TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
   CHECK_THAT(ErrorOf({"inspect", "/a", "/b"}), Catch::Contains("inspect takes one at a time"));
 }
 
-TEST_CASE("A relative LOCK of several names is refused where no root was given") {
+TEST_CASE("A relative LOCK with several components is refused unless a root is given") {
   const std::string what = "LOCK 'jobs/y' is ambiguous (/jobs/y or /zklock/jobs/y): ";
   CHECK_THAT(ErrorOf({"exclusive", "jobs/y", "--", "x"}), Catch::StartsWith(what));
   CHECK_THAT(ErrorOf({"exclusive", "/a", "--also-read", "jobs/y", "--", "x"}),
@@ -147,7 +147,7 @@ TEST_CASE("Each of three options disables waiting") {
   CHECK_FALSE(ParseRun({"exclusive", "-w", "1", "/l", "--", "c"}).try_only);
 }
 
-TEST_CASE("Defaults are those of the contract") {
+TEST_CASE("The defaults are those in the manual pages") {
   const RunOptions options = ParseRun({"exclusive", "--servers", "h:1", "/l", "--", "c"});
   CHECK_FALSE(options.wait);
   CHECK(options.conflict_exit_code == 75);
@@ -185,7 +185,7 @@ TEST_CASE("Options are read anywhere before --, and the last of two counts") {
   CHECK(options.server.servers.chroot == "/c");
 }
 
-TEST_CASE("Variables stand in for options; arguments are stronger") {
+TEST_CASE("Variables set options, and arguments override variables") {
   const Variable servers("ZKLOCK_SERVERS", "zk1:2000");
   const Variable root("ZKLOCK_ROOT", "/from/env");
   const Variable label("ZKLOCK_LABEL", "from env");
@@ -200,7 +200,7 @@ TEST_CASE("Variables stand in for options; arguments are stronger") {
   CHECK(from_arguments.label == "x");
 }
 
-TEST_CASE("An empty variable counts as unset, unless it determines which lock it is") {
+TEST_CASE("An empty variable counts as unset, unless it determines which lock is meant") {
   {
     const Variable label("ZKLOCK_LABEL", "");
     CHECK(ParseRun({"exclusive", "/l", "--", "c"}).label.empty());
@@ -232,7 +232,7 @@ TEST_CASE("The long names of flock are accepted too") {
              !Catch::Contains("--timeout") && !Catch::Contains("--nb"));
 }
 
-TEST_CASE("Several LOCKs need no -- if there is another use for them") {
+TEST_CASE("Several LOCKs need no -- if no command follows them") {
   for (const Words& words : std::vector<Words>{{"exclusive", "/a", "b", "-c", "x"},
                                                {"exclusive", "/a", "/b", "-cx"},
                                                {"exclusive", "-qcx", "/a", "b"},
@@ -243,7 +243,7 @@ TEST_CASE("Several LOCKs need no -- if there is another use for them") {
   }
 }
 
-TEST_CASE("A usage error says what is wrong, and with which word") {
+TEST_CASE("A usage error names the mistake and the word") {
   struct Case {
     Words words;
     std::string part;
@@ -433,7 +433,7 @@ inspect --history --watch|inspect --servers-report --mine|inspect --mine --json|
 inspect --quiet --json|release --holders --all|release --host h --position 1|
 release --position 1 --yes|release --reserve x --force|release --holders --wait-released --force)";
 
-TEST_CASE("Each rule about two options is in force") {
+TEST_CASE("Each rule about two options is enforced") {
   const auto [part, all] = GENERATE(table<std::string, std::string>(
       {{" requires ", kRequiring}, {" cannot be used together", kExcluding}}));
   std::istringstream lines(all);
@@ -498,13 +498,13 @@ TEST_CASE("Options that exclude or require each other are refused in each subcom
   CHECK(refused > 100);
 }
 
-TEST_CASE("A file turns off an option that another excludes") {
+TEST_CASE("A configuration file can turn off an option that another one excludes") {
   test::TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.conf", "supersede = no\n");
   CHECK(ParseRun({"exclusive", "--config", file, "--permits", "2", "/l", "--", "c"}).permits == 2);
 }
 
-TEST_CASE("--servers-report is about the servers, and excludes what is about locks") {
+TEST_CASE("--servers-report takes no LOCK, and can be combined with --json and -q") {
   CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report"})).servers_report);
   CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report", "--json"})).form ==
         InspectOptions::Form::kJson);
@@ -519,7 +519,7 @@ TEST_CASE("inspect shows the root without a LOCK, and everything with /") {
   CHECK(std::get<InspectOptions>(Parse({"inspect", "x"})).path == "/zklock/x");
 }
 
-TEST_CASE("Help and version are text, whatever else is on the command line") {
+TEST_CASE("--help and --version print text, whatever else is on the command line") {
   for (const Words& words : std::vector<Words>{
            {"--help"}, {"-h"}, {"--version"}, {"exclusive", "--help"}, {"try", "-h", "--frob"}}) {
     CAPTURE(words);

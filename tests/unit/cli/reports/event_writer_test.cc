@@ -48,7 +48,7 @@ std::vector<json> Events(const std::string& text) {
 
 UniqueFd Duplicate(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
 
-TEST_CASE("An event is one line of JSON that begins with the members of all events, in one order") {
+TEST_CASE("An event is one line of JSON that begins with the common members in a fixed order") {
   EventContext context{.time = "T", .ticket = SomeTicket()};
   EventText waiting = Describe(lock::WaitingEvent{"/l", "other-lock-0000000003", {4}});
   CHECK(EventLine(waiting, context) ==
@@ -72,7 +72,7 @@ TEST_CASE("Arbitrary bytes in an event become valid JSON") {
   CHECK(json::parse(line)["waitsFor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
 }
 
-TEST_CASE("The event of a reservation has its ID, its end, and whether it is new") {
+TEST_CASE("The event of a reservation contains its ID, its end, and whether it is new") {
   const lock::Ticket ticket = SomeTicket();
   const auto fields = [&](const ReservedEvent& event) {
     return json::parse(EventLine(Describe(event), {.ticket = ticket}));

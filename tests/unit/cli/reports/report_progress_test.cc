@@ -37,12 +37,12 @@ TEST_CASE("Progress shows as much of the holder as is known") {
     view.holder = "";
     CHECK(ProgressLine(view) == "waiting for /jobs/backup: next in line, 17s");
   }
-  SECTION("not since when") {
+  SECTION("all but since when") {
     view.held_for.reset();
     CHECK(ProgressLine(view) ==
           "waiting for /jobs/backup: next in line, 17s; held by backup.sh (pid 4242 on build1)");
   }
-  SECTION("its znode's name alone") {
+  SECTION("only its znode's name") {
     view.holder_data = "192.168.0.7";
     CHECK(
         ProgressLine(view) ==
@@ -79,7 +79,7 @@ TEST_CASE("A contender is called by its command and its label") {
              Catch::EndsWith("gg/-/jobs/4711')"));
 }
 
-TEST_CASE("The place in line counts those who wait, if that is known") {
+TEST_CASE("The place in line is the number of waiters ahead, if that is known") {
   const auto line = [](const std::optional<std::size_t>& ahead) {
     return ProgressLine({.lock = "/l", .waited = 1s, .ahead = ahead});
   };
@@ -89,7 +89,7 @@ TEST_CASE("The place in line counts those who wait, if that is known") {
   CHECK(line(std::nullopt) == "waiting for /l: 1s");
 }
 
-TEST_CASE("A history says how long runs take") {
+TEST_CASE("A history shows how long runs take") {
   using End = lock::RunRecord::End;
   lock::RunHistory history;
   std::int64_t token = 0;
@@ -115,7 +115,7 @@ TEST_CASE("A history says how long runs take") {
         "18s; runs take 4m3s to 6m");
 }
 
-TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the line its end") {
+TEST_CASE("On a narrow terminal the LOCK's beginning is cut first, then the line's end") {
   ProgressView view = kView;
   view.lock = "/teams/storage/nightly/backup";
   CHECK(LiveProgress(view, 200) ==
@@ -128,7 +128,7 @@ TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the lin
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (p…");
   CHECK(LiveProgress(view, 77) ==
         "zklock: waiting for …/nightly/backup: next in line, 17s; held by backup.sh (…");
-  // If there is little room for the holder, the line shows nothing else but LOCK and the time.
+  // If there is little room for the holder, only LOCK and the time precede it.
   CHECK(LiveProgress(view, 57) == "…htly/backup: 17s; held by backup.sh (pid 4242 on build1…");
   CHECK(LiveProgress(view, 37) == "…htly/backup: 17s; held by backup.sh…");
   view.holder.clear();

@@ -28,7 +28,7 @@ TEST_CASE("A contender is described as far as it is known") {
   CHECK(DescribeTarget("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
 }
 
-TEST_CASE("The question of a release describes the one contender, or counts several") {
+TEST_CASE("The question asked before a release describes one contender, or counts several") {
   ContenderView holder = Holder();
   holder.data = {.host = "db2", .user = "root", .pid = 4242, .command = "dump", .label = "nightly"};
   holder.since_ms = 0;
@@ -53,7 +53,7 @@ TEST_CASE("The question of a release describes the one contender, or counts seve
   CHECK(Listed(waiter, 60'000) == "2. waiting: a\\nb (on b7, waiting for ≤ 1m)");
 }
 
-TEST_CASE("A reservation is described by its ID and by who made it") {
+TEST_CASE("A reservation is described by its ID and its maker") {
   ContenderView view = Holder();
   view.data = {.host = "b7", .user = "ci"};
   view.state = ContenderState::kReserved;

@@ -4,14 +4,14 @@
 
 namespace zklock::cli {
 
-TEST_CASE("A reason that several servers have is given once") {
+TEST_CASE("A reason that applies to several servers is given once") {
   CHECK(TriedText({{"a:1", "refused"}}) == "a:1 (refused)");
   CHECK(TriedText({{"a:1", "refused"}, {"b:1", "silent"}}) == "a:1 (refused), b:1 (silent)");
   CHECK(TriedText({{"a:1", "refused"}, {"b:1", "silent"}, {"c:1", "refused"}}) ==
         "a:1, c:1 (each: refused), b:1 (silent)");
 }
 
-TEST_CASE("A caller is named without what is secret in the credentials") {
+TEST_CASE("A caller is named without the secret part of the credentials") {
   zookeeper::Access access;
   process::TransportSpec transport;
   CHECK(IdentityText(access, transport) == "a caller without credentials");

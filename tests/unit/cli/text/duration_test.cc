@@ -24,7 +24,7 @@ void CheckParsed(const std::vector<std::pair<std::string, Duration>>& cases) {
 
 }  // namespace
 
-TEST_CASE("A plain number is seconds") {
+TEST_CASE("A plain number means seconds") {
   CheckParsed({{"90", 90s}, {"0", 0s}, {"1.5", 1500ms}, {".5", 500ms}, {"007", 7s}});
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("Negative, empty, trailing and unknown text is refused") {
   CHECK_FALSE(ParseDuration(std::string_view("1\0", 2)));
 }
 
-TEST_CASE("An overflow is refused, the largest span is not") {
+TEST_CASE("An overflow is refused, but the largest span is not") {
   CheckParsed({{"9223372036.854775807", Duration::max()},
                {"9223372036854ms", 9223372036854ms},
                {"106751d", 106751 * 24h},
@@ -124,7 +124,7 @@ TEST_CASE("A negative span is shown as 0s") {
   CHECK(FormatDuration(Duration::min()) == "0s");
 }
 
-TEST_CASE("A span that is shown can be read again, and is close to the original") {
+TEST_CASE("A formatted span can be parsed, and is close to the original") {
   test::ForRandomRounds(5000, [](std::mt19937_64& random) {
     const Duration span(static_cast<Duration::rep>(random() >> (1 + random() % 62)));
     const std::string text = FormatDuration(span);

@@ -24,14 +24,14 @@ ContenderView Only(const lock::QueueEntry& entry) {
 
 }  // namespace
 
-TEST_CASE("A time for programs is in UTC, with milliseconds, and none if it is impossible") {
+TEST_CASE("A time for programs is in UTC with milliseconds, and an impossible one is omitted") {
   CHECK(FormatUtc(1709301791042) == "2024-03-01T14:03:11.042Z");
   CHECK(FormatUtc(0) == "1970-01-01T00:00:00.000Z");
   CHECK(FormatUtc(-1) == std::nullopt);
   CHECK(FormatUtc(std::numeric_limits<std::int64_t>::max()) == std::nullopt);
 }
 
-TEST_CASE("A queue is described with its holders first, and each waiter's predecessor") {
+TEST_CASE("A queue's description begins with the holders, and names each waiter's predecessor") {
   const auto queue = DescribeQueue(Found(
       {.path = "/l",
        .entries = {Contender("_c_x-__READ__0000000001", 1), Contender("_c_y-__READ__0000000002", 2),
@@ -58,7 +58,7 @@ TEST_CASE("A stray znode has no position and no token") {
   CHECK(view.since_ms == kNoon + 5000);
 }
 
-TEST_CASE("A contender that was asked to leave in Curator's form has such a request") {
+TEST_CASE("A request to leave in Curator's form is recognised") {
   for (const std::string& name : {test::kCuratorReader + "0000000001", OurName("b7", "lock-", 1)}) {
     const ContenderView view = Only(Contender(name, 1, std::string(lock::kCuratorRevoke)));
     REQUIRE(view.data.release_request);
@@ -66,7 +66,7 @@ TEST_CASE("A contender that was asked to leave in Curator's form has such a requ
   }
 }
 
-TEST_CASE("What release --force has written is not a request to leave") {
+TEST_CASE("The mark of release --force is not a request to leave") {
   const ContenderView view = Only(
       Contender(OurName("b7", "lock-", 1), 1,
                 lock::FormatContenderData({.host = "b7", .release_request = {{.forced = true}}})));
@@ -88,7 +88,7 @@ TEST_CASE("A holder's grant follows from its predecessor's release record") {
   CHECK_FALSE(DescribeQueue(Found(lock)).at(0).since_exact);
 }
 
-TEST_CASE("Readers after the first have an exact grant if it has") {
+TEST_CASE("Readers after the first have an exact grant if the first one has") {
   const auto queue = DescribeQueue(Found(
       {.path = "/l",
        .entries = {Contender("_c_x-__READ__0000000000", 1), Contender("_c_y-__READ__0000000001", 2),
@@ -108,7 +108,7 @@ TEST_CASE("Programs are recognised by their names") {
   CHECK(ProgramName(Only(Contender("job0000000000", 1))) == "unknown");
 }
 
-TEST_CASE("Data of other programs is shown as far as its format is known") {
+TEST_CASE("Other programs' data is shown as far as its format is known") {
   const ContenderView curator = Only(Contender("_c_x-lock-0000000000", 1, "10.1.2.3"));
   CHECK(curator.data.host == "10.1.2.3");
   const ContenderView own_data = Only(Contender("_c_x-lock-0000000000", 1, "{\"host\":\"x\"}"));
@@ -128,7 +128,7 @@ TEST_CASE("The host of a zklock contender without data is taken from its name") 
   CHECK(view.token == std::nullopt);
 }
 
-TEST_CASE("A zklock permit has its host in its name, and its other znode is named") {
+TEST_CASE("A permit's host is read from its name, and its turnstile znode is named") {
   lock::LockSurvey lock{.path = "/s", .permit_limit = 1};
   lock.entries = {Contender(OurName("build7", "lease-", 0), 1),
                   Contender(OurName("build8", "lease-", 1), 2)};
@@ -164,7 +164,7 @@ TEST_CASE("The last run of a mutex does not show the grant of a permit") {
   CHECK(holder.since_ms == kNoon + 17000);
 }
 
-TEST_CASE("Data of an unknown form is ignored") {
+TEST_CASE("Data in an unknown format is ignored") {
   for (const char* const data : {"", "[]", "127.0.0.1", "{\"host\":[]}", "\xff\xfe", "{"}) {
     CAPTURE(data);
     CHECK(Only(Contender("job0000000000", 1, data)).data.host == std::nullopt);

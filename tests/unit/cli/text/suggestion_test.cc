@@ -41,7 +41,7 @@ TEST_CASE("A single letter and a very long word suggest nothing") {
   CHECK(Nearest("--" + std::string(1000, 'w'), kOptions) == std::nullopt);
 }
 
-TEST_CASE("Words of other programs suggest what does it here") {
+TEST_CASE("A word of another program suggests zklock's equivalent") {
   CHECK(KnownElsewhere("-s", "exclusive") == "; did you mean 'zklock read'?");
   CHECK(KnownElsewhere("-s", "") == "; did you mean 'zklock read'?");
   CHECK(KnownElsewhere("-x", "exclusive") == "; exclusive does that by default");
@@ -61,7 +61,7 @@ TEST_CASE("Words of other programs suggest what does it here") {
   CHECK(KnownElsewhere("loc", "").empty());
 }
 
-TEST_CASE("The text of a suggestion falls back on the given one") {
+TEST_CASE("Without a suggestion the given text is used") {
   CHECK(DidYouMean("--wiat", kOptions, "; else") == "; did you mean '--wait'?");
   CHECK(DidYouMean("--frob", kOptions, "; else") == "; else");
 }

@@ -31,7 +31,7 @@ TEST_CASE("A table is as wide as its content") {
         "longer  1234  x\n");
 }
 
-TEST_CASE("A table without rows has its titles") {
+TEST_CASE("A table without rows still has its titles") {
   CHECK(Render({{.title = "A"}, {.title = "B"}}, {}) == "A  B\n");
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("The widest column that may be cut shrinks first") {
         "abc…  abcd  x\n");
 }
 
-TEST_CASE("If cutting is not enough columns are dropped, the most dispensable first") {
+TEST_CASE("If cutting is not enough, columns are dropped, the most dispensable first") {
   const std::vector<Column> columns{{.title = "FIRST", .dispensable = 1},
                                     {.title = "SECOND", .dispensable = 3},
                                     {.title = "THIRD", .dispensable = 2},
@@ -109,7 +109,7 @@ TEST_CASE("Columns that are empty in all rows are dropped before anything is cut
   CHECK(titles({row, {"web2", "x", "", "make"}}, 23) == "HOST  LABEL  WHAT");
 }
 
-TEST_CASE("A column may move to lines of its own, before anything is cut or dropped") {
+TEST_CASE("A column may move to separate lines, before anything is cut or dropped") {
   const std::vector<Column> columns{{.title = "HOST", .dispensable = 1},
                                     {.title = "WHAT", .least = 2},
                                     {.title = "NAME", .own_line = true}};
@@ -134,7 +134,7 @@ TEST_CASE("A column may move to lines of its own, before anything is cut or drop
         "    b-lock-2\n");
 }
 
-TEST_CASE("Columns with one value in all rows are dropped first, and before much is cut") {
+TEST_CASE("Columns with one value in all rows are dropped first, before much is cut") {
   const std::vector<Column> columns{{.title = "HOST", .dispensable = 1},
                                     {.title = "MODE", .dispensable = 2},
                                     {.title = "TOKEN", .dispensable = 3},

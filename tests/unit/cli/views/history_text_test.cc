@@ -71,7 +71,7 @@ TEST_CASE("A history is a table, the newest run first") {
         "/l: no run in its history (it does not exist)\n");
 }
 
-TEST_CASE("A narrow terminal gets what matters most") {
+TEST_CASE("A narrow terminal shows the most important columns") {
   test::UseUtc();
   const auto view = DescribeHistory(Surveyed());
   REQUIRE(view);
@@ -92,7 +92,7 @@ TEST_CASE("A narrow terminal gets what matters most") {
         "03-01 12:00:00     124  ended by --max-…\n");
 }
 
-TEST_CASE("A run that did not end by itself is shown with what ended it") {
+TEST_CASE("A run that did not end by itself is shown with the cause of its end") {
   test::UseUtc();
   lock::LockSurvey lock = Surveyed();
   const auto shown = [&](const lock::RunRecord& run) {
@@ -124,7 +124,7 @@ TEST_CASE("A run that did not end by itself is shown with what ended it") {
         "run: status 76 after 1m5s, asked to release by root on db2 ('a freeze')" + rest);
 }
 
-TEST_CASE("The last three runs are lines of the queue's text") {
+TEST_CASE("The queue's text shows the last three runs") {
   test::UseUtc();
   const auto view = DescribeHistory(Surveyed());
   REQUIRE(view);
@@ -196,7 +196,7 @@ TEST_CASE("A history that is not understood or cannot be read is not shown") {
   CHECK_FALSE(DescribeHistory(lock));
 }
 
-TEST_CASE("No text of a history reaches the terminal unescaped") {
+TEST_CASE("No text from a history reaches the terminal unescaped") {
   lock::RunHistory history;
   lock::RunRecord run = Run(0);
   run.host = run.user = run.label = "\x1b[2J\n\xe2\x80\xae";

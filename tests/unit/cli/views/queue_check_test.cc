@@ -106,11 +106,11 @@ TEST_CASE("The age of the last success counts from its start") {
     CHECK(Judge({Free(1)}, limits, 0)
               .line.starts_with("CRITICAL - /jobs/free: no success is known | "));
   }
-  SECTION("no lock at all") {
+  SECTION("there is no lock") {
     CHECK(Judge({}, limits, 0).line.starts_with("CRITICAL - /jobs: no success is known"));
     CHECK(Judge({}, {}, 0).line.starts_with("OK - /jobs: free | "));
   }
-  SECTION("last-run knows it") {
+  SECTION("last-run records a success") {
     lock::LockSurvey lock = Free(1);
     lock.last_run = "zklock/1 " + std::to_string(kNoon) + " web1\n{}\n";
     lock.last_run_stat.modified_ms = kNoon + kMinute;
@@ -119,7 +119,7 @@ TEST_CASE("The age of the last success counts from its start") {
   }
 }
 
-TEST_CASE("A success in the future is not believed") {
+TEST_CASE("A success in the future is ignored") {
   lock::LockSurvey lock{.path = "/l"};
   lock.last_run = "zklock/1 " + std::to_string(kNoon + 1000 * kHour) + " web1";
   lock.last_run_stat.modified_ms = kNoon;
@@ -138,7 +138,7 @@ TEST_CASE("A time in the future counts as now") {
   CHECK_THAT(Data(success), Catch::Contains("'age'=0s;;0;0;"));
 }
 
-TEST_CASE("A last run that failed or was lost is critical, if that is asked for") {
+TEST_CASE("A failed or lost last run is critical if that is requested") {
   const CheckLimits limits{.last_run = true};
   CHECK(Judge({Free()}, limits, 0).state == CheckState::kOk);
   CHECK(Judge({Free(3)}, {}, 0).state == CheckState::kOk);
@@ -220,7 +220,7 @@ TEST_CASE("Unreadable data makes the state unknown, unless the readable data is 
   CHECK(Data(hidden).starts_with("'held'=U;;0.001;0; "));
 }
 
-TEST_CASE("The worst lock determines the state and is named first but not all are named") {
+TEST_CASE("The worst lock determines the state and is named first, but not all locks are named") {
   const CheckLimits limits{.held = CheckLimit{1000, 2 * kHour}, .age = CheckLimit{.critical = 1}};
   std::vector<lock::LockSurvey> locks;
   for (const char* const path : {"/a", "/b", "/c"}) {
@@ -263,10 +263,11 @@ TEST_CASE("The performance data are the largest values of all locks") {
   CHECK(Data(Judge({later, Held()}, {}, kMinute)) == data);
 }
 
-TEST_CASE("A reservation is not counted as held, is judged, and warned of when it is overdue") {
+TEST_CASE(
+    "A reservation does not count as held, but is checked, and causes a warning when overdue") {
   lock::LockSurvey lock{.path = "/l"};
   const CheckLimits limits{.held = CheckLimit{.critical = kMinute}};
-  SECTION("with an end to come") {
+  SECTION("with an end in the future") {
     lock.entries = {Reservation(OurName("web1", "reserve-lock-", 1), 1, kIn2099)};
     const CheckResult result = Judge({Found(lock)}, limits, 3 * kMinute);
     CHECK(result.line.starts_with(

@@ -62,7 +62,7 @@ TEST_CASE("A deadlock of two nested callers is marked") {
   }
 }
 
-TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while one of them is not") {
+TEST_CASE("A waiter for a permit waits for any holder, and is stuck only if all of them are") {
   const std::string outer = OurName("b7", "lock-", 0);
   const std::string first = OurName("b7", "lease-", 0);
   const auto graph = [&](bool both_stuck) {
@@ -92,7 +92,7 @@ TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while on
                        Catch::Contains("n5 -> n4 [label=\"waits for one of\", color=red"));
 }
 
-TEST_CASE("A waiter for several permits is stuck if too few are left by those who are") {
+TEST_CASE("A waiter for several permits is marked as stuck if the stuck holders leave too few") {
   const std::string outer = OurName("b7", "lock-", 0);
   const std::string first = OurName("b7", "lease-", 0);
   const auto graph = [&](std::size_t more) {
@@ -180,7 +180,7 @@ TEST_CASE("A run that waits for any of several locks is red if all of them are d
   }
 }
 
-TEST_CASE("A reservation is shown as a holder, and waits for nothing of the process that made it") {
+TEST_CASE("A reservation is shown as a holder, which does not wait for its maker's other locks") {
   const auto says = [] {
     return lock::FormatContenderData({.host = "web1",
                                       .user = "ops",

@@ -27,7 +27,7 @@ lock::LockSurvey Alone(const std::string& path, const std::string& data = "") {
 
 }  // namespace
 
-TEST_CASE("An object has the fields of the manual page, in its order") {
+TEST_CASE("An object has the fields listed in the manual page, in the same order") {
   CHECK(
       JsonOf({{.path = "/l", .exists = false}}) ==
       "[\n"
@@ -70,7 +70,7 @@ TEST_CASE("A busy lock is printed in full") {
   CHECK(locks[1]["contenders"][1]["state"] == "held");
 }
 
-TEST_CASE("A waiter for any of several locks names the others, as the user knows them") {
+TEST_CASE("A waiter for any of several locks names the others by the paths that the user knows") {
   const std::string data =
       lock::FormatContenderData({.any = {"/c/gpu/1", "/c/gpu/2", "/other/gpu", "/c"}});
   std::string text;
@@ -120,7 +120,7 @@ TEST_CASE("A reservation has its ID, its reason, its end and its token, and no s
   CHECK(contender({})["reservation"]["until"] == nullptr);
 }
 
-TEST_CASE("A LOCK that was last reserved has no last run") {
+TEST_CASE("A LOCK whose last holder was a reservation has no last run") {
   lock::LockSurvey lock{.path = "/l"};
   test::SetLastRun(lock,
                    {.contender = test::OurName("b7", "reserve-lock-", 3),
@@ -194,7 +194,7 @@ TEST_CASE("Each contender is printed when it is reported") {
   CHECK(parts.size() == 2);
 }
 
-TEST_CASE("Watching, a line is printed for each lock, and again when it has changed") {
+TEST_CASE("In watch mode, a line is printed for each lock, and again when the lock changes") {
   std::vector<std::string> lines;
   QueueJson view(QueueJson::Form::kLines,
                  [&lines](const std::string& line) { lines.push_back(line); });
@@ -209,7 +209,7 @@ TEST_CASE("Watching, a line is printed for each lock, and again when it has chan
   CHECK(json::parse(lines[2])["contenders"][0]["host"] == "x");
 }
 
-TEST_CASE("Watching, a lock that is no longer reported is printed as free, once") {
+TEST_CASE("In watch mode, a lock that is no longer reported is printed as free, once") {
   std::vector<std::string> lines;
   QueueJson view(QueueJson::Form::kLines,
                  [&lines](const std::string& line) { lines.push_back(line); });

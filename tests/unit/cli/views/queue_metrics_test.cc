@@ -75,7 +75,7 @@ TEST_CASE("The last run is the newest of the history and of the release record")
                                .status = 3,
                                .token = 6};
   history.Enter(lost);
-  SECTION("a failure after one that was lost") {
+  SECTION("a failed run after a lost one") {
     history.Enter(failed);
     lock.last_run = history.Format(10);
     const std::string text = Metrics({lock});
@@ -90,7 +90,7 @@ TEST_CASE("The last run is the newest of the history and of the release record")
       CHECK(HasLine(text, line));
     }
   }
-  SECTION("a loss, of which the end is not known") {
+  SECTION("a lost run, whose end is unknown") {
     lock.last_run = history.Format(10);
     SetLastRun(lock, {.contender = "x", .token = 4, .status = 1, .host = "h"}, kNoon);
     const std::string text = Metrics({lock});
@@ -111,7 +111,7 @@ TEST_CASE("The last run is the newest of the history and of the release record")
   }
 }
 
-TEST_CASE("A reservation does not count as held, and has its start and its end, once") {
+TEST_CASE("A reservation does not count as held, and its start and end are reported once") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries = {Reservation(OurName("h", "__READ__", 1), 1, kIn2099),
                   Reservation(OurName("h", "__READ__", 2), 2, std::nullopt)};
@@ -130,7 +130,7 @@ TEST_CASE("A reservation does not count as held, and has its start and its end, 
   CHECK(text.find(start) == text.rfind(start));
 }
 
-TEST_CASE("Reservations of several locks with one ID each have a start and an end") {
+TEST_CASE("Reservations of several locks with the same ID have a start and an end each") {
   std::vector<lock::LockSurvey> locks;
   for (const char* const path : {"/a", "/b"}) {
     locks.push_back(Found(

@@ -193,7 +193,7 @@ TEST_CASE("A waiter that will reserve the lock shows the ID and the reason") {
   CHECK_THAT(shown("make", ""), Catch::Contains("  to reserve for freeze (make)\n"));
 }
 
-TEST_CASE("A waiter for any of several locks shows their number but a holder does not") {
+TEST_CASE("A waiter for any of several locks shows their number, but a holder does not") {
   const auto says = [](const std::string& host, const std::string& reserve) {
     return lock::FormatContenderData({.host = host,
                                       .user = "ci",
@@ -418,7 +418,7 @@ TEST_CASE("In a tree, a free lock that a stray znode blocks says so") {
                       "contender        0  "));
 }
 
-TEST_CASE("A contender that we cannot read is shown as its name describes it") {
+TEST_CASE("A contender that cannot be read is described by its name") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries.push_back({.name = *protocol::ParseContenderName("_c_x-__WRIT__0000000000")});
   CHECK_THAT(TextOf({Found(lock)}), Catch::Contains("(Curator; no permission to read)\n"));
@@ -454,7 +454,7 @@ TEST_CASE("A tree is shown with one line per lock") {
         "2 locks in use below /jobs\n");
 }
 
-TEST_CASE("On a screen the table has all rows that the lines around it leave") {
+TEST_CASE("On a screen the table fills the rows that the lines around it leave") {
   const auto lines = [](const std::string& text) {
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   };
@@ -526,7 +526,7 @@ TEST_CASE("A semaphore shows how many of its permits are used and free, and who 
              Catch::EndsWith("\n4 waits for one or more of 1 to 3\n5 waits for 4\n"));
 }
 
-TEST_CASE("The headline fits a free semaphore, a single permit and an unknown limit") {
+TEST_CASE("The headline is correct for a free semaphore, a single permit and an unknown limit") {
   const auto first_line = [](const lock::LockSurvey& lock) {
     const std::string text = TextOf({lock});
     return text.substr(0, text.find('\n'));

@@ -83,7 +83,7 @@ TEST_CASE("A waiter waits for its predecessor in the same lock") {
   CHECK(Waits({Holder("/1"), Waiter("/2", "1")}) == Edges{{1, 0, Reason::kQueue}});
 }
 
-TEST_CASE("A holder waits for what its command runs") {
+TEST_CASE("A holder waits for the runs that its command starts") {
   CHECK(Waits({Holder("/a/1"), Under(Holder("/b/1"), {"/a/1"})}) == Edges{{0, 1, Reason::kNested}});
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("A claim to run under a waiter or under oneself is ignored") {
                Under(Holder("/b/1"), {"/a/2", "/b/1", "/x"})}) == Edges{{1, 0, Reason::kQueue}});
 }
 
-TEST_CASE("The held locks of a set wait with the requested one") {
+TEST_CASE("A set's held locks wait for the one that it has requested") {
   CHECK(Waits({Of(Holder("/a/1"), 7), Of(Holder("/b/1"), 8), Of(Waiter("/b/2", "1"), 7)}) ==
         Edges{{2, 1, Reason::kQueue}, {0, 2, Reason::kSet}});
 }
@@ -115,7 +115,7 @@ TEST_CASE("Cycles are numbered, and chains are not cycles") {
   CHECK(CirclesOf(0, {}).empty());
 }
 
-TEST_CASE("A waiter for any of several is stuck if all of them are") {
+TEST_CASE("A waiter for any of several contenders is stuck if all of them are") {
   // 0 waits for 1 or 2; 1 waits for 0.
   const Edges one{{0, 1, Reason::kPermit}, {0, 2, Reason::kPermit}, {1, 0, Reason::kNested}};
   CHECK(CirclesOf(3, one) == Circles{0, 0, 0});
@@ -155,7 +155,7 @@ TEST_CASE("A waiter for several permits is stuck if the stuck holders leave too 
   }
 }
 
-TEST_CASE("Without the number of permits the end of any holder may do") {
+TEST_CASE("If the number of permits is unknown, the end of any holder may be enough") {
   auto views = WaitingForPermits(8);
   for (ContenderView& view : views) view.permit_limit.reset();
   CHECK(CirclesOf(views) == Circles(5));
@@ -215,7 +215,7 @@ TEST_CASE("A run is not stuck if one of its contenders was not found") {
   CHECK(CirclesOf(views) == Circles(7));
 }
 
-TEST_CASE("A contender of another session is not a way out, whatever it claims") {
+TEST_CASE("Another session's contender does not resolve a deadlock, whatever it claims") {
   // A stranger waits in a queue without a deadlock, and claims to belong to the run that waits for
   // a or b.
   auto views = WaitingForAny(true);
@@ -240,7 +240,7 @@ TEST_CASE("A run that may take another lock does not hide a deadlock after it in
 }
 
 TEST_CASE("A run that holds one of its locks waits for no other") {
-  // The command has a. The run's contender in b is left over, and the holder of b waits for a.
+  // The run holds a. Its contender in b is left over, and the holder of b waits for a.
   const auto of_run = [](ContenderView view, const std::string& other) {
     return Under(AnyOf(Of(std::move(view), 7), 7, {other}), {"/c/1"});
   };

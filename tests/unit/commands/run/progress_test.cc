@@ -134,7 +134,7 @@ TEST_CASE("A line that is due does not wait long for silent servers") {
   CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 1m3s; no server answers\n");
 }
 
-TEST_CASE("Without progress nothing is printed, and the servers are not asked") {
+TEST_CASE("Without a progress style nothing is printed, and the servers are not asked") {
   Waiter waiter(ProgressStyle::kNone);
   CHECK(waiter.progress->GetInterest().wake == kNever);
   waiter.Pass(1h);
@@ -244,7 +244,7 @@ TEST_CASE("The live line fits the terminal, whatever its text and however it is 
   }
 }
 
-TEST_CASE("The next holder is counted from the last time the previous one was seen") {
+TEST_CASE("The next holder's time counts from when the previous one was last seen") {
   Waiter waiter(ProgressStyle::kPlain, 3);
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(),
@@ -311,7 +311,7 @@ TEST_CASE("Readers that hold the lock together are not counted as waiting") {
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /r: 1 waiting ahead, 1s; held"));
 }
 
-TEST_CASE("The history is read once, with the holder, and says how long runs take") {
+TEST_CASE("The history is read once, with the holder, and shows how long runs take") {
   Waiter waiter(ProgressStyle::kPlain);
   lock::RunHistory history;
   history.Enter({.end = lock::RunRecord::End::kEnded, .duration = 4min, .status = 0, .token = 1});
@@ -325,7 +325,7 @@ TEST_CASE("The history is read once, with the holder, and says how long runs tak
   CHECK(waiter.Requests() == 2 * 2 + 1 + 1);
 }
 
-TEST_CASE("For a permit all holders count, and the place is among those who wait for one") {
+TEST_CASE("A waiter for a permit counts all holders, and has a place among the waiters") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.servers.Put("/l/leases", 0);
   waiter.servers.Put("/l/locks", 0);
@@ -351,7 +351,7 @@ TEST_CASE("For a permit all holders count, and the place is among those who wait
                                 Catch::EndsWith(", and 2 more\n"));
 }
 
-TEST_CASE("The line names a LOCK that is still waited for") {
+TEST_CASE("The line names a LOCK for which zklock still waits") {
   Waiter waiter(ProgressStyle::kPlain);
   for (const char* const path : {"/m", "/n"}) {
     waiter.servers.Put(path, 0);

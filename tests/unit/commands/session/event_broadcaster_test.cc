@@ -77,7 +77,7 @@ TEST_CASE("Requests to leave for two contenders of ours are both known until eac
   CHECK(queue.asked().front().contender == "/m/own");
 }
 
-TEST_CASE("A short session timeout is warned of, an ordinary one is not") {
+TEST_CASE("A short session timeout causes a warning, an ordinary one does not") {
   Recorder recorder;
   EventBroadcaster broadcaster;
   broadcaster.Add(recorder);
