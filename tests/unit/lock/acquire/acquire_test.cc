@@ -66,7 +66,7 @@ TEST_CASE("A missing LOCK is created with its parents, as containers where the s
   }
 }
 
-TEST_CASE("A missing chroot is created to stay") {
+TEST_CASE("A missing chroot is created as a persistent znode") {
   World world(false);
   Joined self(world, {.lock = {"/a/b/c/d", "/a/b"}});
   REQUIRE(self.Holds());
@@ -99,8 +99,8 @@ TEST_CASE("A LOCK deleted before its contender is created is created again, a fe
 }
 
 TEST_CASE(
-    "A waiter watches its predecessor and its own contender, and takes the lock once the first is "
-    "deleted") {
+    "A waiter watches its predecessor and its own contender, and takes the lock once the "
+    "predecessor is deleted") {
   auto [world, holder, self] = BehindOther();
   REQUIRE_FALSE(self.acquire.outcome());
   world.clock.Advance(kPastLeaseInHand);
@@ -185,7 +185,7 @@ TEST_CASE("A try acquires a lock whose holder is deleted after the list and befo
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A wait that is over ends with a conflict, however often the connection was lost") {
+TEST_CASE("An expired wait ends with a conflict, however often the connection was lost") {
   auto [world, other, self] = BehindOther({.wait = 10s});
   world.clock.Advance(6s);
   self.store.Disconnect();
@@ -346,7 +346,8 @@ void RepeatCreate(World& world, Contender& self) {
   });
 }
 
-TEST_CASE("A first contender of our own that we may not delete is reported, not waited for") {
+TEST_CASE(
+    "A run that may not delete its own first contender reports it instead of waiting for it") {
   World world;
   const bool is_held = GENERATE(false, true);
   const std::string other = is_held ? world.servers.Put("/l/other-lock-", 1, true) : "";
@@ -423,7 +424,7 @@ TEST_CASE("A session that expires in the queue loses the place, which is reporte
 }
 
 TEST_CASE(
-    "Without a server it gives up after the connect timeout, in the queue after the session's") {
+    "Without a server a run gives up after the connect timeout, or the session's if it is queued") {
   World world;
   Contender self(world);
   world.clock.Advance(14s);
@@ -491,7 +492,7 @@ TEST_CASE("A waiter that was suspended for long does not take the lock with a st
 
 // ---- unusable LOCKs -------------------------------------------------------------------------
 
-TEST_CASE("A predecessor that no session owns is reported, not waited for") {
+TEST_CASE("A run reports a predecessor that no session owns instead of waiting for it") {
   const bool try_only = GENERATE(false, true);
   World world;
   world.servers.nodes["/l"].next_number = 2024010203;
@@ -542,7 +543,7 @@ TEST_CASE("An incompatible contender that arrives later is reported once") {
   CHECK_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A child that may be a lock of another program is refused only if a session owns it") {
+TEST_CASE("A child that may be another program's lock is refused if it is ephemeral or numbered") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);
   // The names are a single-znode lock and permits of kazoo's Semaphore, one of which ends in a
@@ -572,7 +573,7 @@ TEST_CASE("A permit of kazoo that arrives later is reported once, and the wait c
   CHECK_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A lock that cannot see zklock's contenders is refused whichever reply is lost") {
+TEST_CASE("A LOCK with a kazoo permit is refused whichever reply is lost") {
   for (std::size_t at = 0; at < 8; ++at) {
     CAPTURE(at);
     World world;
@@ -591,7 +592,7 @@ TEST_CASE("A request that the servers refuse ends as Refused") {
     Joined self(world);
     CHECK(self.Ended<Refused>());
   }
-  SECTION("to list") {
+  SECTION("to list the children") {
     world.servers.nodes["/l"].readable = false;
     Joined self(world);
     CHECK(self.Ended<Refused>());
@@ -608,7 +609,7 @@ TEST_CASE("A request that the servers refuse ends as Refused") {
   }
 }
 
-TEST_CASE("A predecessor that cannot be read is waited for by lists of its parent") {
+TEST_CASE("A waiter watches the children of LOCK if it cannot read its predecessor") {
   World world;
   const std::string first = world.servers.Put("/l/a-lock-", 1, true);
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
@@ -696,7 +697,7 @@ TEST_CASE("One slow answer does not rule out a lock whose next answers are quick
   CHECK(self.Holds());
 }
 
-TEST_CASE("A lock that needs a longer session names the timeout that would do") {
+TEST_CASE("A run whose session is too short to take the lock names a timeout that would suffice") {
   World world;
   Contender self(world);
   const std::string other = world.servers.Put("/l/other-lock-", 1, true);
@@ -874,7 +875,7 @@ TEST_CASE("A contender that appears late counts from when its create was sent") 
   CHECK(self.ticket().created_after == before);
 }
 
-TEST_CASE("The time of the create and of its answer bound the servers' clock") {
+TEST_CASE("The times of the create and of its answer bound the servers' clock") {
   World world;
   Contender self(world);
   const TimePoint before = world.clock.Now();

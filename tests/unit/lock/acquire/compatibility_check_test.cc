@@ -50,7 +50,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("A list whose names tell everything is checked at once, without a request") {
+TEST_CASE("A list whose names are conclusive is checked at once, without a request") {
   Bench bench;
   bench.Check({kOwn, "other-lock-0000000001"});
   REQUIRE(bench.answers.size() == 1);
@@ -63,7 +63,8 @@ TEST_CASE("A list whose names tell everything is checked at once, without a requ
   CHECK(bench.store.requests_sent() == 0);
 }
 
-TEST_CASE("A child whose name does not tell is read once, and the answer has the whole list") {
+TEST_CASE(
+    "A child whose name is inconclusive is read once, and the answer contains the whole list") {
   Bench bench;
   bench.world.servers.Put("/l/" + kKazooPermit, 0);
   const protocol::Children children{kOwn, kKazooPermit};
@@ -79,7 +80,7 @@ TEST_CASE("A child whose name does not tell is read once, and the answer has the
   CHECK(bench.store.log() == std::vector<std::string>{"get /l/" + kKazooPermit});
 }
 
-TEST_CASE("After a restart the children whose names do not tell are read again") {
+TEST_CASE("After a restart the children with inconclusive names are read again") {
   Bench bench;
   const std::string path = "/l/" + kKazooPermit;
   bench.world.servers.Put(path, 0);
@@ -168,7 +169,7 @@ TEST_CASE("A permit is refused while LOCK itself has a contender") {
   CHECK(bench.IsCompatible(1));
 }
 
-TEST_CASE("A read that is refused ends the check with the znode") {
+TEST_CASE("A refused read ends the check, which names the znode") {
   Bench bench;
   bench.world.servers.Put("/l/lock", 7);
   bench.world.servers.nodes.at("/l/lock").readable = false;

@@ -98,7 +98,7 @@ TEST_CASE("A try that finds the lock busy creates nothing and writes nothing") {
 // ---- the hand-over --------------------------------------------------------------------------
 
 TEST_CASE(
-    "The next waiter reads LOCK, with a heartbeat if its lease is old, and no other sends "
+    "The next waiter reads LOCK, with a heartbeat if its lease is old, and no other waiter sends "
     "anything") {
   World world;
   const bool in_hand = GENERATE(true, false);
@@ -132,7 +132,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("A reader holds by the record of the writer before it, past readers in between") {
+TEST_CASE("A reader takes the lock by the writer's record, past the readers in between") {
   World world;
   Joined writer(world, {.mode = Mode::kWrite});
   Contender first(world, {.mode = Mode::kRead});
@@ -179,7 +179,7 @@ TEST_CASE(
   CHECK(RecordIn(world)->contender == Name(first.ticket().path));
 }
 
-TEST_CASE("A record of another contender does not stand for a predecessor that gave up") {
+TEST_CASE("An earlier holder's record does not count for a predecessor that gave up") {
   World world;
   Joined earlier(world);
   Joined holder(world);
@@ -226,7 +226,7 @@ TEST_CASE("A record that no contender in the queue wrote does not let a waiter p
   CHECK(self.notes.waits.back().first == Name(holder.ticket().path));
 }
 
-TEST_CASE("A predecessor that is only written to is still waited for") {
+TEST_CASE("A waiter keeps waiting for a predecessor that is only written to") {
   auto [world, predecessor, self] = BehindOther();
   for (int i = 0; i < 3; ++i) {
     world.servers.Write(predecessor, "asked to leave");
@@ -238,7 +238,7 @@ TEST_CASE("A predecessor that is only written to is still waited for") {
   CHECK(self.RunToHold());
 }
 
-TEST_CASE("A predecessor that releases after our list and before we read it was the last") {
+TEST_CASE("A release between a waiter's list and its read of the holder hands the lock over") {
   World world;
   Joined holder(world);
   Contender self(world);

@@ -78,7 +78,7 @@ struct QueueOf {
 
 // ---- the turn -------------------------------------------------------------------------------
 
-TEST_CASE("The deletion of the known holder is the turn of a waiter with a lease in hand") {
+TEST_CASE("A waiter with a lease in hand takes its turn when the known holder is deleted") {
   QueueOf queue(2);
   Contender& self = queue[1];
   const std::size_t before = self.store.requests_sent();
@@ -89,7 +89,7 @@ TEST_CASE("The deletion of the known holder is the turn of a waiter with a lease
   CHECK(*self.store.lease().End() - queue.world.clock.Now() > 12500ms);
 }
 
-TEST_CASE("A lease that runs for too short a time needs a heartbeat at the turn") {
+TEST_CASE("A lease that ends too soon needs a heartbeat at the turn") {
   for (const auto& [waited, in_hand] :
        std::vector<std::pair<Duration, bool>>{{16250ms - 1ns, true}, {16250ms, false}}) {
     QueueOf queue(2);
@@ -158,7 +158,7 @@ TEST_CASE("A waiter whose own watch is not known to be set needs a heartbeat") {
   CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
-TEST_CASE("The turn of a waiter that has not seen an unknown program's contender needs a list") {
+TEST_CASE("A waiter whose predecessor is another program's needs a list at its turn") {
   // A Curator contender that is deleted may leave behind a reader with the same number.
   World world;
   const std::string writer = world.servers.Put("/l/_c_1-__WRIT__", 1, true);
@@ -186,7 +186,7 @@ TEST_CASE("A waiter after readers takes the lock by a list, without a commit") {
   CHECK(Commits(self.store.SentSince(before)) == 0);
 }
 
-TEST_CASE("A waiter that gave up gives nobody a turn whatever the last record says") {
+TEST_CASE("A waiter that gives up does not give anyone a turn, whatever the last record says") {
   QueueOf queue(4);
   queue.HandOver(0, 1);
   Contender& self = queue[3];
@@ -409,7 +409,7 @@ struct SetBeforeItsEnd : private World, SetContender {
   std::unique_ptr<Contender> holder;
 };
 
-TEST_CASE("The last LOCK of a set is taken by the lease in hand, if the others are watched") {
+TEST_CASE("The last LOCK of a set is taken with the lease in hand, if the others are watched") {
   SetBeforeItsEnd caller;
   REQUIRE_FALSE(caller.set.outcome());
   const std::size_t before = caller.store.requests_sent();
@@ -443,7 +443,7 @@ void HoldFor(Contender& contender, Duration span) {
   CHECK_FALSE(hold.loss());
 }
 
-TEST_CASE("A holder by a lease in hand reads LOCK's version and sends a heartbeat at once") {
+TEST_CASE("A holder that took its turn without a commit reads LOCK and sends a heartbeat at once") {
   QueueOf queue(2);
   queue.world.clock.Advance(5s);
   Contender& self = queue.HandOver(0, 1);
@@ -464,7 +464,7 @@ TEST_CASE("A holder whose last commit is recent sends its heartbeat an eighth of
   CHECK(Commits(self.store.SentSince(before)) == 1);
 }
 
-TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock at once") {
+TEST_CASE("A contender that was deleted as it took its turn loses the lock at once") {
   QueueOf queue(2);
   Contender& self = queue.HandOver(0, 1);
   queue.world.servers.Remove(self.ticket().path);
@@ -474,7 +474,7 @@ TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock
   CHECK(hold.loss() == EndCause::kRemoved);
 }
 
-TEST_CASE("A command that ends before LOCK's version is read leaves a record by a guess") {
+TEST_CASE("A release before LOCK's version is read writes the record with a guessed version") {
   QueueOf queue(3);
   Contender& self = queue.HandOver(0, 1);
   self.Release(queue.world.servers);  // sends nothing before it

@@ -54,7 +54,7 @@ TEST_CASE("The first zklock after an overdue reservation deletes it, whoever is 
   CHECK(waiter.Holds());
 }
 
-TEST_CASE("After a holder an overdue reservation is deleted without a record") {
+TEST_CASE("An overdue reservation after a holder is deleted without a record") {
   World world;
   const std::string holder = PutOther(world);
   const std::string forged = world.servers.Put(
@@ -92,7 +92,7 @@ TEST_CASE(
   CHECK(first.Holds());
 }
 
-TEST_CASE("A contender from before a set-back of the servers' clock ends no new reservation") {
+TEST_CASE("A contender created before the servers' clock is set back ends no new reservation") {
   const std::string id = GENERATE(as<std::string>{}, "", "another", "freeze");
   World world;
   world.servers.now_ms = 1'000'000'000;
@@ -121,7 +121,7 @@ TEST_CASE("A contender from before a set-back of the servers' clock ends no new 
   }
 }
 
-TEST_CASE("A waiter that knows what the servers' clock shows does not ask with each list") {
+TEST_CASE("A waiter that knows the servers' time does not ask for it with each list") {
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   JoinedReserver waiter(world, "");
   REQUIRE(waiter.Waits());
@@ -209,7 +209,7 @@ TEST_CASE("Two overdue reservations in a row are deleted by the first zklock aft
   CHECK_FALSE(world.servers.Has(b.path));
 }
 
-TEST_CASE("After a refused delete it is tried again later") {
+TEST_CASE("A refused delete is tried again later") {
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   Reserver waiter(world, "");
   waiter.store.may_delete = false;
@@ -239,7 +239,7 @@ TEST_CASE("A try deletes an overdue reservation before it leaves because of anot
   CHECK_FALSE(world.servers.Has(freeze.path));
 }
 
-TEST_CASE("A try deletes the readers' reservations that have ended, also after one that has not") {
+TEST_CASE("A try deletes readers' reservations that have ended, even after one that has not") {
   auto [world, a] = ReservedWorld("a", {.mode = Mode::kRead});
   const ReservedLock b = MakeReservation(world, "b", {.mode = Mode::kRead, .lasts = 1h});
   PassServersTime(world, 1h);
@@ -260,7 +260,7 @@ TEST_CASE("A try that lacks permission to delete an overdue reservation reports 
   CHECK(self.notes.overdue == std::vector{freeze.path});
 }
 
-TEST_CASE("A wait is not over before an overdue reservation was dealt with") {
+TEST_CASE("A wait does not end before an overdue reservation has been deleted") {
   const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
   const std::optional<std::size_t> permits = GENERATE(std::optional<std::size_t>{}, 1);
   auto [world, freeze] = ReservedWorld("freeze", {.permits = permits, .lasts = 1h});
@@ -276,7 +276,7 @@ TEST_CASE("A wait is not over before an overdue reservation was dealt with") {
   CHECK_FALSE(world.servers.Has(freeze.path));
 }
 
-TEST_CASE("A wait is over in time if the reservation has not ended") {
+TEST_CASE("A wait ends in time if the reservation has not ended") {
   World world;
   MakeReservation(world, "freeze", {.lasts = 1h});
   JoinedReserver self(world, GENERATE(as<std::string>{}, "", "other"), {.wait = 1min});
@@ -341,7 +341,7 @@ TEST_CASE("Only a few of many contenders that want to reserve are read") {
   CHECK(waiter.store.CountSent("get /l/") <= 18);
 }
 
-TEST_CASE("Any request of a waiter after another program may fail, and the reservation ends") {
+TEST_CASE("A waiter after another program's contender ends a reservation despite any fault") {
   const auto fault = GENERATE(from_range(kLosses));
   for (std::size_t at = 0; at < 60; ++at) {
     CAPTURE(static_cast<int>(fault), at);
@@ -393,7 +393,7 @@ TEST_CASE("A waiter in the turnstile deletes an overdue permit that another prog
   CHECK(waiter.Waits());
 }
 
-TEST_CASE("A second waiter in the turnstile takes its time before it deletes an overdue permit") {
+TEST_CASE("A second waiter in the turnstile waits before it deletes an overdue permit") {
   auto [world, freeze] = ReservedWorld("freeze", {.permits = 1, .lasts = 1h});
   PutOtherWithoutPermit(world);
   Reserver first(world, "", {.permits = 1});

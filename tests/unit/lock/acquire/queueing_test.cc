@@ -41,7 +41,7 @@ constexpr const char* kKazoo = "/l/0123456789abcdef0123456789abcdef__lock__";
 // ---- one znode ------------------------------------------------------------------------------
 
 TEST_CASE(
-    "In the simple dialect whoever creates the one znode holds the lock, and the others watch it") {
+    "In the simple dialect the znode's creator holds the lock, and the others watch the znode") {
   World world;
   Joined holder(world, Simple());
   REQUIRE(holder.Holds());
@@ -54,7 +54,7 @@ TEST_CASE(
   CHECK(waiter.RunToHold());
 }
 
-TEST_CASE("A simple lock whose znode cannot be read is waited for by lists of its parent") {
+TEST_CASE("A waiter watches the children of LOCK if it cannot read a simple lock's znode") {
   World world;
   world.servers.Put("/l/lock", 7);
   world.servers.nodes["/l/lock"].readable = false;
@@ -140,7 +140,7 @@ TEST_CASE("A simple lock is refused where a queue exists") {
 
 // ---- --supersede ----------------------------------------------------------------------------
 
-TEST_CASE("A newer contender that supersedes ends the wait of older ones, and no hold") {
+TEST_CASE("A newer contender that supersedes ends the waits of older ones, but not a hold") {
   World world;
   Joined holder(world, Newest());
   REQUIRE(holder.Holds());
@@ -255,7 +255,7 @@ TEST_CASE("A run that has lost its place does not run after a newer one that has
   CHECK(old.why() == (is_newest ? std::optional(Busy::Why::kSuperseded) : std::nullopt));
 }
 
-TEST_CASE("A record whose token is newer than all contenders, as after a restore, means nothing") {
+TEST_CASE("A record with a token newer than all contenders', as after a restore, is ignored") {
   World world;
   world.servers.Write("/l", "zklock/1 " + Name(kNewer) + "0000000000 exclusive 9000 1.000 0 host");
   Joined holder(world);
@@ -303,7 +303,7 @@ TEST_CASE("A contender leaves when max_queue others wait already, and holders do
   CHECK(second.why() == Busy::Why::kQueueFull);
 }
 
-TEST_CASE("Contenders that a new one supersedes do not fill the queue but all others do") {
+TEST_CASE("Contenders that a new one supersedes do not fill the queue, but all others do") {
   World world;
   const auto newest_of_one = [] {
     AcquireRequest request = Newest();
@@ -350,7 +350,7 @@ TEST_CASE("A contender that supersedes others stays even if the queue fills whil
 
 // ---- incompatible contenders ----------------------------------------------------------------
 
-TEST_CASE("An incompatible contender that arrived before our new place is refused") {
+TEST_CASE("An incompatible contender that arrives before we queue again is refused") {
   auto [world, holder, self] = BehindOther();
   REQUIRE_FALSE(self.acquire.outcome());
   const auto incompatible = GENERATE(as<std::string>{}, kKazoo, "/l/lock");

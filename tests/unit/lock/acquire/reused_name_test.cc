@@ -83,7 +83,7 @@ TEST_CASE("A waiter creates LOCK again as often as the servers delete it after i
 
 // ---- the holder -----------------------------------------------------------------------------
 
-TEST_CASE("A heartbeat that finds another znode of the name is a lost lock, not a lease") {
+TEST_CASE("A heartbeat that finds another znode with the name reports a loss, not a lease") {
   Holder holder;
   SECTION("replaced before the heartbeat") { Replace(holder.world.servers); }
   SECTION("replaced between the check and the read") {
@@ -99,7 +99,7 @@ TEST_CASE("A heartbeat that finds another znode of the name is a lost lock, not 
   CHECK(IsSuccessors(holder.world.servers));
 }
 
-TEST_CASE("A watch that fires for another znode of the name is a lost lock at once") {
+TEST_CASE("A watch that fires for another znode with the name reports a loss at once") {
   Holder holder;
   Replace(holder.world.servers);
   holder.self.store.Run();
@@ -107,7 +107,7 @@ TEST_CASE("A watch that fires for another znode of the name is a lost lock at on
   CHECK(holder.notes.own_data == std::vector<std::string>{""});  // not the successor's data
 }
 
-TEST_CASE("A znode replaced before it was watched is a lost lock") {
+TEST_CASE("A znode replaced before it was watched is reported as a loss") {
   World world;
   Joined self(world, SimpleRequest());
   Hold hold(self.store, world.clock, {self.ticket()}, 5s, Ignore);
@@ -117,7 +117,7 @@ TEST_CASE("A znode replaced before it was watched is a lost lock") {
   CHECK(hold.loss() == EndCause::kRemoved);
 }
 
-TEST_CASE("A znode replaced while there was no server is a lost lock at the reconnection") {
+TEST_CASE("A znode replaced while there was no server is reported as a loss at the reconnect") {
   Holder holder;
   holder.self.store.Disconnect();
   Replace(holder.world.servers);
@@ -150,7 +150,7 @@ TEST_CASE("A heartbeat whose read is refused proves nothing") {
   CHECK(holder.self.store.server_given_up());
 }
 
-TEST_CASE("A release never deletes by the name, and leaves the record") {
+TEST_CASE("A release never deletes the znode by name, and leaves a record") {
   Holder holder;
   const bool replaced = GENERATE(false, true);
   if (replaced) Replace(holder.world.servers);
@@ -181,7 +181,7 @@ TEST_CASE("A znode replaced while the connection was lost is not taken for the c
   CHECK(IsSuccessors(world.servers));
 }
 
-TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
+TEST_CASE("A znode replaced after the reply to its create was lost is not adopted") {
   World world;
   Contender self(world, SimpleRequest());
   self.store.PlaceFault("create /l/lock", Fault::kReplyLost);
@@ -202,7 +202,7 @@ TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
   }
 }
 
-TEST_CASE("A create that only its znode shows is adopted, not waited for") {
+TEST_CASE("A znode of the contender's own session is adopted, not waited for") {
   World world;
   Contender self(world, SimpleRequest());
   // The first create finds a znode of the contender's own session.
@@ -211,7 +211,7 @@ TEST_CASE("A create that only its znode shows is adopted, not waited for") {
   CHECK(self.ticket().token == world.servers.nodes.at(kNode).czxid);
 }
 
-TEST_CASE("A LOCK of a set that is replaced while the next is waited for loses all") {
+TEST_CASE("A set that waits for its next LOCK ends if a znode that it holds is replaced") {
   World world;
   world.servers.Put("/m", 0, false, "zklock/1");
   world.servers.Put("/m/lock", 5);
@@ -243,7 +243,7 @@ TEST_CASE("A LOCK of a set that is replaced while the next is waited for loses a
 
 // ---- operations -----------------------------------------------------------------------------
 
-TEST_CASE("An ancestor holds only by its own znode") {
+TEST_CASE("An ancestor holds only through its own znode") {
   Holder holder;
   const bool replaced = GENERATE(false, true);
   if (replaced) Replace(holder.world.servers);
@@ -293,7 +293,7 @@ TEST_CASE("A forced release deletes the named contender and no successor") {
   }
 }
 
-TEST_CASE("A successor with the same name is neither asked to release nor waited for") {
+TEST_CASE("A request to release and a wait for its end ignore a successor with the same name") {
   Holder holder;
   Replace(holder.world.servers);
   FakeStore store(holder.world.servers, holder.world.clock);

@@ -60,7 +60,8 @@ struct JoinedPermit : Permit {
 std::size_t CountPermits(const World& world) { return world.servers.Children("/l/leases").size(); }
 std::size_t InTurnstile(const World& world) { return world.servers.Children("/l/locks").size(); }
 
-TEST_CASE("A permit is queued for in the turnstile, with the options of a wait, and then taken") {
+TEST_CASE(
+    "A run queues for a permit in the turnstile, with the options of its wait, and then takes it") {
   const auto requests = RequestsForPermit({.lock = {"/l", ""},
                                            .host = "host",
                                            .data = "data",
@@ -116,7 +117,7 @@ TEST_CASE("The holder of a permit leaves the turnstile though the delete or its 
   CHECK(CountPermits(world) == 1);
 }
 
-TEST_CASE("As many hold as there are permits, and the next one waits for any of them") {
+TEST_CASE("As many contenders hold as there are permits, and the next one waits for any of them") {
   const std::size_t permits = GENERATE(1U, 2U, 3U);
   World world;
   std::vector<std::unique_ptr<Permit>> all;
@@ -138,7 +139,7 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
   }
 }
 
-TEST_CASE("A permit is not taken by a lease in hand, but after a heartbeat") {
+TEST_CASE("A permit is taken after a heartbeat, not with a lease in hand") {
   // The heartbeat comes before the last look at the number of permits.
   World world;
   JoinedPermit holder(world, 1);
@@ -181,7 +182,7 @@ struct Others {
 
 bool HasLeft(const Permit& permit) { return permit.why() == Busy::Why::kTaken; }
 
-TEST_CASE("A contender with a permit that is still in the turnstile leaves the last one to a try") {
+TEST_CASE("A try gets the last permit although the holder of another is still in the turnstile") {
   World world;
   Others others(world, 0, 1, true);
   JoinedPermit self(world, 2, true);
@@ -208,7 +209,7 @@ TEST_CASE("A try leaves at once when those before it in the turnstile take all p
   CHECK(HasLeft(self));
 }
 
-TEST_CASE("A try behind a contender that stays in the turnstile finds the permits taken") {
+TEST_CASE("A try after a contender that stays in the turnstile reports the permits as taken") {
   World world;
   for (const char* path : {"/l/locks", "/l/leases"}) world.servers.Put(path, 0);
   world.servers.Put("/l/locks/_c_0123abcd-0123-4123-8123-0123456789ab-lock-", 7, true);
@@ -281,7 +282,7 @@ TEST_CASE("A permit is acquired although any one request, or its reply, is lost"
 
 // ---- the number of permits ------------------------------------------------------------------
 
-TEST_CASE("Another number is refused while a permit is held, and written when none is") {
+TEST_CASE("Another number of permits is refused while one is held, and written when none is") {
   World world;
   JoinedPermit first(world, 2);
   REQUIRE(first.Holds());
@@ -362,7 +363,8 @@ TEST_CASE("Contenders that only pass the turnstile do not fill the queue") {
   }
 }
 
-TEST_CASE("The queue is full once a contender waits ahead even if there were no permits at first") {
+TEST_CASE(
+    "The queue is full once a contender waits ahead, even if there were no permits at first") {
   World world;
   world.servers.Put("/l/locks", 0);
   const std::string first = world.servers.Put("/l/locks/other-lock-", 7, true);
@@ -494,7 +496,7 @@ TEST_CASE("While a zklock holds a permit and the number is unknown, others are r
 }
 
 TEST_CASE(
-    "Permits for two different numbers are never held together, whenever the second run arrives") {
+    "Runs with different numbers of permits never hold together, whenever the second arrives") {
   const bool beside_curator = GENERATE(false, true);
   const auto data = GENERATE(as<std::string>{}, "", "many", "2", "3");
   const auto put = [&](World& world) {
@@ -540,7 +542,7 @@ TEST_CASE("The number is written though a request or its reply is lost") {
   }
 }
 
-TEST_CASE("The number is written though something else is written before any request") {
+TEST_CASE("The number is written although another client writes before any request") {
   World plain;
   plain.servers.Put("/l/leases", 0);
   JoinedPermit sample(plain, 2);
@@ -620,7 +622,7 @@ TEST_CASE("A permit requested at any moment is never held while a plain contende
 }
 
 TEST_CASE(
-    "A LOCK with a lock of one znode or a permit of kazoo gives no permit, unless no session owns "
+    "A LOCK with a single-znode lock or a kazoo permit grants no permit, unless no session owns "
     "it") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);

@@ -96,7 +96,7 @@ TEST_CASE("A run takes its permits in one transaction, and its node is the lowes
   CHECK(world.servers.Children("/l/locks").empty());
 }
 
-TEST_CASE("A turnstile that we could not leave is not entered") {
+TEST_CASE("A run does not enter a turnstile that it could not leave") {
   World world;
   world.servers.Put("/l/leases", 0);
   world.servers.Put("/l/locks", 0);
@@ -112,7 +112,7 @@ TEST_CASE("A turnstile that we could not leave is not entered") {
   CHECK(PermitsIn(world).empty());
 }
 
-TEST_CASE("One permit is taken as without --take") {
+TEST_CASE("A run with --take 1 takes its permit like one without --take") {
   World world;
   const Taken taken(world, 2, 1);
   for (const std::string& request : taken.store.log()) {
@@ -156,7 +156,7 @@ TEST_CASE("A waiter counts all permits of a run, and takes its own once enough a
   CHECK(four.HasLock());
 }
 
-TEST_CASE("Any reply may be lost, and a run has all of its permits or none") {
+TEST_CASE("Whichever reply is lost, a run has all of its permits or none") {
   World plain;
   const Taken plain_other(plain, 4, 1);
   const Taken sample(plain, 4, 3);
@@ -180,7 +180,7 @@ TEST_CASE("Any reply may be lost, and a run has all of its permits or none") {
   }
 }
 
-TEST_CASE("Permits of a create that was repeated are deleted, also if all permits are our own") {
+TEST_CASE("Permits from a repeated create are deleted, even if all permits are our own") {
   World world;
   world.servers.Put("/l/leases", 0);
   Taker self(world, 3, 3);
@@ -271,7 +271,7 @@ TEST_CASE("A try that finds too few permits free creates nothing") {
   CHECK(fits.HasLock());
 }
 
-TEST_CASE("A try leaves the turnstile when those before it take more than is left") {
+TEST_CASE("A try leaves the turnstile when those before it take more permits than are left") {
   World world;
   Taken holder(world, 4, 1);
   // Until it has created its permits, others cannot know whether it takes one or four.
@@ -500,7 +500,7 @@ TEST_CASE("A waiting run that loses its permits reads each of them once") {
   CHECK(reads() - before <= 4);
 }
 
-TEST_CASE("Permits of a lost create are deleted although someone has deleted one of them") {
+TEST_CASE("Permits from a lost create are deleted although another client has deleted one") {
   World world;
   Taker self(world, 10, 3);
   std::vector<std::string> strays;
@@ -523,7 +523,7 @@ TEST_CASE("Permits of a lost create are deleted although someone has deleted one
   CHECK(PermitsOf(world, self) == 3);
 }
 
-TEST_CASE("A reservation is used with the number of permits that it was made with") {
+TEST_CASE("A reservation can only be used with its original number of permits") {
   World world;
   const ReservedLock made = MakeReservation(world, "freeze", {.permits = 4, .take = 3});
   test::FakeStore store(world.servers, world.clock);
@@ -539,7 +539,7 @@ TEST_CASE("A reservation is used with the number of permits that it was made wit
   CHECK(unusable->permits == 3);
 }
 
-TEST_CASE("A renewal writes to all permits, and a command has outlived an incomplete one") {
+TEST_CASE("A renewal writes to all permits, and a reservation that lacks one counts as ended") {
   World world;
   const ReservedLock made =
       MakeReservation(world, "freeze", {.permits = 4, .take = 3, .lasts = 60s});
