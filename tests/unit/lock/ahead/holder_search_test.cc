@@ -58,7 +58,7 @@ Mode FoundIn(const Contender& contender) {
 
 // ---- the search and its requests ------------------------------------------------------------
 
-TEST_CASE("A lock held for us is found with one request more than a wait takes, a check") {
+TEST_CASE("A lock held for us is found with one more request than a wait takes, a check") {
   const auto held = GENERATE(Mode::kExclusive, Mode::kWrite);
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
   World world;
@@ -117,7 +117,7 @@ TEST_CASE(
   CHECK(FoundIn(other) == Mode::kExclusive);
 }
 
-TEST_CASE("Another program's contender holds the lock for no shell, and is not read") {
+TEST_CASE("Another program's contender is not read, since it holds the lock for no shell") {
   World world;
   world.servers.Put("/l/_c_7bc63b3c-0cf4-4e4c-b0ac-8a3f2d9e5f36-lock-", kOtherSession, true, kOurs);
   Put(world, Mode::kExclusive);
@@ -136,7 +136,7 @@ TEST_CASE("A reader after a waiting writer finds that its own shell holds the lo
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("A writer after many readers finds its own shell's, and reads a few at a time") {
+TEST_CASE("A writer after many readers finds its own shell's reader, and reads a few at a time") {
   const int at = GENERATE(0, 17, 49);
   CAPTURE(at);
   World world;
@@ -178,7 +178,7 @@ TEST_CASE("A lock held for us is found in every dialect") {
   CHECK(self.store.CountSent("list ") <= 1);
 }
 
-TEST_CASE("The one znode of another contender is waited for") {
+TEST_CASE("A contender waits for another contender's only znode") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "", Dialect::kSimple);
   Joined self(world, Request(Mode::kExclusive, Dialect::kSimple));
@@ -434,7 +434,7 @@ TEST_CASE("During the search the waiter keeps its lease fresh, and the search co
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("A holder that cannot be read is waited for") {
+TEST_CASE("A contender waits for a holder that it cannot read") {
   const bool far = GENERATE(false, true);
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
@@ -489,7 +489,7 @@ TEST_CASE("A try with a holder that cannot be read leaves, though a connection i
   }
 }
 
-TEST_CASE("A check that is refused proves nothing, and the holder is waited for") {
+TEST_CASE("A refused check proves nothing, and the wait for the holder continues") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
   Contender self(world, Request());

@@ -55,7 +55,7 @@ struct Bench : test::FakeBench {
 
 }  // namespace
 
-TEST_CASE("Those that wait are asked to leave, the last one first, and holders only with `all`") {
+TEST_CASE("Waiters are asked to leave, the last one first, and holders only with `all`") {
   Bench bench;
   const bool all = GENERATE(false, true);
   bench.Run({.holders = all});
@@ -139,17 +139,17 @@ TEST_CASE("A contender is asked once, unless the first request left holders alon
                                   {.by = "other", .only_waiting = only_waiting, .forced = forced}));
     }
   };
-  SECTION("by waiters, then for all") {
+  SECTION("first of waiters only, then of all") {
     ask(true);
     bench.Run({.holders = true});
     for (const std::string& path : bench.names) CHECK(bench.RequestIn(path)->by == "root on db1");
   }
-  SECTION("by waiters twice") {
+  SECTION("of waiters only, twice") {
     ask(true);
     bench.Run({});
     for (const std::string& path : bench.names) CHECK(bench.RequestIn(path)->by == "other");
   }
-  SECTION("a release is not weakened") {
+  SECTION("a request that includes holders is not weakened") {
     ask(false);
     bench.Run({});
     for (const std::string& path : bench.names) CHECK_FALSE(bench.RequestIn(path)->only_waiting);
@@ -161,7 +161,7 @@ TEST_CASE("A contender is asked once, unless the first request left holders alon
   }
 }
 
-TEST_CASE("Data that is written while it is asked is kept") {
+TEST_CASE("Data written to a contender while it is being asked is kept") {
   Bench bench;
   bench.store.Before("set " + bench.names[2], [&] {
     bench.servers.Write(bench.names[2], FormatContenderData({.label = "renamed"}));
@@ -187,7 +187,7 @@ TEST_CASE("All contenders are asked despite a fault at any request") {
   }
 }
 
-TEST_CASE("A run that has waited before it was asked again does not ask those after it") {
+TEST_CASE("After a lost connection a run does not ask contenders that joined after it") {
   Bench bench;
   bench.Run({});
   const std::string later = bench.Put({.label = "later"});

@@ -58,7 +58,7 @@ TEST_CASE("Data is parsed as it was formatted") {
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
-TEST_CASE("The data of a reservation has its purpose, its duration and its token") {
+TEST_CASE("The data of a reservation contains its purpose, its duration and its token") {
   ContenderData data{
       .host = "h", .label = "l", .reserve = "freeze", .reserve_reason = "incident 4711"};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
@@ -104,7 +104,7 @@ TEST_CASE("Another program's object has no known fields") {
   CHECK(ParseContenderData(R"({"jobs":[{"host":"x"}]})") == Nothing());
 }
 
-TEST_CASE("Fields with a wrong type or an impossible value are unknown") {
+TEST_CASE("Fields with a wrong type or an impossible value are treated as unknown") {
   for (const char* const text : {
            R"({"version":"1","mode":7,"host":1,"user":null,"pid":"4","bootId":[],"startTime":{}})",
            R"({"mode":"EXCLUSIVE","pid":0,"owner":-1,"startTime":-1,"version":-1})",
@@ -171,7 +171,7 @@ TEST_CASE("Deep nesting is harmless") {
         Nothing());
 }
 
-TEST_CASE("The innermost of the contenders that it runs under are written") {
+TEST_CASE("Of the contenders under which a run is nested, the innermost are written") {
   std::vector<std::string> under;
   for (int i = 0; i < 20; ++i) under.push_back("/lock" + std::to_string(i));
   const auto read = ParseContenderData(FormatContenderData({.under = under}));
@@ -185,7 +185,7 @@ TEST_CASE("The innermost of the contenders that it runs under are written") {
   CHECK(FormatContenderData({.under = {std::string(3000, '\x01')}}) == R"({"version":1})");
 }
 
-TEST_CASE("The other locks of which any one will do are all written, or none of them") {
+TEST_CASE("The alternative locks of a run are all written, or none of them") {
   const auto locks = [](std::size_t count, std::size_t length) {
     std::vector<std::string> paths;
     for (std::size_t i = 0; i < count; ++i) {
@@ -208,7 +208,7 @@ TEST_CASE("The other locks of which any one will do are all written, or none of 
   CHECK(read({std::string(4000, '\x01')}).any.empty());
 }
 
-TEST_CASE("A contender whose list of other locks is left out says nothing of outer locks either") {
+TEST_CASE("If the list of alternative locks is left out, so are the outer locks") {
   const auto under = [](const std::string& other) {
     return ParseContenderData(FormatContenderData({.under = {"/a"}, .any = {other}}))->under;
   };
@@ -254,7 +254,7 @@ TEST_CASE("The mark of a forced release replaces no request, and a request repla
   CHECK(after(mark, {.by = "op", .forced = true})->by == "op");
 }
 
-TEST_CASE("A release request fits into data with a text of any length in any field") {
+TEST_CASE("A release request fits into the data, however long the text in any field is") {
   const std::string data = FormatContenderData(
       {.host = "h",
        .user = "u",

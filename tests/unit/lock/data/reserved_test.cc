@@ -33,14 +33,13 @@ TEST_CASE("A persistent contender with a reservation in its data is a reservatio
   CHECK(reserved->version == 3);
 }
 
-TEST_CASE("A reservation is not believed beyond what its kind of znode proves") {
+TEST_CASE("A znode that lacks any property of a reservation is not one") {
   SECTION("a session owns it") {
     zookeeper::NodeStat stat = kStat;
     stat.ephemeral_owner = 17;
     CHECK_FALSE(FindReservation(kName, kData, stat));
   }
-  SECTION(
-      "its name is no contender's, another program's, or of a contender that reserves nothing") {
+  SECTION("its name is not that of a zklock contender that reserves") {
     for (const std::string& name :
          {std::string("freeze"), "web1-" + kUuid + "-lock-0000000007",
           "_c_" + kUuid + "-reserve-lock-0000000007", "web1-" + kUuid + "-reserve-0000000007"}) {
@@ -64,7 +63,7 @@ TEST_CASE("A reservation is not believed beyond what its kind of znode proves") 
   }
 }
 
-TEST_CASE("The mode of a reservation is its name's; kazoo's names need the data for a writer") {
+TEST_CASE("The mode of a reservation is in its name; in kazoo's dialect the data marks a writer") {
   const auto mode = [](const std::string& mark, const std::string& data_mode) {
     const std::string data =
         R"({"mode":")" + data_mode + R"(","reservation":{"id":"x","token":1}})";

@@ -154,7 +154,7 @@ TEST_CASE("The end of another run is recorded once, and the rest of its entry is
   CHECK(history.Format(32) == "\n" + ended + "\n" + kRun);
 }
 
-TEST_CASE("A run without an end is lost unless its contender is there or it is our own") {
+TEST_CASE("A run without an end is lost unless its contender exists or it is our own") {
   RunHistory history;
   history.Enter(Running(1, "gone"));
   history.Enter(Running(2, "present"));
@@ -185,7 +185,7 @@ TEST_CASE("The end of a run replaces its start, and no run is recorded twice") {
   CHECK(history.entries()[1].run == Run());
 }
 
-TEST_CASE("The oldest runs fall off") {
+TEST_CASE("The oldest runs are dropped") {
   RunHistory history;
   for (int token = 1; token <= 3; ++token) history.Enter(Running(token, "x"));
   const RunHistory read = Parsed(history.Format(2));

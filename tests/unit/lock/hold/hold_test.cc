@@ -155,7 +155,7 @@ TEST_CASE("No command may start while a heartbeat is unanswered") {
   CHECK(held.hold->SufficesToStart());
 }
 
-TEST_CASE("A commit of others extends the lease with which a command may start") {
+TEST_CASE("Any commit of the session extends the lease with which a command may start") {
   Held held;
   held.clock.Advance(10s);
   held.store.Sync("/l", [](const zookeeper::Reply&) {});

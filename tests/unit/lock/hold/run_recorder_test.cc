@@ -224,7 +224,7 @@ TEST_CASE("A run that no server could record before it ended is reported as not 
   CHECK(run.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
 }
 
-TEST_CASE("The end waits until the start is written, and a refusal costs no record of LOCK") {
+TEST_CASE("The end waits for the write of the start, and a refusal does not cost LOCK's record") {
   const bool is_refused = GENERATE(false, true);
   Bench bench;
   Runner run(bench);
@@ -276,7 +276,7 @@ TEST_CASE("A lost request or reply records no run twice and loses no lock") {
   }
 }
 
-TEST_CASE("Data of another program is left alone, and the lock is released with its record") {
+TEST_CASE("Another program's data is left alone, and the lock is released with its record") {
   Bench bench;
   const std::string data = GENERATE(std::string("yesterday"), std::string("zklock/2 5 h\n{}"),
                                     std::string("\xff\0\n", 3), std::string(20000, '\n'));
@@ -291,7 +291,7 @@ TEST_CASE("Data of another program is left alone, and the lock is released with 
   CHECK(run.recorder->unkept().size() == 1);
 }
 
-TEST_CASE("An empty last-run of an administrator is used") {
+TEST_CASE("An empty last-run that an administrator has created is used") {
   Bench bench;
   bench.servers.Put("/l/last-run", 0);
   Begun run(bench);
@@ -299,7 +299,7 @@ TEST_CASE("An empty last-run of an administrator is used") {
   CHECK(bench.History().entries().size() == 1);
 }
 
-TEST_CASE("Without a right the lock works, and no history is kept") {
+TEST_CASE("Without a permission the lock works, but no history is kept") {
   Bench bench;
   SECTION("to create last-run") { bench.servers.nodes.at("/l").writable = false; }
   SECTION("to read it") {
@@ -386,7 +386,7 @@ TEST_CASE("An end that was not written in time after a refused release is report
   CHECK(run.recorder->unkept().front().error == zookeeper::Error::kConnectionLoss);
 }
 
-TEST_CASE("After the last answer that is waited for, nothing more is written") {
+TEST_CASE("After GiveUpRest() nothing more is written") {
   Bench bench;
   Begun run(bench);
   bench.servers.Write("/l", "mine");
@@ -454,7 +454,7 @@ TEST_CASE("The existing permits determine which runs were lost") {
   CHECK(bench.RunOf(next.ticket.token).end == End::kNone);
 }
 
-TEST_CASE("A permit that is taken between two reads of another run is not lost") {
+TEST_CASE("A permit taken between two reads by another run is not recorded as lost") {
   Bench bench(true);
   Begun first(bench);
   Runner reader(bench);
@@ -487,7 +487,7 @@ const Refused& RefusedIn(const std::optional<RecordFailure>& failure) {
   return std::get<Refused>(std::get<OperationFailure>(*failure));
 }
 
-TEST_CASE("Without a recorded success there is none") {
+TEST_CASE("Without a recorded success no last success is known") {
   Bench bench;
   Runner run(bench, GENERATE(0, 32));
   run.FindLastSuccess();
@@ -720,7 +720,7 @@ TEST_CASE("A success that cannot be written is reported, and is not written late
     run.RecordSuccess();
     CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
   }
-  SECTION("because a right is missing") {
+  SECTION("because a permission is missing") {
     bench.servers.nodes.at("/l").writable = false;
     run.FindLastSuccess();
     run.RecordSuccess();
@@ -930,7 +930,7 @@ TEST_CASE("The run that immediately follows a reservation is not recorded as los
   CHECK(bench.RunOf(next->ticket.token).end == End::kNone);
 }
 
-TEST_CASE("Reservations and runs side by side are not lost while they hold") {
+TEST_CASE("Reservations and runs side by side are not recorded as lost while they hold") {
   Bench bench(true);
   const std::string path = PutReservation(bench);
   ReservationRecorder reserved(bench, path, 50);

@@ -74,7 +74,8 @@ struct Holder : test::FakeBench {
   std::optional<StartCommit> start;
 };
 
-TEST_CASE("A record from another life of LOCK is not taken for ours, although it has our token") {
+TEST_CASE(
+    "A record from an earlier LOCK at the same path is not taken for ours despite our token") {
   Holder holder;
   SECTION("a recent one") {
     holder.PutStart("zklock/1 7 db9", kNow - kHour / 2);
@@ -99,7 +100,7 @@ TEST_CASE("The first start under a LOCK is committed in a persistent znode") {
         std::vector<std::string>{"get /l/last-start", "create /l/last-start"});
 }
 
-TEST_CASE("A start counts for its duration, by the servers' clock, and no longer") {
+TEST_CASE("A start prevents others for its duration, by the servers' clock, and no longer") {
   for (const std::int64_t ago : {kHour, kHour - 1, std::int64_t{1}, std::int64_t{0}, -kHour}) {
     CAPTURE(ago);
     Holder holder;
@@ -127,7 +128,7 @@ TEST_CASE("The earliest of the times that the servers' clock may show counts") {
   CHECK(holder.start->refusal());
 }
 
-TEST_CASE("A wait for the lock counts for the time that has passed") {
+TEST_CASE("The time that passes until the last start is read counts") {
   Holder holder;
   holder.PutStart("zklock/1 5 db0", kNow - kHour + 60'000);
   holder.store.Before("get /l/last-start", [&] { holder.clock.Advance(60s); });
@@ -184,8 +185,7 @@ TEST_CASE("A znode without data, as created for its ACL, is not a start") {
   CHECK(holder.Last().data == "zklock/1 7 db1");
 }
 
-TEST_CASE(
-    "Without permission or with another program's data the run is refused, not run unrecorded") {
+TEST_CASE("Without permission or with another program's data the run is refused") {
   Holder holder;
   SECTION("READ") {
     holder.PutStart("zklock/1 5 db0", 0);
@@ -257,7 +257,7 @@ TEST_CASE("If one LOCK cannot be written to, the start may count under the other
   }
 }
 
-TEST_CASE("A start counts whose reply was lost, although a server that lags behind denies it") {
+TEST_CASE("A start whose reply was lost counts, although a lagging server does not show it") {
   Holder holder;
   holder.PutStart("zklock/1 5 db0", 0);
   const FakeServers::Node old = holder.Last();

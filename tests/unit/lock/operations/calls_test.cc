@@ -50,7 +50,7 @@ TEST_CASE("Work begins again over the next connection, whichever request is lost
   }
 }
 
-TEST_CASE("Work does not continue over another connection than it began with") {
+TEST_CASE("Work does not continue over a connection other than the one it began with") {
   CallsBench bench;
   int begun = 0;
   const auto serve = [&](EventSource& /*source*/, const std::function<bool()>& is_done) {
@@ -70,7 +70,7 @@ TEST_CASE("Work does not continue over another connection than it began with") {
   CHECK(bench.store.log() == std::vector<std::string>{"get /a", "get /a", "get /b"});
 }
 
-TEST_CASE("Answers that come after the work has ended reach nobody") {
+TEST_CASE("Answers that arrive after the work has ended are dropped") {
   CallsBench bench;
   bool interrupts = false;
   const auto serve = [&](EventSource& /*source*/, const std::function<bool()>& is_done) {
@@ -85,11 +85,11 @@ TEST_CASE("Answers that come after the work has ended reach nobody") {
     (void)calls.GetAll({"/a", "/b", "/c"});
   }),
                   Interruption);
-  SECTION("next work is under way") {
+  SECTION("while the next work is under way") {
     interrupts = false;
     CHECK(calls.Repeat([&] { return calls.Get("/c").data; }) == "/c");
   }
-  SECTION("nothing is") { bench.store.Run(); }
+  SECTION("while no work is under way") { bench.store.Run(); }
   CHECK(bench.store.requests_sent() >= 4);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("Work whose connection breaks again and again is given up") {
   CHECK(bench.store.requests_sent() == 8);
 }
 
-TEST_CASE("Other exceptions end the work, and the next work finds the connection in order") {
+TEST_CASE("Other exceptions end the work, and the connection remains usable for the next") {
   CallsBench bench;
   const std::string data = RunCalls(bench.store, bench.clock, [&](Calls& calls) {
     CHECK_THROWS_AS(calls.Repeat([&] {

@@ -57,7 +57,7 @@ std::vector<Holder> HoldersOf(FakeStore& store, const FakeClock& clock, const st
   return RunCalls(store, clock, [&](Calls& calls) { return ReadHolders(calls, {lock, ""}); });
 }
 
-TEST_CASE("A contender stays taken away though its history cannot be read") {
+TEST_CASE("A forced release is not undone by a history that cannot be read") {
   ContendersBench bench;
   std::function<void()> lose = [&] {
     bench.store.PlaceFault("get /l/last-run", Fault::kReplyLost);
@@ -110,7 +110,7 @@ TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
   CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
 }
 
-TEST_CASE("A contender that is deleted before the write was not asked") {
+TEST_CASE("A contender that is deleted before the write does not count as asked") {
   for (const char* at : {"get /l/", "set /l/"}) {
     ContendersBench bench;
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
@@ -216,7 +216,7 @@ TEST_CASE("A znode at the head of the queue that no session owns does not hide t
   CHECK(holders.front().path == holder);
 }
 
-TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
+TEST_CASE("The simple dialect's only znode holds the lock if a session owns it") {
   ContendersBench bench;
   FakeServers servers;
   FakeStore store(servers, bench.clock);

@@ -79,7 +79,7 @@ TEST_CASE("The clock is measured elsewhere, or not at all, where nothing may be 
   CHECK(measurement.connects()->count == 20);
 }
 
-TEST_CASE("A heartbeat that is refused has been committed all the same, and counts") {
+TEST_CASE("A refused heartbeat was committed all the same, and counts") {
   MeasurementBench bench;
   bench.store.Refuse("check /", Error::kNoAuth);
   const ServerMeasurement measurement = bench.Measure();

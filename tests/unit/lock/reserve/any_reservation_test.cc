@@ -55,7 +55,7 @@ TEST_CASE("Any: one LOCK is reserved, and the other queues are left in the same 
   CHECK(Used(world) == std::vector<std::string>{"/a"});
 }
 
-TEST_CASE("Any: a reservation of the ID is found in any LOCK, also after one that is free") {
+TEST_CASE("Any: a reservation with the ID is found in any LOCK, even after a free one") {
   World world;
   const ReservedLock made = MakeReservation(world, "ci", {.locks = {"/c"}});
   const JoinedReserver again(world, "ci", kPool);

@@ -84,7 +84,7 @@ struct ReservedBench {
 
 }  // namespace
 
-TEST_CASE("The reservation of the ID is found while it lasts by the servers' clock") {
+TEST_CASE("The reservation with the ID is found while it lasts by the servers' clock") {
   const std::optional<milliseconds> lasts = GENERATE(std::optional<milliseconds>(), 1h);
   const bool is_permit = GENERATE(false, true);
   ReservedBench bench(lasts, {.permits = is_permit ? std::optional<std::size_t>(2) : std::nullopt});
@@ -118,7 +118,7 @@ TEST_CASE("A reservation that does not hold is not found, whoever made it") {
   CHECK_FALSE(found);
 }
 
-TEST_CASE("A forged permit beyond the number of permits is not found, until it is among them") {
+TEST_CASE("A forged permit beyond the number of permits is not found until another is released") {
   auto [world, first] = ReservedWorld("a", {.permits = 2});
   MakeReservation(world, "b", {.permits = 2});
   world.servers.Put("/l/leases/host-" + test::kUuid + "-reserve-lease-", 0, true,
@@ -134,7 +134,7 @@ TEST_CASE("A forged permit beyond the number of permits is not found, until it i
   CHECK(find());
 }
 
-TEST_CASE("A renewal moves the end of all reservations to so long from now, in one transaction") {
+TEST_CASE("A renewal moves the ends of all reservations, counted from now, in one transaction") {
   ReservedBench bench(1h);
   bench.world.clock.Advance(GENERATE(0h, 3h));  // the servers' clock does not follow
   bench.world.servers.now_ms += milliseconds(40min).count();
@@ -174,7 +174,7 @@ TEST_CASE("A reservation that is gone or has ended is not renewed") {
     bench.store.Before("write", [&] { bench.world.servers.Remove(bench.made.back().path); });
   }
   SECTION("they have ended") { bench.world.servers.now_ms += milliseconds(30min).count(); }
-  SECTION("one is another ID's") {
+  SECTION("one has another ID") {
     auto& node = bench.world.servers.nodes.at(bench.made.back().path);
     node.data =
         FormatReservation(node.data, {.id = "y"}, bench.made.back().reserved.reservation.token);
@@ -196,7 +196,7 @@ TEST_CASE("A renewal that another run writes meanwhile is read again, and not sh
   CHECK(bench.Ends() == std::vector<std::optional<milliseconds>>{kMade + 5h, kMade + 2h});
 }
 
-TEST_CASE("A reservation that is renewed while the servers' time is asked for lasts") {
+TEST_CASE("A reservation that is renewed while the servers' time is requested has not ended") {
   ReservedBench bench(1h);
   bench.world.servers.now_ms += std::chrono::milliseconds(1h).count() - 1;
   bench.store.Before("stamp", [&] {
@@ -212,7 +212,7 @@ TEST_CASE("A reservation that is renewed while the servers' time is asked for la
   CHECK(bench.Ends() == std::vector<std::optional<milliseconds>>{kMade + 5h, kMade + 5h});
 }
 
-TEST_CASE("A command has outlived the reservations that are gone, or whose ends are over") {
+TEST_CASE("A command has outlived the reservations that are gone, or whose ends have passed") {
   using Locks = std::vector<std::string>;
   ReservedBench bench(1h);
   bench.world.clock.Advance(GENERATE(0h, 3h));  // not that of the servers
@@ -240,7 +240,7 @@ TEST_CASE("A renewal is done after a fault at any of its requests") {
   }
 }
 
-TEST_CASE("A renewal that is refused says which right is missing") {
+TEST_CASE("A refused renewal names the missing permission") {
   ReservedBench bench(1h);
   const auto [request, right] = GENERATE(table<std::string, std::string>(
       {{"get ", "READ"}, {"stamp ", "CREATE and DELETE"}, {"write ", "WRITE"}}));

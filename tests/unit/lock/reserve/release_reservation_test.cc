@@ -62,7 +62,7 @@ TEST_CASE("A child that is not a reservation for the ID is left alone") {
   SECTION("of another ID") { bench.servers.Write(bench.path, DataFor("thaw")); }
   SECTION("an ephemeral znode") { bench.servers.nodes.at(bench.path).owner = 7; }
   SECTION("without data") { bench.servers.Write(bench.path, ""); }
-  SECTION("with a token of the future") {
+  SECTION("with a token from the future") {
     bench.servers.Write(bench.path, DataFor("freeze", 1000000));
   }
   const ReservationRelease release = bench.Release();
@@ -184,7 +184,7 @@ TEST_CASE("The end of a reservation is written by the transaction that releases 
   CHECK(bench.servers.Children("/l").size() == (semaphore ? 2 : 1));  // nothing is left
 }
 
-TEST_CASE("Without an entry that has no end, the history is not touched") {
+TEST_CASE("The history is not touched unless it has an entry without an end") {
   HistoryBench bench;
   SECTION("no last-run") { bench.servers.Remove("/l/last-run"); }
   SECTION("no entry") { bench.PutHistory({bench.other}); }
@@ -245,7 +245,7 @@ TEST_CASE("After another holder's write the end is written again") {
   CHECK(bench.EntryOf(40).duration == 5s);
 }
 
-TEST_CASE("A reservation is not kept by others that write its history again and again") {
+TEST_CASE("A reservation is released although others write its history again and again") {
   HistoryBench bench(true);
   int conflicts = 0;
   std::function<void()> write = [&] {

@@ -159,7 +159,7 @@ TEST_CASE("One of two runs with the same ID makes the reservation and the other 
   CHECK(world.servers.Children("/l").size() == (with_one_between ? 2 : 1));
 }
 
-TEST_CASE("If the first of two with the same ID gives up, the second makes the reservation") {
+TEST_CASE("If the first of two runs with the same ID gives up, the second makes the reservation") {
   const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
   World world;
   Reserver first(world, "x", {.mode = mode});
@@ -342,7 +342,7 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
   CHECK(world.servers.Children("/l").empty());
 }
 
-TEST_CASE("The mark of a forced release that did not follow keeps no reservation from being made") {
+TEST_CASE("The mark of a forced release that was never carried out prevents no reservation") {
   World world;
   Reserver self(world, "x");
   self.store.Before("convert ", [&] {
@@ -455,7 +455,7 @@ TEST_CASE("A reserved permit counts as taken, and the same ID has only one") {
   CHECK(third.HasReserved());
 }
 
-TEST_CASE("Two with the same ID in the turnstile get one permit") {
+TEST_CASE("Two runs with the same ID in the turnstile get one permit") {
   World world;
   Reserver first(world, "x", {.permits = 3});
   Reserver second(world, "x", {.permits = 3});
@@ -531,7 +531,7 @@ TEST_CASE("The servers' clock ends a reservation, not the waiter's") {
   }
 }
 
-TEST_CASE("A contender that joins after the end does not wait, not even a try") {
+TEST_CASE("A contender that joins after the end gets the lock at once, even a try") {
   const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
   const bool try_only = GENERATE(false, true);
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
@@ -554,7 +554,7 @@ TEST_CASE("A try that joins before the end leaves, and the same ID finds its res
   CHECK(world.servers.Children("/l").size() == 1);
 }
 
-TEST_CASE("A try for a permit that has expired gets it") {
+TEST_CASE("A try gets a permit whose reservation has ended") {
   World world;
   MakeReservation(world, "a", {.permits = 2});
   const ReservedLock b = MakeReservation(world, "b", {.permits = 2, .lasts = 1min});
@@ -574,7 +574,7 @@ TEST_CASE("A reader with the same ID replaces its reservation that has ended") {
   CHECK(world.servers.Children("/l").size() == 1);
 }
 
-TEST_CASE("A reservation that is written to or deleted at its end is looked at again") {
+TEST_CASE("A reservation that is written to or deleted at its end is checked again") {
   auto [world, freeze] = ReservedWorld("freeze", {.lasts = 1h});
   JoinedReserver waiter(world, "");
   SECTION("it gets more time") {
@@ -678,7 +678,7 @@ TEST_CASE("A forged permit for our ID beyond the number of permits does not coun
   CHECK(self.HasFound());
 }
 
-TEST_CASE("In a LOCK of another program a reservation ends without a record") {
+TEST_CASE("In another program's LOCK a reservation ends without a record") {
   World world(true, "theirs");
   MakeReservation(world, "freeze", {.lasts = 1h});
   world.servers.now_ms += 3'600'000;

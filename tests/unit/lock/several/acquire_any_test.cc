@@ -204,7 +204,7 @@ TEST_CASE("A pool takes no free LOCK while another may be held for us, whatever 
   }
 }
 
-TEST_CASE("Missing permission on a LOCK ends a pool, which reports both and leaves nothing") {
+TEST_CASE("Missing permission on a LOCK ends a pool, which reports it and leaves nothing behind") {
   AnyCaller caller;
   const bool may_create = GENERATE(false, true);
   if (may_create) {
@@ -359,7 +359,7 @@ TEST_CASE("A LOCK that was granted before the connection was lost is proven agai
   CHECK(caller.notes.places_lost == (expires ? 3 : 0));
 }
 
-TEST_CASE("A contender that was deleted between its grant and the loss of the connection is none") {
+TEST_CASE("A contender that was deleted between its grant and a lost connection does not count") {
   AnyCaller caller;
   caller.store.Before("list /b", [&] {
     caller.servers.Remove(caller.Own("/a").at(0));
@@ -436,7 +436,7 @@ TEST_CASE("A grant that is too old to start a command is proven again") {
   CHECK(caller.store.lease().SufficesToStart(caller.clock.Now()));
 }
 
-TEST_CASE("The contender that was taken is not given up, the others are in any case") {
+TEST_CASE("The contender that was taken is not given up, but the others always are") {
   AnyCaller caller;
   caller.Run();
   REQUIRE(caller.Held() == "/a");
@@ -610,7 +610,7 @@ struct TrierBesidePool : World {
   struct How {
     bool joins_first = false;  ///< the `try` saw a free lock, and is creating its contender
     bool looks_again = true;
-    std::vector<std::string> any{"/b"};  ///< what the pool's contender in /a says
+    std::vector<std::string> any{"/b"};  ///< the other LOCKs that the pool's contender in /a names
   };
   explicit TrierBesidePool(const How& how)
       : World(false),

@@ -99,7 +99,9 @@ TEST_CASE("A set is far from its turn only while it waits in a long queue") {
   CHECK_FALSE(caller.set.IsFarFromTurn());
 }
 
-TEST_CASE("While one LOCK is waited for, those before it are held, those after it not queued for") {
+TEST_CASE(
+    "While a set waits for a LOCK, it holds those before it, and has not queued for those after "
+    "it") {
   SetCaller caller;
   const std::string holder = caller.servers.Put("/b/other-lock-", 1, true);
   caller.Run();
@@ -113,7 +115,7 @@ TEST_CASE("While one LOCK is waited for, those before it are held, those after i
   caller.CheckHolds();
 }
 
-TEST_CASE("A held LOCK whose contender is deleted while the next is waited for ends the set") {
+TEST_CASE("A set that waits for its next LOCK ends if the contender of a held one is deleted") {
   SetCaller caller;
   caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
@@ -257,7 +259,7 @@ TEST_CASE("The wait limits the whole set, not each LOCK") {
   CHECK(caller.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("The wait of a set continues while a later LOCK cannot be queued for") {
+TEST_CASE("The wait of a set continues while it cannot queue for a later LOCK") {
   SetCaller caller(false, 10s);
   caller.servers.Put("/b/other-lock-", 1, true);
   caller.store.PlaceFault("create /b/host-", Fault::kNotDone);

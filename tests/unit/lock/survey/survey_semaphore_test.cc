@@ -19,7 +19,7 @@ using Scope = SurveyRequest::Scope;
 using Words = std::vector<std::string>;
 
 struct SemaphoreBench : test::FakeBench {
-  /// `permits`: the data of /s/leases, which is the limit, or empty as Curator leaves it.
+  /// `permits`: the data of /s/leases, which is the limit; empty as Curator leaves it.
   explicit SemaphoreBench(const std::string& permits = "2") {
     servers.Put("/s", 0);
     servers.Put("/s/leases", 0, false, permits);
@@ -142,7 +142,7 @@ TEST_CASE("Permits that are surveyed without their semaphore do not wait for eac
   REQUIRE(lock.entries.size() == 4);
   CHECK_FALSE(lock.entries[0].Waits());
   CHECK_FALSE(lock.entries[1].Waits());
-  // Others, for which this is a LOCK like any other, do wait.
+  // Other contenders do wait: for them, this is an ordinary LOCK.
   CHECK(lock.entries[2].waits_for->position == 2);
   CHECK(lock.entries[3].waits_for->position == 3);
   CHECK(lock.held == 2);
@@ -259,7 +259,7 @@ TEST_CASE("Children named like a semaphore's do not make one") {
   }
 }
 
-TEST_CASE("Other children of a semaphore are named, and walked in a tree") {
+TEST_CASE("Other children of a semaphore are named, and a survey of a tree searches them") {
   SemaphoreBench bench;
   bench.Permit(11);
   bench.servers.Put("/s/below", 0);

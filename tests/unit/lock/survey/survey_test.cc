@@ -79,7 +79,7 @@ Waits WaitsOf(const LockSurvey& lock) {
   return waits;
 }
 
-/// Notes everything that is reported.
+/// Records everything that is reported.
 class Scribe final : public SurveySink {
  public:
   Strings told;
@@ -104,7 +104,7 @@ class Scribe final : public SurveySink {
 
 }  // namespace
 
-TEST_CASE("A lock that is not there has no queue") {
+TEST_CASE("A lock that does not exist has no queue") {
   SurveyBench bench;
   Survey survey = bench.Look("/l");
   bench.store.Run();
@@ -145,7 +145,7 @@ TEST_CASE("A contender that vanishes during the survey is left out") {
   CHECK(WaitsOf(lock) == Waits{std::nullopt});
 }
 
-TEST_CASE("A persistent child with a number is not a contender and not waited for") {
+TEST_CASE("A persistent child with a number is not a contender, and no entry waits for it") {
   SurveyBench bench{"/l"};
   bench.Join();
   bench.servers.Put("/l/build-2024010203", 0);
@@ -170,7 +170,7 @@ TEST_CASE("A contender that we cannot read keeps its position") {
   CHECK(WaitsOf(lock) == Waits{std::nullopt, 1});
 }
 
-TEST_CASE("A lock whose children we cannot list is a refusal") {
+TEST_CASE("A lock whose children cannot be listed ends the survey as refused") {
   SurveyBench bench{"/app", "/app/l"};
   bench.servers.nodes.at("/app/l").readable = false;
   Survey survey = bench.Look("/app/l", Scope::kLock, "/app");
@@ -321,7 +321,7 @@ TEST_CASE("A LOCK may have the name of a record at the top of the tree") {
   CHECK(Paths(bench.Find("/", Scope::kTree)) == Strings{"/last-run/job"});
 }
 
-TEST_CASE("A tree that is not there has no locks") {
+TEST_CASE("A tree that does not exist has no locks") {
   SurveyBench bench;
   CHECK(bench.Find("/j", Scope::kTree).locks.empty());
 }
@@ -623,7 +623,7 @@ TEST_CASE("While the sink can take no more, nothing is reported or read") {
   CHECK(scribe.told.size() == 303);
 }
 
-TEST_CASE("Of a long queue only the requested number is read, but all are counted") {
+TEST_CASE("Of a long queue only the requested number of contenders is read, but all are counted") {
   SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.Join("/l", 9);
@@ -631,8 +631,8 @@ TEST_CASE("Of a long queue only the requested number is read, but all are counte
   Strings expected{
       "/l 1/10", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "- build-2024010203", "end /l",
       "all"};
-  SECTION("by their order") {}
-  SECTION("one more for each that is gone") {
+  SECTION("in their order") {}
+  SECTION("one more for each that has vanished") {
     bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
     expected = {"/l 1/9",
                 "1 _c_x-lock-0000000001",
@@ -727,7 +727,7 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
   }
 }
 
-TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
+TEST_CASE("A simple lock's only znode holds the lock if a session owns it") {
   SurveyBench bench{"/l"};
   SECTION("a lock") {
     bench.servers.Put("/l/lock", kSession);
@@ -820,7 +820,7 @@ TEST_CASE("A watch reads nothing while nothing changes") {
   CHECK(watching.survey.GetInterest().wake == kNever);
 }
 
-TEST_CASE("After a change a watch reads only what has changed, and reports everything") {
+TEST_CASE("After a change a watch reads only the changed znodes, and reports everything") {
   SurveyBench bench{"/l"};
   const std::string first = bench.Join();
   bench.Join();
