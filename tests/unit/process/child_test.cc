@@ -71,7 +71,7 @@ TEST_CASE("a wait that fails reports what the child wrote, and its processes") {
   CHECK(child.Wait() == Killed(SIGKILL));
 }
 
-TEST_CASE("the number of a child that has ended is not used again while the child exists") {
+TEST_CASE("the pid of an ended child is not reused while its Child object exists") {
   std::optional<Child> child = Child::Start({.argv = {"true"}});
   const pid_t pid = child->pid();
   CHECK(child->Wait() == Exited(0));
@@ -137,7 +137,7 @@ TEST_CASE("a terminal echoes, interrupts and hangs up") {
   CHECK(other.Wait() == Killed(SIGHUP));
 }
 
-TEST_CASE("a stopped child is waited for") {
+TEST_CASE("a wait for a stop ends once the child is stopped") {
   Child child = Child::Start({.argv = {"sh", "-c", "kill -STOP $$; exit 5"}});
   child.WaitUntilStopped();
   child.Signal(SIGCONT);

@@ -78,7 +78,7 @@ class LostTime {
       const TimePoint due = std::max(BootClock::now() + milliseconds(5), since);
       poll(nullptr, 0, 5);
       const Duration late = BootClock::now() - due;
-      if (late < milliseconds(20)) continue;  // every bound tolerates so little
+      if (late < milliseconds(20)) continue;  // every bound tolerates this much
       const std::lock_guard lock(mutex_);
       total_ += late;
     }
@@ -176,7 +176,7 @@ TEST_CASE("processes that the command leaves behind live on by default, and are 
   command.report.ReadToEnd();
 }
 
-TEST_CASE("processes that the command leaves behind are waited for on request") {
+TEST_CASE("on request zklock waits for processes that the command leaves behind") {
   Supervised command("sleep 1000 & echo $! >&$REPORT; exit 3", {.descendants = Descendants::kWait});
   const pid_t left = std::stoi(command.report.ReadLine());
   ServeUntil(*command, BootClock::now() + milliseconds(50));
@@ -199,7 +199,7 @@ TEST_CASE(
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
 }
 
-TEST_CASE("processes that are waited for end with the lock") {
+TEST_CASE("processes for which zklock waits end with the lock") {
   Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
   test::WaitUntilGone(command->command_pid());
   CHECK(ExitFrom(command.EndByOrder().wait_status) == Exited(3));
@@ -215,7 +215,7 @@ TEST_CASE("processes that the command leaves behind are terminated on request") 
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("an end ordered while the command ended by itself also ends what it left behind") {
+TEST_CASE("an end ordered as the command ends by itself also ends what the command left behind") {
   Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
                      {.tree = 1, .kill_after = milliseconds(50)});
   kill(command->command_pid(), SIGUSR1);
@@ -299,7 +299,7 @@ TEST_CASE("a lease that is extended lets the command continue") {
   CHECK(command->cause() == EndCause::kReleaseRequested);
 }
 
-TEST_CASE("a lease extended again and again ends at its last end") {
+TEST_CASE("a lease that is extended again and again ends at the end that was set last") {
   // The stop signal is sent 3 s after the last extension; the long grace after it lets the command
   // end in time.
   const Duration lease = seconds(13);

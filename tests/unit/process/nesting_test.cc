@@ -111,7 +111,7 @@ TEST_CASE("A nested run is over when the last process has closed its link") {
   nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
 }
 
-TEST_CASE("The command of a run is waited for if it outlives its zklock and guard") {
+TEST_CASE("The server waits for a nested command that outlives its zklock and guard") {
   const bool has_unread_lease = GENERATE(false, true);
   test::Child command = test::Child::Start({.argv = {"sleep", "1000"}});
   NestedRuns in_guard;
@@ -136,7 +136,8 @@ TEST_CASE("The command of a run is waited for if it outlives its zklock and guar
   CHECK_FALSE(in_guard.AreLeft());
 }
 
-TEST_CASE("A run that has to end is over soon after its close, even if its command is not") {
+TEST_CASE(
+    "A run that must end counts as over soon after its close, even if its command still runs") {
   const bool told_first = GENERATE(false, true);
   const test::Child command = test::Child::Start({.argv = {"sleep", "1000"}});
   Nesting nesting;
@@ -152,7 +153,7 @@ TEST_CASE("A run that has to end is over soon after its close, even if its comma
   nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
 }
 
-TEST_CASE("A run is over with its connection if the process that it names cannot be its command") {
+TEST_CASE("A run ends with its connection if the process that it names cannot be its command") {
   const test::Child other = test::Child::Start({.argv = {"sleep", "1000"}});
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
@@ -182,7 +183,7 @@ TEST_CASE("Another contender's name, a lease that has ended and a lock that is l
   CHECK(nesting.Answer() == State::kRefused);
 }
 
-TEST_CASE("While it waits for nested runs, only their descendants may run") {
+TEST_CASE("While the server waits for nested runs, only their descendants may run") {
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
   {
@@ -281,7 +282,7 @@ std::ptrdiff_t CountAnswered(const std::vector<UniqueFd>& sockets) {
   });
 }
 
-TEST_CASE("A flood of strangers is served a part at a time, with pauses") {
+TEST_CASE("A flood of strangers is served in parts, with pauses") {
   const test::Child owner = test::Child::Start({.argv = {"sleep", "1000"}});
   Nesting nesting(ReadProcessStat(owner.pid())->id);
   nesting.server.Open({kNode}, LeaseOf(30));
@@ -295,7 +296,7 @@ TEST_CASE("A flood of strangers is served a part at a time, with pauses") {
   nesting.RunUntil([&] { return CountAnswered(strangers) == 300; });
 }
 
-TEST_CASE("After a stranger, connections of that user are closed unseen, and may ask again") {
+TEST_CASE("After a stranger, further connections of that user are closed without an answer") {
   if (geteuid() != 0) return test::Skip("root, to connect as another user");
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));

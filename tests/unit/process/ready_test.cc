@@ -61,7 +61,7 @@ TEST_CASE("once the forks are reported the guard has left the process group") {
   }
 }
 
-TEST_CASE("a guard that does not get ready is not waited for forever") {
+TEST_CASE("zklock does not wait forever for a guard that never gets ready") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
   {
@@ -139,7 +139,8 @@ TEST_CASE("a guard that is stopped while the command waits is continued when it 
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
-TEST_CASE("a signal that arrives before the command begins ends it as it begins", "[native]") {
+TEST_CASE("a signal that arrives before the command begins ends the command as it begins",
+          "[native]") {
   const Signals signals;
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1);
   CAPTURE(number);
@@ -150,7 +151,7 @@ TEST_CASE("a signal that arrives before the command begins ends it as it begins"
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Killed(number));
 }
 
-TEST_CASE("a command that is awaited and does not begin leaves nothing") {
+TEST_CASE("an awaited command that never begins leaves nothing behind") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
   {
@@ -181,7 +182,7 @@ TEST_CASE("a command that is killed before it begins is reported as killed") {
   CHECK_FALSE(ended.guard_failed);
 }
 
-TEST_CASE("when the guard is killed before the command begins, it does not begin") {
+TEST_CASE("a command that has not begun when its guard is killed never begins") {
   const Signals signals;
   ReportPipe report;
   TestCommand spec = Script("echo up >&$REPORT; " + kWaitForEver);
@@ -206,7 +207,7 @@ TEST_CASE("a command whose end is ordered before it begins does not begin") {
   const Signals signals;
   ReportPipe report;
   TestCommand spec = Script("echo up >&$REPORT", {.kill_after = seconds(1)});
-  spec.stop_signal = SIGCONT;  // has time to begin, if it may
+  spec.stop_signal = SIGCONT;  // gives the command time to begin, if it is allowed to
   spec.environment.push_back(report.variable());
   report.Inherit(true);
   const auto command = Supervisor::Prepare(spec, signals);
@@ -268,7 +269,7 @@ TEST_CASE("after the lease's stop time the command does not begin") {
   CHECK(report.ReadToEnd().empty());
 }
 
-TEST_CASE("a command that outlives its lease does so even if zklock does not learn that it began") {
+TEST_CASE("a command that may outlive its lease does so even if zklock does not see it begin") {
   const Signals signals;
   const test::TemporaryDirectory at;
   Check(mkfifo(at.Path("end").c_str(), 0600), "mkfifo");

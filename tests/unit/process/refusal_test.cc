@@ -1,5 +1,5 @@
-// What the system can deny: /proc is missing or hides processes, or zklock cannot create more
-// processes, open more descriptors or allocate more memory.
+// Resources that the system denies: /proc is missing or hides processes, or zklock cannot create
+// more processes, open more descriptors or allocate more memory.
 
 #include <malloc.h>
 #include <sys/mount.h>

@@ -86,7 +86,7 @@ class ReportPipe {
   std::string text_;
 };
 
-/// What a test sets for a command. Everything else is as if zklock had no options.
+/// The settings that a test makes for a command. Everything else is as if zklock had no options.
 struct ScriptOptions {
   int tree = 0;  ///< Supervised waits until this many of its processes have reported "up"
   int stop_signal = SIGTERM;

@@ -61,8 +61,8 @@ Child EndAsNobody(
            }});
 }
 
-/// Reads what EndAsNobody() and a script that prints one pid write, in any order, and `others` more
-/// lines.
+/// Reads the line of EndAsNobody(), that of a script that prints one pid, and `others` more, in any
+/// order. Returns that pid.
 pid_t ReadSurvivor(Child& child, int others = 0) {
   pid_t survivor = 0;
   for (int line = 0; line < 2 + others; ++line) {
@@ -135,7 +135,7 @@ TEST_CASE("a command that cannot be signalled is no longer waited for once the l
   kill(survivor, SIGKILL);
 }
 
-TEST_CASE("hidepid does not hide a process of the same user that is a child of another user's") {
+TEST_CASE("hidepid does not hide a process of the same user whose parent is another user's") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
   const std::string stubborn = "trap \"\" TERM; echo $$; exec sleep 1000";

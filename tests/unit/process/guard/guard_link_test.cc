@@ -47,7 +47,7 @@ TEST_CASE("messages are received one by one, and then the end") {
   CHECK(Receive(ends.zklock.get()).is_closed);
 }
 
-TEST_CASE("the connection of a nested run arrives with its message, also after its sender's end") {
+TEST_CASE("the connection of a nested run arrives with its message, even after its sender's end") {
   GuardSocket ends = MakeGuardSocket();
   int pipe_ends[2];
   Check(pipe2(pipe_ends, O_CLOEXEC), "pipe2");

@@ -148,7 +148,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "after its command's end a killed zklock's session is closed, and remaining processes live "
+    "when zklock is killed after its command's end, its session is closed and other processes live "
     "on") {
   const Notice notice;
   const TestCommand spec = notice.Of(Reporting(kSleeper + "true", {}));
@@ -291,7 +291,7 @@ TEST_CASE("when zklock ends normally without waiting, its command does not conti
   CHECK(zklock.Wait() == Exited(5));
 }
 
-TEST_CASE("a stopped zklock's command ends before the lease does, also if the guard was stopped") {
+TEST_CASE("a stopped zklock's command ends before the lease does, even if the guard was stopped") {
   const bool stops_guard = GENERATE(false, true);
   Child zklock = Child::Start(
       ZklockWithLease(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), seconds(10)));
@@ -369,7 +369,7 @@ TEST_CASE("when the guard is killed zklock ends the tree") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("when the guard is killed after an order to end, the command has ended by order") {
+TEST_CASE("when the guard is killed after an order to end, the order counts as the cause") {
   StubbornTree command;
   command->End(EndCause::kReleaseRequested);
   kill(command.guard(), SIGKILL);

@@ -145,7 +145,7 @@ TEST_CASE("a guard that ended before it was ready is not replaced at once") {
     wait_for_end();
     const int next = dup(STDIN_FILENO);
     close(next);
-    // Enough to fork a guard, once the descriptor of the old one is closed, but not to be one.
+    // Enough to fork a guard once the old one's descriptor is closed, but not for it to get ready.
     const rlimit few{static_cast<rlim_t>(next) + 3, static_cast<rlim_t>(next) + 3};
     Check(setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
     guard.OnReady(POLLIN);

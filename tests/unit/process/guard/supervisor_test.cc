@@ -91,7 +91,7 @@ TEST_CASE("a signal forwarded after the command's end has no effect") {
   CHECK(ExitFrom(command->ended()->wait_status) == Exited(3));
 }
 
-TEST_CASE("a command that cannot be executed gives execve's errno, and leaves nothing") {
+TEST_CASE("a command that cannot be executed returns execve's errno, and leaves nothing behind") {
   const Signals signals;
   const test::TemporaryDirectory at;
   const std::string no_interpreter =
@@ -161,7 +161,7 @@ TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard", "[nativ
   CHECK(getsid(stat.id.pid) != getsid(0));
 }
 
-TEST_CASE("Ctrl-C reaches the command once, and is the terminal's for zklock") {
+TEST_CASE("Ctrl-C reaches the command once, and zklock recognises it as the terminal's") {
   Child child = Child::StartOnTerminal({.body = [] {
     Signals signals;
     const auto command = MustStart(

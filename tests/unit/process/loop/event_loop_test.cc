@@ -197,7 +197,7 @@ TEST_CASE("a source added while others are served waits for the next round") {
   CHECK(added.calls.size() == 1);
 }
 
-TEST_CASE("a source at the address of a removed one does not get its events") {
+TEST_CASE("a source at a removed one's address does not get the events of the removed one") {
   const Pipe pipe;
   pipe.Fill();
   EventLoop loop;

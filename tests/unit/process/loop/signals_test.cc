@@ -162,7 +162,7 @@ TEST_CASE("a hangup is sent to the session leader alone, so it is not the termin
   CHECK(std::string(text) == "1 0");
 }
 
-TEST_CASE("zklock stops itself, and takes its signals when it is continued") {
+TEST_CASE("zklock stops itself, and reports its signals again once it is continued") {
   Child child = Child::Start({.body = [] {
     Signals signals;
     Say("ready");

@@ -152,7 +152,7 @@ TEST_CASE("text that follows a failed write is dropped") {
   CHECK(writer.waiting() == 0);
 }
 
-TEST_CASE("a descriptor that is closed or only for reading takes nothing") {
+TEST_CASE("a descriptor that is closed or read-only takes nothing") {
   const UniqueFd null(Check(open("/dev/null", O_RDONLY | O_CLOEXEC), "open"));
   for (const int fd : {-1, null.get()}) {
     StreamWriter writer(fd);

@@ -33,7 +33,7 @@ class Pipe {
   UniqueFd to_;
 };
 
-TEST_CASE("the last two lines of a process are kept, the last one also while it is incomplete") {
+TEST_CASE("the last two lines of a process are kept, the last one even if it is incomplete") {
   Pipe pipe;
   ErrorTail words(pipe.TakeReadingEnd());
   CHECK(words.Read().empty());
@@ -67,7 +67,7 @@ TEST_CASE("the rest of a long line is dropped") {
   CHECK(words.Read() == std::string(300, 'x') + "; end");
 }
 
-TEST_CASE("a process that writes without pause is not read without end") {
+TEST_CASE("a read returns although the process writes without pause") {
   const Pipe pipe;
   constexpr int kSize = 1 << 19;
   REQUIRE(fcntl(pipe.writing_end(), F_SETPIPE_SZ, kSize) >= kSize);

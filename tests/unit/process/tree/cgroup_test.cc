@@ -57,7 +57,7 @@ TEST_CASE("hierarchies of version 1 are not taken for one of version 2") {
   CHECK(CgroupDirectory(mounts.substr(0, mounts.find('\n') + 1), "0::/y\n").empty());
 }
 
-TEST_CASE("a part of the hierarchy that is mounted shows what is in it") {
+TEST_CASE("a mounted part of the hierarchy shows only the cgroups in it") {
   const std::string mounts = "40 23 0:26 /box\\040one /mnt/a\\040b rw - cgroup2 cgroup2 rw\n";
   CHECK(CgroupDirectory(mounts, "0::/box one/c\n") == "/mnt/a b/c");
   CHECK(CgroupDirectory(mounts, "0::/box one\n") == "/mnt/a b");
@@ -101,12 +101,12 @@ class FakeCgroup {
   const test::TemporaryDirectory directory_;
 };
 
-TEST_CASE("a cgroup in which one can be made has no obstacle") {
+TEST_CASE("a cgroup that can contain a new one has no obstacle") {
   CHECK_FALSE(FakeCgroup("domain").Obstacle());
   CHECK_FALSE(FakeCgroup("").Obstacle());  // the root of the hierarchy has no type
 }
 
-TEST_CASE("below a threaded cgroup no command can have one") {
+TEST_CASE("a command cannot have a cgroup below a threaded one") {
   for (const char* const type : {"threaded", "domain threaded", "domain invalid"}) {
     CHECK(FakeCgroup(type).Obstacle() == NoCgroup::Why::kThreaded);
   }
@@ -118,7 +118,7 @@ TEST_CASE("a kernel that cannot kill cgroups is recognized") {
   CHECK(cgroup.Obstacle() == NoCgroup::Why::kOldKernel);
 }
 
-TEST_CASE("the obstacle to a new cgroup is found before it is made") {
+TEST_CASE("the obstacle to a new cgroup is found before the cgroup is created") {
   const FakeCgroup cgroup("domain");
   SECTION("processes cannot be moved") {
     std::filesystem::remove(cgroup.Path("cgroup.procs"));
@@ -141,7 +141,7 @@ TEST_CASE("orphans are looked for in the same cgroup, and in the scopes next to 
   CHECK(parents_of("e") == Paths{slice.Path("e")});
 }
 
-TEST_CASE("the cgroups of other runs are not opened at the start of one, orphans are removed") {
+TEST_CASE("the start of a run removes orphaned cgroups, and does not open those of other runs") {
   const test::TemporaryDirectory parent;
   const std::string used = parent.Path("zklock-11111111-1111-4111-8111-111111111111");
   const std::string orphan = parent.Path("zklock-22222222-2222-4222-8222-222222222222");
