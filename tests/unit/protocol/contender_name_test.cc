@@ -133,7 +133,7 @@ TEST_CASE("After the overflow, a dash that follows a known mark is the number's 
   });
 }
 
-TEST_CASE("The largest number is accepted, numbers beyond it are not") {
+TEST_CASE("The largest number is accepted, but numbers beyond it are not") {
   CheckKnown({
       {"x-lock-2147483647", 2147483647, Mark::kLock, Program::kUnknown, Mode::kExclusive},
   });
@@ -193,7 +193,7 @@ TEST_CASE("Names that do not end in a server's number are ignored") {
   });
 }
 
-TEST_CASE("A prefix has host, UUID and the mark of the mode") {
+TEST_CASE("A prefix consists of the host, the UUID and the mode's marker") {
   CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive, Dialect::kCurator) ==
         "db1-" + kUuid + "-lock-");
   CHECK(MakeContenderPrefix("db1", kUuid, Mode::kWrite, Dialect::kCurator) ==

@@ -90,7 +90,7 @@ TEST_CASE("The worst commit is compared with the period of heartbeats at the sho
   CHECK(Kinds(facts) == KindList{Kind::kDifferentGrants, Kind::kTooSlow, Kind::kShortGrant});
 }
 
-TEST_CASE("A server that is not reached is to be fixed, unless its name has an address that is") {
+TEST_CASE("A server that cannot be reached is to be fixed, unless another of its addresses can") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[2] = {.name = "zk3:2181"};
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kUnreached, .servers = {2}}});
@@ -106,7 +106,7 @@ TEST_CASE("A server without a quorum says so itself, and is not also reported as
   }
 }
 
-TEST_CASE("A server that does not know the session is of another ensemble") {
+TEST_CASE("A server that does not know the session belongs to another ensemble") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[1].same_ensemble = false;
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kOtherEnsemble, .servers = {1}}});
@@ -115,7 +115,7 @@ TEST_CASE("A server that does not know the session is of another ensemble") {
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotCompared, .servers = {1}}});
 }
 
-TEST_CASE("A server that the configuration does not have is to be fixed") {
+TEST_CASE("A server that is not in the configuration is to be fixed") {
   EnsembleFacts facts = SoundEnsemble();
   facts.members = Members{.voters = {1, 2, 4}, .observers = {5}};
   facts.servers.push_back(Sound("zk5:2181", 5));
@@ -144,7 +144,7 @@ TEST_CASE("An ended session proves nothing about another ensemble") {
   CHECK(IsSameEnsemble(false, std::nullopt, 30s) == std::nullopt);
 }
 
-TEST_CASE("The same number is the same server only within one ensemble, and by two names") {
+TEST_CASE("Two names with one number are the same server only within one ensemble") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[2].id = 2;
   facts.members = Members{.voters = {1, 2}};
@@ -156,7 +156,7 @@ TEST_CASE("The same number is the same server only within one ensemble, and by t
   CHECK(Kinds(facts) == KindList{Kind::kEvenMembers});
 }
 
-TEST_CASE("An even number is to be fixed if it is known to be of voting servers") {
+TEST_CASE("An even number is to be fixed if it is known to be the number of voters") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers.push_back(Sound("zk4:2181", 4));
   facts.members->voters.insert(4);
@@ -211,7 +211,7 @@ TEST_CASE("Connections near their limit are to be fixed; 0 is no limit") {
   CHECK(Kinds(facts).empty());
 }
 
-TEST_CASE("Words that are closed or answered with garbage are mentioned, never to be fixed") {
+TEST_CASE("Words that are disabled or answered with garbage are mentioned, never to be fixed") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[0].conf = WordEnd::kClosed;
   facts.servers[1].cons = WordEnd::kUnusable;
@@ -267,7 +267,7 @@ TEST_CASE("A command without servers gets its stop signal after about half of th
   CHECK(hopeless.usual_to_stop == 0s);
 }
 
-TEST_CASE("Whatever was answered last, the most that a command lives without servers is more") {
+TEST_CASE("No lease outlasts the longest time that a command is said to live without servers") {
   constexpr Duration kTimeout = 30s;
   const TimeWithoutServers times = HowLongWithoutServers(kTimeout, 5s, 1ms);
   CHECK(times.most_to_stop == kTimeout - 1250ms - 5s);

@@ -488,7 +488,7 @@ TEST_CASE("Generated events, with any granted timeouts: the lease is never too l
   });
 }
 
-TEST_CASE("Answers that take too long leave no lease to start with, however often they come") {
+TEST_CASE("Answers that take too long leave too little lease to start, however often they arrive") {
   CHECK(Lease(4s).AnswerBudget() / 2 / 1ms == 583);
   CHECK(Lease(10s).AnswerBudget() / 2 / 1ms == 1833);
   CHECK(Lease(30s).AnswerBudget() / 2 / 1ms == 5625);
@@ -554,7 +554,7 @@ TEST_CASE("A lease without an end stops nothing, and an endless grace period kil
   CHECK(KillTime(At(100s), kNever, Duration::max()) == kNever);
 }
 
-TEST_CASE("A span counts from before the host's start too, and one that overflows never ends") {
+TEST_CASE("A span may begin before the host's start, and one that overflows never ends") {
   CHECK(After(TimePoint(-1h), 30s) == TimePoint(30s - 1h));
   CHECK(After(TimePoint(-1h), 0s) == TimePoint(-1h));
   CHECK(After(TimePoint(-1h), Duration::max()) == TimePoint(Duration::max() - 1h));

@@ -50,7 +50,7 @@ TEST_CASE("Empty components are refused") {
   CHECK(Resolved("a//b") == "bad: contains an empty component");
 }
 
-TEST_CASE("The components . and .. are refused, dots in names are not") {
+TEST_CASE("The components . and .. are refused, but dots in names are not") {
   for (const char* path : {".", "/.", "a/.", "./a", "/a/./b"}) {
     CHECK(Resolved(path) == "bad: contains '.' as a component");
   }
@@ -61,7 +61,7 @@ TEST_CASE("The components . and .. are refused, dots in names are not") {
   CHECK(Resolved("/.a/b./c..d") == "/.a/b./c..d");
 }
 
-TEST_CASE("ZooKeeper's own znodes are refused, similar names are not") {
+TEST_CASE("ZooKeeper's own znodes are refused, but similar names are not") {
   CHECK(Resolved("/zookeeper") == "bad: is reserved for ZooKeeper");
   CHECK(Resolved("/zookeeper/quota") == "bad: is reserved for ZooKeeper");
   CHECK(Resolved("zookeeper", "/") == "bad: is reserved for ZooKeeper");
@@ -103,7 +103,7 @@ TEST_CASE("Invalid UTF-8 is refused") {
   }
 }
 
-TEST_CASE("Letters of any language are accepted, code points that the servers refuse are not") {
+TEST_CASE("Letters of any language are accepted, but code points that the servers refuse are not") {
   CHECK(Resolved("/\xc3\xa9t\xc3\xa9") == "/\xc3\xa9t\xc3\xa9");
   CHECK(Resolved("/\xe6\x97\xa5\xe6\x9c\xac") == "/\xe6\x97\xa5\xe6\x9c\xac");
   CHECK(Resolved("/\xed\x9f\xbf") == "/\xed\x9f\xbf");  // U+D7FF
@@ -143,7 +143,7 @@ TEST_CASE("A path has a parent and a last component") {
   CHECK(BaseOf("c") == "c");
 }
 
-TEST_CASE("A child's path has one slash more than its parent's, except under the root") {
+TEST_CASE("A child's path has one more slash than its parent's, except under the root") {
   CHECK(ChildPath("/jobs/backup", "leases") == "/jobs/backup/leases");
   CHECK(ChildPath("/", "jobs") == "/jobs");
   CHECK(ChildPath("/jobs", "") == "/jobs/");

@@ -110,7 +110,7 @@ TEST_CASE("A stale record, one of a reader and one of no contender show nothing"
 }
 
 TEST_CASE(
-    "A record of a contender that the list did not show is of another life, whatever number") {
+    "The record of a contender that the list did not show says nothing, whatever its number") {
   const std::string released =
       GENERATE(ExclusiveName(6), WriterName(6), WriterName(5), ExclusiveName(8),
                ExclusiveName(5000), "host-11111111-1111-4111-8111-111111111111-lock-0000000005",
@@ -122,8 +122,7 @@ TEST_CASE(
   CHECK_FALSE(ahead.IsNextInLine());
 }
 
-TEST_CASE(
-    "After the writer before them the readers hold the lock, and the writer after them is next") {
+TEST_CASE("Once the writer before some readers has released, the writer after them is next") {
   QueueAhead ahead = AheadOfLast({WriterName(0), ReaderName(1), ReaderName(2), WriterName(3)});
   ahead.Take(RecordOf(WriterName(0)));
   CHECK(ahead.IsNextInLine());

@@ -219,7 +219,7 @@ TEST_CASE("The holders are the first contender or the first readers, in order") 
         Names{Read(1), Read(2), kKazooReader});
 }
 
-TEST_CASE("The one znode of the simple dialect holds before a queue") {
+TEST_CASE("The simple dialect's only znode holds the lock ahead of a queue") {
   CHECK(NamesOf(HoldersIn({"lock"})) == Names{"lock"});
   CHECK(NamesOf(HoldersIn({Exclusive(3), "lock"})) == Names{"lock", Exclusive(3)});
 }
@@ -250,7 +250,7 @@ TEST_CASE("kazoo's contenders are incompatible with every mode") {
   }
 }
 
-TEST_CASE("A lock of one znode and a permit of kazoo's are recognised by their names") {
+TEST_CASE("A single-znode lock and a kazoo permit are recognised by their names") {
   const std::string permit = "0123456789abcdef0123456789abcdef";
   const std::vector<std::string> children = {"lock",
                                              permit,
@@ -328,7 +328,7 @@ TEST_CASE("Our own names and unknown names are compatible") {
   }
 }
 
-TEST_CASE("A lock of one znode is incompatible with every queue, but not with unknown names") {
+TEST_CASE("A single-znode lock is incompatible with every queue, but not with unknown names") {
   for (const std::string& other :
        {Exclusive(1), Write(2), Read(3), kCuratorMutex, kCuratorWriter, kCuratorReader, kKazooLock,
         kKazooReader, std::string("x-0100000000abcdef-0000000009"), Permit(10),

@@ -47,7 +47,7 @@ TEST_CASE("The record of a reservation has neither a duration nor a status") {
   CHECK_FALSE(ParseLockData("zklock/1 x exclusive 7 0.000 - web1"));
 }
 
-TEST_CASE("Names are made single words and cut to the maximum length") {
+TEST_CASE("Names are turned into single words and cut to the maximum length") {
   ReleaseRecord record = kNightly;
   record.host = "two words\n\x7f\xc3\xa4";
   CHECK(ParseLockData(FormatLockData({record}))->last_release->host == "two-words----");

@@ -59,7 +59,7 @@ TEST_CASE("The record of a start is parsed as it was formatted, and nothing else
   }
 }
 
-TEST_CASE("The newest success is the last run, or an older recorded one") {
+TEST_CASE("The newest success is the last run's, or one that was recorded before") {
   const LastSuccess kept{ServerTime(5000), "a"};
   ReleaseRecord record{
       .contender = "x", .token = 1, .duration = ServerTime(2000), .status = 0, .host = "b"};

@@ -30,7 +30,7 @@ TEST_CASE("A lock may be a semaphore if it has permits and no queue of its own")
   CHECK_FALSE(MayBeSemaphore({"leases", "locks", "_c_x-lock-0000000000"}));
 }
 
-TEST_CASE("Permits are recognised by their names, or without any by the limit") {
+TEST_CASE("Permits are recognised by their names or, if there are none, by the limit") {
   CHECK(ArePermits({"_c_x-lease-0000000000"}, ""));
   CHECK(ArePermits({"_c_x-lease-0000000000"}, "3"));
   CHECK(ArePermits({}, "3"));
