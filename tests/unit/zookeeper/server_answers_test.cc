@@ -31,7 +31,7 @@ TEST_CASE("A word missing from the whitelist is recognised by the server's whole
   CHECK_FALSE(IsClosedWord("", "conf"));
 }
 
-TEST_CASE("The answer to srvr has the version and the role") {
+TEST_CASE("The answer to srvr contains the version and the role") {
   for (const auto& [mode, role] :
        {std::pair{"leader", ServerRole::kLeader}, std::pair{"follower", ServerRole::kFollower},
         std::pair{"observer", ServerRole::kObserver},
@@ -66,7 +66,7 @@ TEST_CASE("Nothing is guessed from text that is not srvr's answer") {
   }
 }
 
-TEST_CASE("The answer to conf has the limit of connections for one host") {
+TEST_CASE("The answer to conf contains the limit of connections for one host") {
   CHECK(ParseConf(Conf("60")) == 60);
   CHECK(ParseConf(Conf("0")) == 0);
   CHECK(ParseConf(Conf("-1")) == 0);

@@ -121,7 +121,7 @@ TEST_CASE("Text that is not a host is refused without being repeated") {
   }
 }
 
-TEST_CASE("An IPv6 address needs brackets around a real address") {
+TEST_CASE("An IPv6 address needs brackets, which must contain a real address") {
   CHECK(Parsed("::1:2181") ==
         "bad: server 1 has several colons (write an IPv6 address between [ and ])");
   CHECK(Parsed("a:1:2") ==

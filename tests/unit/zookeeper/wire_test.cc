@@ -313,7 +313,7 @@ TEST_CASE(
   CHECK_FALSE(IsSound(fields, Joined({body, Bytes(1)})));
 }
 
-TEST_CASE("lengths and counts that the frame does not hold are not sound") {
+TEST_CASE("negative lengths and counts, and those that exceed the frame, are not sound") {
   const std::int32_t count = GENERATE(-1, -11, INT32_MIN, INT32_MAX, 1 << 28, 200);
   CAPTURE(count);
   const Bytes rest(100);
@@ -331,7 +331,7 @@ TEST_CASE("a string with a null character is not sound") {
   CHECK_FALSE(IsSound("v", Joined({Of({1}), Text("\0"sv)})));
 }
 
-TEST_CASE("a transaction has all of its results, or errors with a reason for each") {
+TEST_CASE("a transaction is sound only with all of its results, or an error for each") {
   CHECK_FALSE(IsSound("mS-", Joined({Failed(0), Failed(0), kEnd})));
   CHECK_FALSE(IsSound("mS-", Joined({Failed(0), Failed(-2), kEnd})));
   CHECK_FALSE(IsSound("mS-", Joined({Result(5), kStat, Failed(-110), kEnd})));
@@ -361,7 +361,7 @@ TEST_CASE("replies answer requests in their order, and only those") {
   CHECK_FALSE(Takes(check, Answer({})));
 }
 
-TEST_CASE("frames that answer no request are sound as far as zklock may get them") {
+TEST_CASE("of the frames that answer no request, only those that zklock can get are sound") {
   const auto [frame, sound] = GENERATE(table<Bytes, bool>({
       {Answer({}, -2), true},
       {Answer(Bytes(1), -2), false},
@@ -413,7 +413,7 @@ TEST_CASE("only a session that existed can have expired") {
   CHECK(Takes(continued, Grant(0, 0)));
 }
 
-TEST_CASE("a frame of an impossible length is not waited for") {
+TEST_CASE("a frame of an impossible length is rejected before the rest arrives") {
   // The library allocates the whole frame before any of it has arrived.
   static constexpr std::uint32_t kMostBytes = 64U << 20U;
   const auto [length, sound] = GENERATE(table<std::uint32_t, bool>({{0, false},

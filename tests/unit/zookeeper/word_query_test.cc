@@ -57,7 +57,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("A word is sent, and the answer ends when the server closes") {
+TEST_CASE("A word is sent, and the answer ends when the server closes the connection") {
   Bench bench;
   bench.Serve();
   std::string word(8, '\0');
@@ -74,7 +74,7 @@ TEST_CASE("A word is sent, and the answer ends when the server closes") {
   CHECK(bench.query.own_address().empty());
 }
 
-TEST_CASE("An answer that does not end is not read to the end, and is forgotten") {
+TEST_CASE("An answer that is too long is not read to its end, and is discarded") {
   Bench bench;
   bench.Serve();
   bench.transport.Say(std::string(100, 'x'));
