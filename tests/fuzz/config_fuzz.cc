@@ -1,4 +1,4 @@
-// A configuration file.
+// The input is parsed as a configuration file.
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-// A root on the first line, followed by a LOCK.
+// The input is a root on the first line, followed by a LOCK.
 
 #include <algorithm>
 #include <string>

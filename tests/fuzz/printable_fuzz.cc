@@ -1,4 +1,4 @@
-// A byte that gives the number of columns, followed by the text to be shown.
+// The input is a byte that gives the number of columns, followed by the text to be shown.
 
 #include <locale.h>
 #include <wchar.h>

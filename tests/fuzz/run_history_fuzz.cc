@@ -1,4 +1,4 @@
-// The data of last-run as found: parsed, written again, and shown.
+// The input is parsed as the data of last-run, written again, and shown.
 
 #include <algorithm>
 #include <string>

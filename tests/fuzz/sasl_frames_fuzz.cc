@@ -1,4 +1,4 @@
-// A server's bytes, as zklock-transport sees them before and during SASL.
+// The input is a server's bytes, as zklock-transport receives them before and during SASL.
 
 #include "transport/sasl_frames.h"
 

@@ -1,4 +1,4 @@
-// Any program's answer to a four-letter word, or any data in place of an ensemble's configuration.
+// The input is parsed as the answer to each four-letter word and as an ensemble's configuration.
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-// A server list from a file, a variable or a command line.
+// The input is parsed as a server list from a file, a variable or a command line.
 
 #include <string>
 #include <variant>

@@ -1,6 +1,6 @@
-// The server's side of a session: its replies to one request of each kind. The client library
-// decodes whatever ReplyCheck lets through. The session must report nothing that the server has not
-// sent.
+// Checks the client's side of a session with a server that replies to one request of each kind. The
+// client library decodes whatever ReplyCheck lets through. The session must report nothing that the
+// server has not sent.
 //
 // The input is a byte whose lowest bit asks for a valid greeting, followed by frames. Each frame is
 // a byte of flags, a byte with its size, and its bytes. If bit 0 of the flags is set, the bytes are

@@ -1,4 +1,5 @@
-// Four bytes of an xid, a byte that selects how the rest is split, and a server's bytes.
+// The input is an xid of four bytes, a byte that selects how the rest is split, and a server's
+// bytes.
 
 #include <algorithm>
 #include <cstddef>
@@ -47,7 +48,7 @@ std::vector<std::byte> Copy(std::string_view bytes) {
   return copy;
 }
 
-/// Feeds pieces of sizes derived from `step`; 0: all in one piece.
+/// Feeds the stream in pieces whose sizes are derived from `step`, or in one piece if it is 0.
 void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
   const std::optional<std::size_t> reply = FindReply(stream, xid);
   ReplyScanner scanner(xid);
