@@ -57,7 +57,7 @@ class FakeServers {
   std::map<std::string, Node> nodes;
   std::int64_t zxid = 100;
   std::int64_t next_session = 1000;
-  std::int64_t now_ms = 0;  ///< the servers' clock
+  std::int64_t now_ms = 0;  ///< the time by the servers' clock
   /// Servers that do not know a request reply with an error, and close the connection.
   bool knows_containers = true;
   bool knows_create2 = true;
