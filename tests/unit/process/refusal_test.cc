@@ -96,7 +96,7 @@ TEST_CASE("processes of other users that /proc hides are still terminated") {
   child.ReadToEnd();
 }
 
-TEST_CASE("a guard that cannot be forked is an exception that names the operation") {
+TEST_CASE("a failed fork of the guard throws an exception that names the operation") {
   Child child = Child::Start({.body = [] {
     if (geteuid() != 0) return kNoRight;
     BecomeUser(LonelyUser());
@@ -108,7 +108,7 @@ TEST_CASE("a guard that cannot be forked is an exception that names the operatio
   CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
 }
 
-TEST_CASE("a command that cannot be forked is an exception that names the operation", "[native]") {
+TEST_CASE("a failed fork of the command throws an exception that names the operation", "[native]") {
   Child child = Child::Start({.body = [] {
     if (geteuid() != 0) return kNoRight;
     BecomeUser(LonelyUser());

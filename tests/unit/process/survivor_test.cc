@@ -74,7 +74,9 @@ pid_t ReadSurvivor(Child& child, int others = 0) {
   return survivor;
 }
 
-TEST_CASE("a process that cannot be signalled is named and not waited for if the lock is lost") {
+TEST_CASE(
+    "if the lock is lost, zklock names a process that cannot be signalled, and does not wait for "
+    "it") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
   Child child =
@@ -106,7 +108,8 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
   child.ReadToEnd();
 }
 
-TEST_CASE("a command that cannot be signalled is waited for and named while the lock is held") {
+TEST_CASE(
+    "while the lock is held, zklock waits for a command that cannot be signalled, and names it") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
   const EndCause cause = GENERATE(EndCause::kReleaseRequested, EndCause::kRunTooLong);
@@ -120,7 +123,7 @@ TEST_CASE("a command that cannot be signalled is waited for and named while the 
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("a command that cannot be signalled is no longer waited for once the lock is lost") {
+TEST_CASE("once the lock is lost, zklock no longer waits for a command that cannot be signalled") {
   const Sudo sudo;
   if (!sudo.works()) return test::Skip("root and setuid files");
   Child child = EndAsNobody(

@@ -125,7 +125,7 @@ TEST_CASE("A server that is not in the configuration is to be fixed") {
   CHECK(Kinds(facts) == KindList{Kind::kOtherEnsemble});
 }
 
-TEST_CASE("A ZooKeeper before 3.5 is to be fixed") {
+TEST_CASE("A ZooKeeper older than 3.5 is to be fixed") {
   for (const char* version : {"3.4.14", "3.4", "2.9.1"}) CHECK(IsOldVersion(version));
   for (const char* version : {"3.5.0", "3.10.1", "4.0.0", "", "3", "x.y"}) {
     CHECK_FALSE(IsOldVersion(version));

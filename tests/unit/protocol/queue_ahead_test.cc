@@ -35,7 +35,7 @@ QueueAhead AheadOfLast(const Names& queue) {
 
 }  // namespace
 
-TEST_CASE("Without a list nothing is known of the contenders ahead") {
+TEST_CASE("Without a list nothing is known about the contenders ahead") {
   QueueAhead ahead;
   CHECK_FALSE(ahead.IsSettledByDeletion());
   CHECK_FALSE(ahead.IsNextInLine());

@@ -97,7 +97,7 @@ TEST_CASE("The event of a killed command names the signal") {
   CHECK(ended["signal"].is_null());
 }
 
-TEST_CASE("A contender that replaces one lost with its session says so in its event") {
+TEST_CASE("The event of a contender that replaces one lost with its session says so") {
   StalledPipe pipe;
   ReadAll(pipe.read.get());
   EventWriter writer(Duplicate(pipe.write), {"/l"});

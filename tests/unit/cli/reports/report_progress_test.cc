@@ -68,7 +68,7 @@ TEST_CASE("Progress shows as much of the holder as is known") {
   }
 }
 
-TEST_CASE("A contender is called by its command and its label") {
+TEST_CASE("A contender is described by its command and its label") {
   CHECK(ProcessText("c-1", R"({"host":"b7","pid":7})") == "a command (pid 7 on b7)");
   CHECK(ProcessText("c-1", R"({"host":"b7","pid":7,"command":"sh","label":"nightly"})") ==
         "sh (pid 7 on b7, 'nightly')");

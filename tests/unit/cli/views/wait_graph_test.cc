@@ -282,7 +282,7 @@ TEST_CASE("A deadlock is named by the holders, and counted by lock") {
   CHECK(search.Find()[0].Text() == text);
 }
 
-TEST_CASE("A search for deadlocks counts permits") {
+TEST_CASE("A search for deadlocks takes the number of permits into account") {
   const auto found = [](std::size_t take) {
     DeadlockSearch search;
     search.BeginLock("/s");

@@ -185,7 +185,7 @@ TEST_CASE("A long queue is read less often") {
   CHECK(waiter.Requests() == requests + 2);
 }
 
-TEST_CASE("A job in the background draws nothing and asks nothing") {
+TEST_CASE("A job in the background draws nothing and sends no requests") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.foreground = false;
   waiter.Pass(1min);

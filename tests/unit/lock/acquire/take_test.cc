@@ -203,7 +203,7 @@ TEST_CASE("Permits from a repeated create are deleted, even if all permits are o
   CHECK(PermitsIn(world).size() == 3);
 }
 
-TEST_CASE("A permit that was deleted while the reply to the create was lost is a lost place") {
+TEST_CASE("A permit deleted while the reply to its create is lost costs the run its place") {
   World world;
   world.servers.Put("/l/leases", 0);
   Taker self(world, 4, 3);

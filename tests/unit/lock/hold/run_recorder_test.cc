@@ -187,7 +187,7 @@ TEST_CASE("A run records its start, and its end together with the release") {
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 3 db1") != std::string::npos);
 }
 
-TEST_CASE("A success is the last success, and a failure keeps it") {
+TEST_CASE("A success becomes the last success, and a failure does not change it") {
   Bench bench;
   for (const int status : {0, 1}) {
     Begun run(bench);
@@ -971,7 +971,7 @@ TEST_CASE("A reservation is recorded once, whatever request or reply is lost") {
   }
 }
 
-TEST_CASE("The entry of a reservation waits for a server, until it is given up") {
+TEST_CASE("A reservation's entry waits for a server until the entry is given up") {
   const bool has_asked = GENERATE(false, true);  // if true, the answer arrives after that
   Bench bench;
   ReservationRecorder reserved(bench, PutReservation(bench), 50);

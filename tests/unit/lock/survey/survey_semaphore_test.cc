@@ -80,7 +80,7 @@ const std::string kPlace = "locks/_c_x-lock-000000000";
 
 }  // namespace
 
-TEST_CASE("The permits of one run are one contender, and all of them are used") {
+TEST_CASE("The permits of one run count as one contender, and all of them as used") {
   SemaphoreBench bench;
   const auto take = [&](int session, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -83,7 +83,7 @@ TEST_CASE("a line that finds no room is dropped whole, but appended text is not"
   CHECK(writer.WriteLine(line));
 }
 
-TEST_CASE("the mode of a shared pipe is left alone: the writer has a description of its own") {
+TEST_CASE("the mode of a shared pipe is left alone: the writer opens its own description") {
   const StalledPipe pipe;
   StreamWriter writer(pipe.write.get());
   CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
