@@ -257,7 +257,9 @@ const char* IncompatibleText(protocol::IncompatibleContender::Kind kind) {
 }
 
 std::string QuotaText(const lock::QuotaExceeded& quota) {
-  return fmt::format(message::kQuotaExceeded, quota.path, quota.limit);
+  const std::string unknown = quota.path + " or on a znode above it";
+  return fmt::format(message::kQuotaExceeded, quota.path,
+                     quota.limit.empty() ? unknown : quota.limit);
 }
 
 std::string DefectText(const lock::Defect& defect) {

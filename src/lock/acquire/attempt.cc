@@ -66,10 +66,7 @@ void Attempt::Finish(AcquireOutcome its_outcome) {
 void Attempt::FinishQuota() {
   Stop();
   ExpectAnswer();
-  FindQuota(store, request, InState([this](const std::string& limited) {
-              const LockName& lock = request.lock;
-              Finish(QuotaExceeded{lock.display_path(), lock.DisplayPath(limited)});
-            }));
+  FindQuota(store, request, InState([this](const QuotaExceeded& quota) { Finish(quota); }));
 }
 
 void Attempt::OnUnexpected(const std::string& operation, Error error, const char* right,

@@ -91,17 +91,18 @@ void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) 
 }
 
 void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
-               const std::function<void(const std::string& path)>& done) {
+               const std::function<void(const QuotaExceeded&)>& done) {
   // The servers keep a quota's limits below /zookeeper/quota, and allow only one quota on a path.
-  const auto limited = std::make_shared<std::string>(request.lock.path);
+  const LockName& lock = request.lock;
+  const auto found = std::make_shared<QuotaExceeded>(QuotaExceeded{lock.display_path(), ""});
   const std::vector<std::string> paths = PathAndParents(request.QueuePath());
   for (const std::string& path : paths) {
     const bool is_last = &path == &paths.back();
     store.Get("/zookeeper/quota" + path + "/zookeeper_limits", Watch::kNo,
-              [limited, path, is_last, done](const GetReply& reply) {
+              [found, limited = lock.DisplayPath(path), is_last, done](const GetReply& reply) {
                 if (IsLost(reply.error)) return;
-                if (reply.error == Error::kNone) *limited = path;
-                if (is_last) done(*limited);
+                if (reply.error == Error::kNone) found->limit = limited;
+                if (is_last) done(*found);
               });
   }
 }

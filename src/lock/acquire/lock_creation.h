@@ -43,9 +43,9 @@ class LockCreation {
   CallbackScope scope_;
 };
 
-/// Calls `done` with the znode at or above the queue that has a hard quota, or with LOCK if none
-/// can be found. Does not call it after a lost reply.
+/// Searches for the znode at or above the queue that has a hard quota, and calls `done`, unless a
+/// reply is lost.
 void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
-               const std::function<void(const std::string& path)>& done);
+               const std::function<void(const QuotaExceeded&)>& done);
 
 }  // namespace zklock::lock

@@ -8,7 +8,7 @@ OperationFailure FailureOf(zookeeper::Error error, const std::string& operation,
   if (IsRefusal(error)) {
     return Refused{operation, shown, error, right, path.empty() ? shown : lock.DisplayPath(path)};
   }
-  if (error == zookeeper::Error::kQuotaExceeded) return QuotaExceeded{shown, shown};
+  if (error == zookeeper::Error::kQuotaExceeded) return QuotaExceeded{shown, ""};
   return Defect{Defect::What::kAnswer, shown, operation, error};
 }
 

@@ -114,7 +114,7 @@ struct Unusable {
 /// A hard quota keeps us from creating or writing a znode.
 struct QuotaExceeded {
   std::string path;   ///< what could not be created or written, as the user knows it
-  std::string limit;  ///< the znode with the quota; `path` if it could not be found
+  std::string limit;  ///< the znode with the quota; empty: unknown, `path` or one above it
 };
 
 /// The servers gave an answer that correct servers never give.

@@ -382,10 +382,8 @@ void AcquireAny::Finish(std::size_t index, AcquireOutcome outcome) {
 
 void AcquireAny::FinishQuota(std::size_t index) {
   ExpectAnswer();
-  FindQuota(store_, requests_[index], scope_.Wrap([this, index](const std::string& limited) {
-    const LockName& lock = requests_[index].lock;
-    Finish(index, QuotaExceeded{lock.display_path(), lock.DisplayPath(limited)});
-  }));
+  FindQuota(store_, requests_[index],
+            scope_.Wrap([this, index](const QuotaExceeded& quota) { Finish(index, quota); }));
 }
 
 // ---- the session -----------------------------------------------------------------------------
