@@ -601,14 +601,16 @@ void SessionRequests::Check(const std::vector<std::string>& paths, Done<Reply> d
   Request(std::move(pending));
 }
 
-void SessionRequests::CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) {
+void SessionRequests::CheckCreate(const std::string& path, const std::string& data, bool and_delete,
+                                  Done<Reply> done) {
   auto pending = std::make_unique<Pending>("CheckCreate", "", std::move(done));
   pending->paths = {path};
+  const std::string& kept = pending->data.emplace_back(data);
   pending->SetOperations(and_delete ? 4 : 2);
   const char* const name = pending->paths[0].c_str();
   for (zoo_op_t& operation : pending->operations) {
-    zoo_create_op_init(&operation, name, "", 0, ToAclVector(access_.acl), ZOO_EPHEMERAL, nullptr,
-                       0);
+    zoo_create_op_init(&operation, name, kept.data(), static_cast<int>(kept.size()),
+                       ToAclVector(access_.acl), ZOO_EPHEMERAL, nullptr, 0);
   }
   if (and_delete) zoo_delete_op_init(&pending->operations[1], name, -1);
   Request(std::move(pending));

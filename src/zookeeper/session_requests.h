@@ -45,7 +45,8 @@ class SessionRequests : public Store {
   void Sync(const std::string& path, Done<Reply> done) override;
   void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
   void GetAcl(const std::string& path, Done<AclReply> done) override;
-  void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) override;
+  void CheckCreate(const std::string& path, const std::string& data, bool and_delete,
+                   Done<Reply> done) override;
   void Stamp(const std::string& path, Done<SetReply> done) override;
 
  protected:

@@ -224,10 +224,12 @@ class Store {
   /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
   virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
-  /// Asks whether this session may create the ephemeral znode `path` and, with `and_delete`, delete
-  /// it. The transaction creates it twice in a row, so the servers always refuse it: with
-  /// kNodeExists if the session may, otherwise with the reason why not.
-  virtual void CheckCreate(const std::string& path, bool and_delete, Done<Reply> done) = 0;
+  /// Asks whether this session may create the ephemeral znode `path` with this data (a quota may
+  /// limit it) and, with `and_delete`, delete it. The transaction creates it twice in a row, so the
+  /// servers always refuse it: with kNodeExists if the session may, otherwise with the reason why
+  /// not.
+  virtual void CheckCreate(const std::string& path, const std::string& data, bool and_delete,
+                           Done<Reply> done) = 0;
   /// Reads the servers' clock: creates the ephemeral znode `path` and deletes it again in one
   /// transaction. No other client sees the znode, and nothing is left behind, whatever happens. The
   /// answer has its metadata.

@@ -12,6 +12,7 @@
 #include "cli/zklock.h"
 #include "support/cgroup.h"
 #include "support/contender_names.h"
+#include "support/own_server.h"
 #include "support/skip.h"
 #include "support/temporary.h"
 
@@ -49,6 +50,17 @@ void CheckError(const Finished& finished, int status, const std::string& message
 }
 
 }  // namespace
+
+TEST_CASE("a dry run finds out that a quota leaves no room for the contender's data") {
+  const OwnServer server({"enforceQuota=true"});
+  Tree tree("", server.address());
+  SetHardQuota(tree, "/t", -1, 20);
+  tree.Create("/t/lock");
+  const Words at = {"-z", server.address(), "/t/lock", "--", "true"};
+  Run(Zklock(Words{"exclusive"} + at), Exited(78));
+  CheckError(Run(Zklock(Words{"exclusive", "--dry-run"} + at)), 78,
+             "/t/lock cannot be used: the hard quota on it, or on a znode above it");
+}
 
 TEST_CASE("a dry run shows servers, command, rights and queue, and creates nothing") {
   auto [tree, parent] = MadeLock("dry");

@@ -276,8 +276,9 @@ TEST_CASE("an ACL is read, and CheckCreate tests what it allows without creating
   auto [tree, lock] = MadeLock("check-create");
   const auto before = tree.Get(lock);
   const auto check = [&](const std::string& path, bool and_delete = false) {
-    return Answer<Reply>(client,
-                         [&](auto done) { client.session().CheckCreate(path, and_delete, done); })
+    return Answer<Reply>(
+               client,
+               [&](auto done) { client.session().CheckCreate(path, "data", and_delete, done); })
         .error;
   };
   CHECK(check(lock + "/x") == Error::kNodeExists);

@@ -467,7 +467,8 @@ void FakeStore::GetAcl(const std::string& path, zookeeper::Done<zookeeper::AclRe
                             });
 }
 
-void FakeStore::CheckCreate(const std::string& path, bool and_delete, zookeeper::Done<Reply> done) {
+void FakeStore::CheckCreate(const std::string& path, const std::string& /*data*/, bool and_delete,
+                            zookeeper::Done<Reply> done) {
   Send<Reply>("check create " + path, false, std::move(done), [=, this](Reply&) {
     const auto parent = servers_.nodes.find(ParentOf(path));
     if (parent == servers_.nodes.end()) return Error::kNoNode;

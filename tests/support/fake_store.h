@@ -206,7 +206,7 @@ class FakeStore final : public zookeeper::Store {
   void Check(const std::vector<std::string>& paths,
              zookeeper::Done<zookeeper::Reply> done) override;
   void GetAcl(const std::string& path, zookeeper::Done<zookeeper::AclReply> done) override;
-  void CheckCreate(const std::string& path, bool and_delete,
+  void CheckCreate(const std::string& path, const std::string& data, bool and_delete,
                    zookeeper::Done<zookeeper::Reply> done) override;
   void Stamp(const std::string& path, zookeeper::Done<zookeeper::SetReply> done) override;
   void SetHolding(TimePoint stop, TimePoint /*end*/) override { stop_time = stop; }

@@ -339,12 +339,13 @@ std::vector<std::string> Tree::WaitForChildren(const std::string& path, std::siz
       path, [count](const auto& children) { return children.size() == count; }, patience);
 }
 
-void SetHardQuota(Tree& tree, const std::string& path, int znodes) {
+void SetHardQuota(Tree& tree, const std::string& path, int znodes, int bytes) {
   tree.Create(path);
   // In the format of zkCli.sh's setquota.
   const std::string quota = "/zookeeper/quota" + path;
   tree.Create(quota + "/zookeeper_limits", ZnodeKind::kPersistent,
-              "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=" + std::to_string(znodes));
+              "count=-1,bytes=-1=;byteHardLimit=" + std::to_string(bytes) +
+                  ";countHardLimit=" + std::to_string(znodes));
   tree.Create(quota + "/zookeeper_stats", ZnodeKind::kPersistent, "count=1,bytes=0");
 }
 

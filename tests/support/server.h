@@ -99,8 +99,8 @@ struct MadeLock {
 }
 
 /// Creates `path` with a hard quota: if the servers enforce quotas, there can be at most `znodes`
-/// znodes at and below `path`.
-void SetHardQuota(Tree& tree, const std::string& path, int znodes);
+/// znodes at and below `path`, and `bytes` of data in them; -1: no limit.
+void SetHardQuota(Tree& tree, const std::string& path, int znodes, int bytes = -1);
 
 /// Sorts the children's names by sequence number, the order of the queue.
 [[nodiscard]] std::vector<std::string> InQueueOrder(std::vector<std::string> children);

@@ -257,9 +257,8 @@ const char* IncompatibleText(protocol::IncompatibleContender::Kind kind) {
 }
 
 std::string QuotaText(const lock::QuotaExceeded& quota) {
-  const std::string unknown = quota.path + " or on a znode above it";
-  return fmt::format(message::kQuotaExceeded, quota.path,
-                     quota.limit.empty() ? unknown : quota.limit);
+  return quota.limit.empty() ? fmt::format(message::kQuotaAbove, quota.path)
+                             : fmt::format(message::kQuotaExceeded, quota.path, quota.limit);
 }
 
 std::string DefectText(const lock::Defect& defect) {

@@ -94,6 +94,9 @@ inline constexpr char kRecordUnknown[] =
 inline constexpr char kQuotaExceeded[] =
     "{} cannot be used: the hard quota on {} is exceeded; raise it (zkCli.sh: setquota), or delete "
     "znodes below it";
+inline constexpr char kQuotaAbove[] =
+    "{} cannot be used: the hard quota on it, or on a znode above it, is exceeded; raise it "
+    "(zkCli.sh: setquota), or delete znodes";
 inline constexpr char kHasPermits[] =
     "{} cannot be used: it is in use as a semaphore, whose holders would ignore this run; use "
     "--permits, or another LOCK";

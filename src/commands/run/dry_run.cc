@@ -166,12 +166,14 @@ class LockExamination {
   }
 
   [[nodiscard]] std::vector<lock::AcquireRequest> Requests() {
-    lock::AcquireRequest request{.lock = lock_,
-                                 .mode = wanted_.mode,
-                                 .dialect = context_.options.dialect,
-                                 .permits = context_.options.permits,
-                                 .take = context_.options.take,
-                                 .reserve = ReservationRequestOf(context_.options)};
+    lock::AcquireRequest request{
+        .lock = lock_,
+        .mode = wanted_.mode,
+        .dialect = context_.options.dialect,
+        .data = ContenderDataFor(context_.options, wanted_, context_.Self(), false),
+        .permits = context_.options.permits,
+        .take = context_.options.take,
+        .reserve = ReservationRequestOf(context_.options)};
     if (context_.options.permits) return lock::RequestsForPermit(std::move(request));
     return {std::move(request)};
   }

@@ -126,8 +126,9 @@ zookeeper::AclReply Calls::GetAcl(const std::string& path) {
   return Ask<zookeeper::AclReply>([&](auto done) { store().GetAcl(path, std::move(done)); });
 }
 
-Error Calls::CheckCreate(const std::string& path, bool and_delete) {
-  return Ask<Reply>([&](auto done) { store().CheckCreate(path, and_delete, std::move(done)); })
+Error Calls::CheckCreate(const std::string& path, const std::string& data, bool and_delete) {
+  return Ask<Reply>(
+             [&](auto done) { store().CheckCreate(path, data, and_delete, std::move(done)); })
       .error;
 }
 

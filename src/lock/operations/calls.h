@@ -84,7 +84,8 @@ class Calls final : public ServerOperation {
   /// Like CheckContenders().
   [[nodiscard]] zookeeper::Error Check(const std::vector<ContenderId>& contenders);
   [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);
-  [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path, bool and_delete);
+  [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path, const std::string& data,
+                                             bool and_delete);
   [[nodiscard]] zookeeper::SetReply Stamp(const std::string& path);
   /// Makes later reads show a state at least as new as this call. Does not wait for the reply,
   /// because replies arrive in order.

@@ -39,7 +39,7 @@ QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request, bool an
   return calls.Repeat([&] {
     std::string path = request.QueuePath();
     const auto check = [&](bool deletes) {
-      return calls.CheckCreate(protocol::ChildPath(path, kNoContender), deletes);
+      return calls.CheckCreate(protocol::ChildPath(path, kNoContender), request.data, deletes);
     };
     Error error = check(false);
     const char* right = "CREATE";

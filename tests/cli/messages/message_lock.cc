@@ -60,12 +60,15 @@ std::string RecordUnknown(const std::string& child, const std::string& option) {
   return SaidBy({"exclusive", option, "1h", lock, "--", "true"}, 78);
 }
 
-std::string QuotaExceeded() {
+/// The quota leaves room for `contenders`. --once-per records the start in another znode.
+std::string QuotaExceeded(int contenders) {
   const OwnServer server({"enforceQuota=true"});
   Tree tree("", server.address());
-  SetHardQuota(tree, "/t", 2);
+  SetHardQuota(tree, "/t", 2 + contenders);
   tree.Create("/t/said");
-  return Said(Run(ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
+  return Said(
+      Run(ZklockAt(server.address(), {"exclusive", "--once-per", "1h", "/t/said", "--", "true"})),
+      Exited(78));
 }
 
 }  // namespace
@@ -127,7 +130,8 @@ Provocations LockProvocations() {
        }},
       {{"kRecordUnknown"}, [] { return RecordUnknown("/last-run", "--min-interval"); }},
       {{"kRecordUnknown"}, [] { return RecordUnknown("/last-start", "--once-per"); }},
-      {{"kQuotaExceeded"}, QuotaExceeded},
+      {{"kQuotaExceeded"}, [] { return QuotaExceeded(0); }},
+      {{"kQuotaAbove"}, [] { return QuotaExceeded(1); }},
       {{"kIncompatibleArrived"}, IncompatibleArrives},
   };
 }
