@@ -39,7 +39,7 @@ struct Split {
   std::int64_t number;
 };
 
-/// Splits off ten digits, if their value fits the server's 32 bits.
+/// Splits off ten digits if their value fits in the server's 32-bit counter.
 std::optional<Split> SplitPositive(std::string_view name) {
   constexpr std::size_t kDigits = 10;
   if (name.size() < kDigits) return std::nullopt;

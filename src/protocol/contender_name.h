@@ -7,7 +7,8 @@
 
 namespace zklock::protocol {
 
-/// What a contender asks for. kExclusive and kWrite conflict with every mode, kRead with those two.
+/// The mode that a contender requests. kExclusive and kWrite conflict with every mode, kRead with
+/// those two.
 enum class Mode { kExclusive, kWrite, kRead };
 
 /// How the znodes on the servers are named (zklock-protocol(7)).
@@ -50,7 +51,7 @@ struct ContenderName {
   std::int64_t number = 0;  ///< the server's sequence number; negative after its overflow
   Mark mark = Mark::kNone;
   Program program = Program::kUnknown;
-  bool supersedes = false;  ///< created with --supersede: older ones like it leave the queue
+  bool supersedes = false;  ///< created with --supersede: older such contenders leave the queue
   bool reserves = false;    ///< created with --reserve: is or will become a reservation
 
   /// Returns whether the mark is a reader's.
@@ -60,8 +61,8 @@ struct ContenderName {
   [[nodiscard]] Mode mode() const;
 };
 
-/// The same, for reading whole queues: the name is not copied, and the parts that few callers need
-/// are computed only on demand.
+/// Like ContenderName, but for reading whole queues: the name is not copied, and the parts that few
+/// callers need are computed only on demand.
 struct ContenderNameView {
   std::string_view full;
   std::string_view before_mark;  ///< the part that the program chose; empty without a mark
@@ -74,13 +75,13 @@ struct ContenderNameView {
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
   [[nodiscard]] bool reserves() const;
-  /// Returns a text that all permits of one zklock run (--take) have in common and that no other
-  /// contender has.
+  /// Returns the part of the name that only the permits of the same zklock run (--take) share; the
+  /// whole name if it is not a permit of zklock.
   [[nodiscard]] std::string_view run() const;
   [[nodiscard]] ContenderName ToName() const;
 };
 
-/// Parses a child's name; none if it does not count in the queue.
+/// Parses a child's name; returns none if the child does not count in the queue.
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
 [[nodiscard]] std::optional<ContenderNameView> ViewContenderName(std::string_view name);
 
@@ -100,8 +101,8 @@ struct ContenderNameView {
 [[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid,
                                            bool reserves = false);
 
-/// Higher numbers are refused: the server's counter is about to overflow, after which it gives the
-/// same number twice (measured; see zklock-protocol(7) on sequence numbers).
+/// Higher numbers are refused: the server's counter is about to overflow, after which it assigns
+/// the same number twice (measured; see zklock-protocol(7) on sequence numbers).
 inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;
 
 /// Returns the word for a mode in messages, data and tables: "exclusive", "write", "read".

@@ -51,8 +51,8 @@ void FindUnfit(const EnsembleFacts& facts, std::vector<Finding>& findings) {
       }));
 }
 
-/// Groups the rows that belong to one server: those in the same ensemble with the same number.
-/// Returns only groups of several rows.
+/// Groups the entries that belong to one server: those with the same number in the same ensemble.
+/// Returns only groups of several entries.
 std::vector<Places> SameServers(const EnsembleFacts& facts) {
   std::map<int, Places> by_id;
   for (const std::size_t place : Which(facts, [](const ServerFacts& server) {
@@ -139,7 +139,7 @@ void FindSlow(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 }
 
 void FindNumber(const EnsembleFacts& facts, std::vector<Finding>& findings) {
-  // Counts rows of the same server only once.
+  // Counts a server with several entries only once.
   std::size_t listed = facts.servers.size();
   for (const Places& places : SameServers(facts)) listed -= places.size() - 1;
   const Places standalone = Which(
@@ -180,7 +180,7 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
         {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->offset});
   }
   const bool reached = !Which(facts, [](const auto& server) { return server.reached; }).empty();
-  // If the chroot does not exist, that is the reason, not a missing permission.
+  // If the chroot is missing, that is why no clock is known, not a missing permission.
   if (reached && !facts.lacks_chroot &&
       Which(facts, [](const auto& server) { return server.clock.has_value(); }).empty()) {
     findings.push_back({.kind = Kind::kClockUnknown});

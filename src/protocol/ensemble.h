@@ -26,7 +26,7 @@ struct Spread {
 /// Returns none if there are no measurements.
 [[nodiscard]] std::optional<Spread> SpreadOf(std::vector<Duration> times);
 
-/// A clock compared with this host's.
+/// The offset of a clock from this host's clock.
 struct ClockOffset {
   Duration offset{};       ///< negative: the clock is behind
   Duration uncertainty{};  ///< the true offset differs from `offset` by at most this
@@ -73,7 +73,7 @@ struct ServerFacts {
   WordEnd srvr = WordEnd::kNotAsked;
   WordEnd conf = WordEnd::kNotAsked;
   WordEnd cons = WordEnd::kNotAsked;
-  /// Whether it knows a session that the first reached server created; none: not tried.
+  /// Whether it knows a session created by the first server that was reached; none: not tried.
   std::optional<bool> same_ensemble{};
 };
 
@@ -104,7 +104,7 @@ struct Finding {
     kSameServer,       ///< several names in the list refer to the same server
     kNoQuorum,         ///< read-only, or not serving
     kDifferentGrants,  ///< session timeouts from `least` to `most`
-    kUselessGrant,     ///< the timeout `least`, with which zklock refuses to lock
+    kUselessGrant,     ///< zklock refuses to lock with the timeout `least`
     kTooSlow,          ///< a commit took `most`, but a heartbeat is due every `least`
     kEvenMembers,      ///< `count` servers vote
     kClockOff,         ///< the leader's clock is off by `most`; negative: it is behind
@@ -143,8 +143,8 @@ struct Finding {
 /// Returns the findings that follow from the facts, most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);
 
-/// Returns whether a server belongs to the ensemble of a session that it was asked to continue:
-/// true if it knew the session. If it did not: false, or none if the session may have expired
+/// Returns whether a server that was asked to continue a session belongs to that session's
+/// ensemble: true if it knew the session; otherwise false, or none if the session may have expired
 /// since. `since_alive`: the time since the session was last known to exist; none if it never was.
 /// `timeout`: the session's.
 [[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
@@ -156,8 +156,8 @@ struct Finding {
 /// How long a command continues to run after all servers stop answering, counted from the moment of
 /// the failure.
 struct TimeWithoutServers {
-  /// Until the stop signal, if heartbeats have been sent for a while: between these two times,
-  /// depending on when the last heartbeat was sent.
+  /// The time until the stop signal, once heartbeats have been sent for a while. It is between
+  /// these two values, depending on when the last heartbeat was sent.
   Duration least_to_stop{};
   Duration usual_to_stop{};
   /// The longest possible time until the stop signal: a new session proves more than heartbeats do.

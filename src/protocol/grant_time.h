@@ -37,9 +37,9 @@ struct HolderBefore {
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);
 
-/// Returns when a run acquired its `take` permits, the first of which is `first`. Exact for the
-/// semaphore's first run, and for a run whose last permit was among the first `limit` permits of
-/// the semaphore, as there was room for all of its permits when they were created. For all
+/// Returns when a run acquired its `take` permits, the first of which is `first`. The time is exact
+/// for the semaphore's first run, and for a run whose last permit was among the first `limit`
+/// permits of the semaphore: there was room for all of its permits when they were created. For all
 /// others, it is the earliest possible time.
 [[nodiscard]] GrantTime PermitTimeOf(const ContenderName& first, std::size_t take,
                                      std::int64_t created_ms,

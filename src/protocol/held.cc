@@ -49,8 +49,8 @@ bool ReadNumber(std::string_view text, Number& number) {
   return number > 0;
 }
 
-/// Returns whether `name` can be a zklock socket's: letters, digits, dots and dashes need no
-/// encoding.
+/// Returns whether `name` can be the name of a zklock socket: it consists of letters, digits, dots
+/// and dashes, which need no encoding.
 bool IsSocketName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||

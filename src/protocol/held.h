@@ -10,8 +10,8 @@
 
 namespace zklock::protocol {
 
-/// One lock that a command runs under, as in $ZKLOCK_HELD. It tells a nested zklock that it need
-/// not queue for a lock that an ancestor already holds.
+/// One lock that a command runs under, as listed in $ZKLOCK_HELD: a nested zklock need not queue
+/// for a lock that an ancestor already holds.
 struct HeldLock {
   Mode mode = Mode::kExclusive;
   std::int64_t pid = 0;             ///< of the zklock that holds the lock
@@ -23,7 +23,7 @@ struct HeldLock {
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
 
-/// In place of a socket: the process holds nothing, but runs its command under a reservation.
+/// Replaces the socket of a process that holds nothing, but runs its command under a reservation.
 inline constexpr std::string_view kNoSocket = "-";
 
 /// Returns `MODE:PID:NAMESPACE:START:TOKEN:SOCKET:NODE` for each lock, the outermost first,

@@ -10,7 +10,7 @@ namespace zklock::protocol {
 /// How long the lock is proven to be held (zklock-protocol(7), The lease): pure arithmetic on the
 /// times at which answered requests were sent. It reads no clock.
 ///
-/// Two times count, for a session with timeout T:
+/// Two times matter for a session with timeout T:
 ///
 ///   s  just before sending the newest committed request (create or heartbeat) that succeeded. The
 ///      session was alive then.
@@ -25,14 +25,14 @@ namespace zklock::protocol {
 /// The servers keep the session at least until p + T. tests/model/lease.pml checks this.
 ///
 /// T is the shortest timeout that any server has granted to this session. Each connect is granted a
-/// new timeout, and the leader uses the one that it heard last, possibly late and from a server
-/// that we left long ago. So a shorter grant moves the lease's end back, for earlier proofs as
-/// well.
+/// new timeout, and the leader uses the last one that it received, even if it arrived late from a
+/// server that we left long ago. So a shorter grant makes the lease end earlier, for earlier proofs
+/// as well.
 class Lease {
  public:
   Lease() = default;
-  /// `timeout`: the one granted to the session's first connect request, or the one that it will ask
-  /// for.
+  /// `timeout`: the one granted to the session's first connect request or, before that, the one to
+  /// be requested.
   explicit Lease(Duration timeout) : timeout_(timeout) {}
 
   /// Records that a connect request for timeout(), sent at `sent`, was accepted with the timeout
@@ -52,22 +52,21 @@ class Lease {
   /// heartbeat PingSpan() after the answer to the previous one always has T/2 left, minus the
   /// margin and three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
-  /// Returns a limit on the total time that the answers before and after a pause of PingSpan()
-  /// take: below it, a contender that sends a heartbeat after the pause can start a command. Zero
-  /// or negative if no answer could be quick enough.
+  /// Returns how long the answers before and after a pause of PingSpan() may take in total if a
+  /// contender that sends a heartbeat after the pause is to start a command. Zero or negative if no
+  /// answer could be quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
-  /// Returns the timeout that a session with the same servers needs if answers take up to
-  /// `answers`; none if no such timeout is known. A server that grants longer timeouts pings too
-  /// rarely for this session.
+  /// Returns a timeout that suffices for a session with the same servers if answers take up to
+  /// `answers`; none if none is known. One is known only if a server has granted a longer timeout
+  /// than requested: it pings too rarely for this session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
-  /// Returns when the newest request that was answered, or the newest accepted connect request, was
-  /// sent.
+  /// Returns when the newest answered request or accepted connect request was sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
   /// Returns s, which tells whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
-  /// Returns how long commits have taken lately: the longest time, where earlier times are halved
-  /// with each later commit. It is at most T/4: a lock cannot be held with slower commits, and
-  /// after a pause of this process, answers only seem to be slow.
+  /// Returns how long commits have taken lately: the longest time, with earlier times halved at
+  /// each later commit. It is at most T/4: a lock cannot be held with slower commits, and after a
+  /// pause of this process, answers only seem to be slow.
   [[nodiscard]] Duration commits_take() const { return commits_take_; }
   /// Returns T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
@@ -109,10 +108,10 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// Returns when the command gets KILL after a stop signal at `signalled_at`: after `grace`, and no
 /// later than kKillMargin before the lease's end.
 [[nodiscard]] TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace);
-/// Returns until when guards of nested runs are spared in a tree whose killing began at
-/// `killed_since`: for five seconds, or until kKillMargin before the lease's end if that is
-/// earlier. In that time they terminate their own trees and close their sessions, so that no waiter
-/// has to wait for these sessions to time out.
+/// Returns when to stop sparing the guards of nested runs in a process tree that is being killed:
+/// five seconds after `killed_since`, or kKillMargin before the lease's end if that is earlier.
+/// Until then they terminate their own trees and close their sessions, so that no waiter has to
+/// wait for these sessions to time out.
 [[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
 
 /// Returns the heartbeat period while a lock is held: T/8.
@@ -123,7 +122,7 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// heartbeat, before the lease is extended.
 [[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken);
 
-/// A shorter timeout leaves no usable lease, so it is refused (exit status 78).
+/// The minimum timeout: a shorter one leaves no usable lease and is refused (exit status 78).
 inline constexpr Duration kLeastSessionTimeout = std::chrono::seconds(4);
 /// With a shorter timeout, an ordinary change of leader may end the command; zklock warns about it.
 inline constexpr Duration kComfortableSessionTimeout = std::chrono::seconds(10);

@@ -19,7 +19,7 @@ std::optional<BadPath> CheckCharacters(std::string_view path) {
     if (point < 0x20 || (point >= 0x7F && point <= 0x9F)) {
       return BadPath::kControlCharacter;
     }
-    // The servers check UTF-16 code units; everything above U+FFFF is a pair of D800..DFFF there.
+    // The servers check UTF-16 code units, where everything above U+FFFF is a pair in D800..DFFF.
     if ((point >= 0xE000 && point <= 0xF8FF) || point >= 0xFFF0) {
       return BadPath::kRefusedCharacter;
     }

@@ -21,7 +21,7 @@ enum class BadPath {
   kRefusedCharacter,  ///< one that the servers refuse
 };
 
-/// Returns the absolute path of `lock`: `/jobs/backup` as it is, `backup` below `root`. Rejects,
+/// Returns the absolute path of `lock`: `/jobs/backup` unchanged, `backup` below `root`. Rejects,
 /// before any connection is made: the empty path, empty components, `.` and `..`, a trailing slash,
 /// control characters (C0, DEL, C1), invalid UTF-8, code points that the servers refuse
 /// (U+D800..U+F8FF, U+FFF0..U+FFFF, and all higher ones, which they see as surrogate pairs), `/`

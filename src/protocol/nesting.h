@@ -17,7 +17,7 @@ struct NestingRequest {
   enum class Kind {
     kRun,      ///< to run under the lock; answered by a NestingLease or a refusal
     kRelease,  ///< to release, from the owner of --hold; answered by a NestingRelease or a refusal
-    kMayRelease,  ///< the same answer as to kRelease, but nothing is released (--dry-run)
+    kMayRelease,  ///< answered like kRelease, but nothing is released (--dry-run)
   };
   Kind kind = Kind::kRun;
   std::string node;  ///< the contender's path, chroot included

@@ -20,9 +20,9 @@ bool HasKazooMark(const ContenderNameView& name) {
 
 using Why = IncompatibleContender::Kind;
 
-/// Returns whether `other` cannot see our contender, which has this `mode` and uses Curator's
-/// names. Tested with these programs: Curator's mutex orders children by the text after `lock-`,
-/// its read/write lock ignores that mark, and the C recipe orders by the text after the last dash.
+/// Returns why `other` cannot see our contender with this `mode` and Curator's names; none if it
+/// can. Tested with these programs: Curator's mutex orders children by the text after `lock-`, its
+/// read/write lock ignores that mark, and the C recipe orders by the text after the last dash.
 std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mode) {
   if (HasKazooMark(other)) {
     return other.program() == Program::kZklock ? Why::kZklockKazoo : Why::kKazoo;
@@ -34,7 +34,7 @@ std::optional<Why> CannotSeeCuratorNames(const ContenderNameView& other, Mode mo
   return std::nullopt;
 }
 
-/// Returns whether `other` cannot see our contender, which uses kazoo's names. Kazoo's own
+/// Returns why `other` cannot see our contender with kazoo's names; none if it can. Kazoo's own
 /// contenders can. Kazoo's Lock, unlike its WriteLock, does not see readers, but the two use the
 /// same names.
 std::optional<Why> CannotSeeKazooNames(const ContenderNameView& other) {
@@ -44,8 +44,7 @@ std::optional<Why> CannotSeeKazooNames(const ContenderNameView& other) {
   return Why::kCuratorNames;
 }
 
-/// Returns whether `other` cannot see the single znode of Dialect::kSimple; no queued contender
-/// can.
+/// Returns why `other` cannot see the single znode of Dialect::kSimple; no queued contender can.
 std::optional<Why> CannotSeeSimple(const ContenderNameView& other) {
   if (other.mark == Mark::kNone) return std::nullopt;  // it may be any znode
   return Why::kQueue;
@@ -63,8 +62,8 @@ std::optional<Why> WhyIncompatible(const ContenderNameView& other, Mode mode, Di
   return std::nullopt;
 }
 
-/// Returns the first contender in queue order that `matches`; null if there is none. One pass, no
-/// sorting.
+/// Returns the first contender in queue order that `matches` accepts; null if there is none. One
+/// pass, no sorting.
 template <typename Predicate>
 const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches) {
   const ContenderNameView* first = nullptr;
@@ -74,7 +73,7 @@ const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches
   return first;
 }
 
-/// Distinguishes the contenders of a list that hold from those that wait.
+/// Distinguishes the contenders in a list that hold the lock from those that wait.
 class Waiters {
  public:
   explicit Waiters(const Contenders& contenders)
@@ -93,9 +92,9 @@ class Waiters {
   const ContenderNameView* blocks_others_;
 };
 
-/// Returns whether the name is the 32 hex digits of a UUID, as kazoo's Semaphore names its
-/// children. The semaphore's waiters queue elsewhere, below the LOCK's path with `-__lock__`
-/// appended.
+/// Returns whether the name consists of 32 hex digits, like the UUIDs that name the children of
+/// kazoo's Semaphore. The semaphore's waiters queue elsewhere, below the LOCK's path with
+/// `-__lock__` appended.
 bool IsKazooPermit(std::string_view child) {
   return child.size() == 32 &&
          child.find_first_not_of("0123456789abcdef") == std::string_view::npos;

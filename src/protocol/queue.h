@@ -15,8 +15,8 @@
 
 namespace zklock::protocol {
 
-/// Returns whether `a` is before `b` in the queue. It is ordered by number, and by name if the
-/// numbers are equal, which happens after a lock downgrade in Curator (5.5 and later).
+/// Returns whether `a` is before `b` in the queue. The queue is ordered by number, then by name:
+/// numbers can be equal after a lock downgrade in Curator (5.5 and later).
 [[nodiscard]] bool IsBefore(const ContenderNameView& a, const ContenderNameView& b);
 
 /// The children of a znode that count in its queue, in the order of the list. Each name is parsed
@@ -71,11 +71,11 @@ struct NumbersUsedUp {
 
 using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
-/// Decides, by the whole recipe, whether `own_name` may hold the lock and, if not, which contender
-/// to watch. Only the server's numbers determine the order, not the rest of the names, and a later
-/// contender never counts. A reader's predecessor is the nearest earlier contender that is not a
-/// reader; for the other modes, it is the nearest earlier one. Follows Curator's
-/// StandardLockInternalsDriver and ZooKeeper's shared-lock recipe.
+/// Decides whether `own_name` may hold the lock and, if not, which contender to watch. Only the
+/// server's numbers determine the order, not the rest of the names, and a later contender never
+/// counts. A reader's predecessor is the nearest earlier contender that is not a reader; for the
+/// other modes, it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver and
+/// ZooKeeper's shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
 /// Returns the first permit of each run in `permits`, in list order: a run may take several
@@ -86,10 +86,10 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 [[nodiscard]] std::vector<std::string> PermitsOfRun(const Contenders& permits,
                                                     std::string_view one);
 
-/// Decides by the rule for a semaphore: a contender that has created its permits holds if there are
-/// no more than `limit` permits, including its own. Otherwise it waits for the first of the others,
-/// although the release of any other may be enough. `own_name` is its first permit. `limit` is at
-/// least one.
+/// Decides by the rule for a semaphore: a contender that has created its permits holds the lock if
+/// there are no more than `limit` permits, including its own. Otherwise it waits for the first of
+/// the other permits, although the release of any of them may be enough. `own_name` is its own
+/// first permit. `limit` is at least one.
 [[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
                                     std::size_t limit);
 
@@ -100,8 +100,8 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// the first contender of another mode. If there is a znode of Dialect::kSimple, it is the first
 /// holder, though its name does not show whether a session owns it.
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
-/// Returns how many of `contenders` hold. A child named `lock` never counts: it may be a LOCK of
-/// its own.
+/// Returns how many of `contenders` hold the lock. A child named `lock` never counts: it may be a
+/// LOCK of its own.
 [[nodiscard]] std::size_t CountHolders(const Contenders& contenders);
 
 /// Returns the first contender that a contender of `mode` at the tail of the queue would have to
@@ -120,13 +120,13 @@ struct Rank {
 /// contender.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
-/// Returns the contenders with --supersede that do not supersede a run that joins the queue as
-/// `own_name`: itself and those before it. Each is the part of a name that is the same when the
-/// create is repeated.
+/// Returns the contenders with --supersede up to and including `own_name`: they do not supersede a
+/// run that joins the queue as `own_name`. Each is given as the part of its name that stays the
+/// same when the create is repeated.
 [[nodiscard]] std::vector<std::string> SupersedingUpTo(const Contenders& contenders,
                                                        std::string_view own_name);
-/// Returns whether a newer contender makes a run leave, if it is waiting. `older`: what
-/// SupersedingUpTo() returned when the run first joined this queue.
+/// Returns whether a newer contender supersedes a waiting run. `older`: what SupersedingUpTo()
+/// returned when the run first joined this queue.
 [[nodiscard]] bool IsSuperseded(const Contenders& contenders,
                                 const std::vector<std::string>& older);
 

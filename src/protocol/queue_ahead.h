@@ -9,17 +9,17 @@
 
 namespace zklock::protocol {
 
-/// What a waiter remembers about the contenders before its own: enough to tell, without another
-/// list, what the deletion of its predecessor means.
+/// A waiter's memory of the contenders before its own: enough to tell, without another list, what
+/// the deletion of its predecessor means.
 ///
-/// Contenders that are ahead of us in a list that includes us can only leave. There is one
-/// exception: a Curator writer that becomes a reader creates a reader with its own number while it
-/// holds the lock. So only the deletion of a zklock contender can settle anything. Even a zklock
-/// contender that becomes a reservation is deleted and created again with the same name, in one
-/// transaction: its deletion settles nothing.
+/// Once a list includes us, the contenders ahead of us can only leave. There is one exception: a
+/// Curator writer that becomes a reader creates a reader with its own number while it holds the
+/// lock. So only the deletion of a zklock contender can prove anything. But a zklock contender that
+/// becomes a reservation is deleted and created again with the same name, in one transaction: its
+/// deletion proves nothing.
 class QueueAhead {
  public:
-  /// Few enough that a host on which all of them wait can run two more processes for each.
+  /// Small enough that a host with this many waiters can run two more processes for each.
   static constexpr std::size_t kNear = 16;
 
   /// Nothing is known.
@@ -48,7 +48,7 @@ class QueueAhead {
   std::size_t contenders_before_ = 0;  ///< contenders ahead of us when the list was read
   bool leaves_for_good_ = false;       ///< nothing takes a deleted predecessor's place
   bool predecessor_reads_ = false;
-  bool waiters_between_ = false;  ///< there were waiters between the predecessor and ours
+  bool waiters_between_ = false;  ///< there were waiters between the predecessor and us
   bool readers_before_ = false;   ///< there were readers between last_excluding_ and the
                                   ///< predecessor
   /// The last non-reader before the predecessor; empty if there is none, or if it is known to be

@@ -9,7 +9,7 @@ namespace zklock::protocol {
 namespace {
 
 constexpr std::string_view kMarker = "zklock/1";
-// For a contender's name or a host. Longer ones do not occur.
+// For the name of a contender or a host; longer names do not occur.
 constexpr std::size_t kLongestWord = 255;
 constexpr std::size_t kLongestText = 1024;
 // More milliseconds than any run has taken, but far from overflow.

@@ -14,8 +14,8 @@ namespace zklock::protocol {
 /// releases the lock.
 ///
 /// The contender named here held the lock until that transaction. If it was not a reader, all
-/// contenders before it were gone, so the next in the queue need not list it (zklock-protocol(7),
-/// The turn).
+/// contenders before it were gone, so the next contender need not list the queue
+/// (zklock-protocol(7), The turn).
 struct ReleaseRecord {
   std::string contender;  ///< the whole name, with the server's number
   Mode mode = Mode::kExclusive;
@@ -23,7 +23,7 @@ struct ReleaseRecord {
   std::chrono::milliseconds duration{};  ///< how long the command ran; not negative
   int status = 0;                        ///< the command's exit status, as in a shell: 0 to 255
   std::string host;                      ///< where it ran
-  bool is_reservation = false;           ///< it was not a run: `duration` and `status` are 0
+  bool is_reservation = false;  ///< not a run but a reservation: `duration` and `status` are 0
   friend bool operator==(const ReleaseRecord&, const ReleaseRecord&) = default;
 };
 

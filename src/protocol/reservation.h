@@ -11,13 +11,13 @@ namespace zklock::protocol {
 
 /// The maximum length of a reservation's ID.
 inline constexpr std::size_t kLongestReservationId = 64;
-/// The maximum duration of a reservation with an end.
+/// The maximum duration of a reservation that has an end.
 inline constexpr std::chrono::milliseconds kLongestReservation = std::chrono::days(400);
 
 /// Returns whether `text` is 1 to 64 of `A-Z a-z 0-9 . _ : @ -`.
 [[nodiscard]] bool IsReservationId(std::string_view text);
 
-/// What --reserve asks for.
+/// The reservation that --reserve requests.
 struct ReservationRequest {
   std::string id;
   std::string reason{};                              ///< may be empty

@@ -54,8 +54,8 @@ std::optional<LastRunData> ParseLastRunData(std::string_view text) {
 std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                          const std::optional<ReleaseRecord>& record,
                                          ServerTime released) {
-  // A reader only uses the results of a run, and under a reservation there may have been no run at
-  // all. Neither must prevent the next run.
+  // A reader only uses the results of a run, and a reservation may have ended without any run.
+  // Neither must prevent the next run.
   if (!record || record->is_reservation || record->status != 0 || record->mode == Mode::kRead) {
     return kept;
   }

@@ -41,18 +41,18 @@ struct LastRunData {
   std::optional<LastSuccess> success;
   std::string_view below;  ///< all text after the first line, beginning with the newline
 };
-/// Returns none if the first line is neither of these; then zklock did not write it. `text` may be
-/// any bytes.
+/// Returns none if the first line is neither a success nor empty, so that zklock cannot have
+/// written it. `text` may be any bytes.
 [[nodiscard]] std::optional<LastRunData> ParseLastRunData(std::string_view text);
 
 /// Returns the newer of `kept`, which --min-interval has recorded, and `record`, the release record
-/// written at `released`, which counts only if it is from a successful run that was not a reader.
+/// written at `released`. `record` counts only if the run was successful and not a reader.
 [[nodiscard]] std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                                        const std::optional<ReleaseRecord>& record,
                                                        ServerTime released);
 
-/// What a run with --once-per writes to LOCK/last-start before its command is executed. The znode's
-/// modification time is the time of that start.
+/// The record that a run with --once-per writes to LOCK/last-start before it executes its command.
+/// The znode's modification time is the time of that start.
 struct StartRecord {
   std::int64_t token = 0;  ///< the fencing token, which identifies the run
   std::string host;        ///< where

@@ -23,8 +23,8 @@ inline constexpr std::string_view kPermitsChild = "leases";
 /// Returns the parent of the permits of `lock`.
 [[nodiscard]] std::string PermitsPath(std::string_view lock);
 
-/// Returns how many permits there may be, read from the data of their parent, where zklock writes
-/// this number. None if the data is not a plain number above zero; then it belongs to another
+/// Returns the maximum number of permits, according to the data of their parent, where zklock
+/// writes it. Returns none if the data is not a plain number above zero: it then belongs to another
 /// program.
 [[nodiscard]] std::optional<std::size_t> ParsePermitLimit(std::string_view data);
 
