@@ -45,10 +45,10 @@ struct GivenContender {
 /// when the contender is lost and the run queues again, in the same session or in another one.
 struct FirstPlace {
   std::int64_t token = 0;            ///< 0: the run has not yet seen its contender in a list
-  std::vector<std::string> older{};  ///< protocol::SupersedingUpTo() this contender
+  std::vector<std::string> older{};  ///< protocol::SupersedingUpTo() for this contender
 };
 
-/// What to queue for and how long.
+/// A request to acquire one LOCK.
 struct AcquireRequest {
   LockName lock;
   protocol::Mode mode = protocol::Mode::kExclusive;
@@ -73,14 +73,14 @@ struct AcquireRequest {
   /// Leave at once if, after joining, at least this many contenders wait ahead of us. If ours
   /// supersedes older ones, do not even join.
   std::optional<std::size_t> max_queue{};
-  /// Leave the queue when a newer contender supersedes ours. Ours supersedes older ones.
+  /// Supersede older contenders, and leave the queue when a newer one supersedes ours.
   bool supersede = false;
   /// Shared by all copies of a request, and by the requests of one run for this LOCK.
   std::shared_ptr<FirstPlace> first_place = std::make_shared<FirstPlace>();
   /// For a semaphore: the child of LOCK whose children are the queue, either the turnstile or the
   /// parent of the permits. Otherwise empty.
   std::string below{};
-  /// For the permit request: how many permits there may be.
+  /// For the permit request: the maximum number of permits.
   std::optional<std::size_t> permits{};
   /// For both requests of a semaphore, turnstile and permits: how many permits to take. They are
   /// created and deleted together.
@@ -88,13 +88,13 @@ struct AcquireRequest {
   /// For the turnstile request of a `try`: do not wait there; leave if the contenders ahead of us
   /// take so many permits that too few remain.
   bool passes = false;
-  /// For both requests of a semaphore: how many permits there may be.
+  /// For both requests of a semaphore: the maximum number of permits.
   std::size_t most_permits = 0;
   /// Reserve the lock for an ID. An existing reservation for this ID suffices; otherwise our
   /// contender will be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};
   std::optional<Preempt> preempt{};
-  /// Called when the lock is not free: is it held on our behalf? May be empty.
+  /// Called when the lock is not free, to learn whether it is held on our behalf. May be empty.
   HoldsForUs holds_for_us{};
   /// How long to continue without a server. Once we have been in the queue, we continue at least as
   /// long as the session and the wait can last.

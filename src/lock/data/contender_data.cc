@@ -56,8 +56,8 @@ std::string Format(const ContenderData& data, std::size_t most_text, bool with_a
   Put(object, "command", data.command, most_text);
   Put(object, "label", data.label, most_text);
   if (with_any) object["any"] = data.any;
-  // Without `any`, `under` would look as if all contenders of the run had to hold their locks
-  // before the locks under which it runs are released.
+  // Without `any`, `under` would suggest that all contenders of the run must acquire their locks
+  // before the locks that the run is under can be released.
   const std::vector<std::string> under = Innermost(data.under);
   if (!under.empty() && (with_any || data.any.empty())) object["under"] = under;
   Put(object, "pidNamespace", data.pid_namespace);

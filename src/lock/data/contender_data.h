@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostAny = 63;
 /// bytes for a path.
 inline constexpr std::size_t kMostTake = 100;
 
-/// The owner of a lock that --hold has taken: a process on the contender's host.
+/// The owner of a lock that --hold has acquired: a process on the contender's host.
 struct OwnerData {
   std::int64_t pid = 0;
   std::uint64_t start_time = 0;  ///< in clock ticks since boot
@@ -36,12 +36,12 @@ struct OwnerData {
 
 /// A request to the contender to release its lock or to leave the queue.
 struct ReleaseRequest {
-  std::string by{};      ///< who asks, for example "root on web1"; may be empty
+  std::string by{};      ///< the requester, for example "root on web1"; may be empty
   std::string reason{};  ///< may be empty
-  /// A contender whose command has begun, or that holds the lock for an owner, ignores it
-  /// (--preempt).
+  /// For --preempt: a contender ignores the request once its command has begun, or while it holds
+  /// the lock for an owner.
   bool only_waiting = false;
-  /// Asks for nothing: explains why the contender is about to be deleted (release --force).
+  /// Requests nothing, but explains why the contender is about to be deleted (release --force).
   bool forced = false;
   /// kCurator: a request in Curator's form, which gives neither requester nor reason.
   protocol::Program program = protocol::Program::kZklock;
@@ -61,7 +61,7 @@ struct ContenderData {
   std::optional<std::string>
       command{};  ///< the program's name, or the whole command line if published
   std::optional<std::string> label{};
-  std::optional<std::uint64_t> pid_namespace{};  ///< that `pid` belongs to
+  std::optional<std::uint64_t> pid_namespace{};  ///< the one that `pid` belongs to
   std::optional<OwnerData> owner{};              ///< with --hold
   std::optional<bool> contained{};               ///< the command gets a cgroup of its own
   std::optional<ReleaseRequest> release_request{};

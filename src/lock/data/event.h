@@ -73,9 +73,8 @@ struct FirstEvent {
 /// given up.
 struct PlaceLostEvent {
   std::string lock;
-  std::optional<TooSlow> too_short{};  ///< set if it was given up for a longer one
-  /// Another event follows for the LOCK that we were waiting for, whose place was lost with this
-  /// one.
+  std::optional<TooSlow> too_short{};  ///< set if the session was given up for a longer one
+  /// Another such event follows, for another LOCK in which our place was lost at the same time.
   bool is_followed = false;
 };
 
@@ -91,7 +90,7 @@ struct QueueLeftEvent {
   std::string contender;  ///< its path; may be empty
   Why why = Why::kRequested;
   std::vector<std::string> open;  ///< the LOCKs that we still wait for
-  /// Who asked or deleted our contender; set by the publisher of all events, if it is known.
+  /// The release or deletion request, if known; set by the publisher of all events.
   std::optional<ReleaseRequest> request{};
 };
 

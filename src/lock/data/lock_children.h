@@ -13,7 +13,7 @@ namespace zklock::lock {
 struct SemaphoreChildren {
   protocol::Children permits;
   protocol::Children turnstile;
-  std::optional<std::size_t> permit_limit;  ///< none: another program's, without a limit
+  std::optional<std::size_t> permit_limit;  ///< none: not recorded, or not read
 };
 
 /// The children of a LOCK and, if it is a semaphore, those of the two znodes below it.

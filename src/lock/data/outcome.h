@@ -135,7 +135,7 @@ using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unr
 
 /// Why an operation failed.
 using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
-/// Why a record of runs is unknown or cannot be written. Unusable: another program's data.
+/// Why a record of runs is unknown or cannot be written. Unusable: its data cannot be parsed.
 using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// Returns the failure of `operation` on `lock` because of an error that the caller does not

@@ -21,8 +21,8 @@ struct Reserved {
   protocol::Reservation reservation;
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::size_t take = 1;  ///< how many permits it has, according to its data
-  std::string host{};    ///< where it was made; may be empty
-  std::string user{};    ///< who made it; may be empty
+  std::string host{};    ///< the host on which it was made; may be empty
+  std::string user{};    ///< the user who made it; may be empty
   std::string label{};
   /// When it was made and when it ends: time since 1970, by the servers' clock. Without `until`, it
   /// lasts until it is released.
@@ -70,11 +70,11 @@ struct Reserved {
 inline constexpr char kStampPrefix[] = "zklock-clock-";
 
 /// Returns the name of the znode that Store::Stamp() and Store::CreateAll() create and delete below
-/// a LOCK. It contains the session's ID, so that no other znode has it. Whoever makes and releases
-/// reservations has the permissions on LOCK that this requires.
+/// a LOCK. It contains the session's ID, so that no other znode has the same name. Anyone who makes
+/// or releases reservations has the permissions on LOCK that the znode requires.
 [[nodiscard]] std::string StampName(const zookeeper::Store& store);
 
-/// Returns the data of the reservation that our contender, whose data is `contender`, becomes.
+/// Returns the data of the reservation that replaces our contender with the data `contender`.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,
                                             const protocol::ReservationRequest& request,
                                             std::int64_t token);

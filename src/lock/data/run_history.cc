@@ -55,7 +55,7 @@ std::string FormatRun(const RunRecord& run) {
   return DumpJson(object);
 }
 
-/// Edits the line instead of formatting it anew, which keeps the keys of later versions.
+/// Edits the line instead of formatting it anew, to keep any keys from later versions.
 template <typename Put>
 void PutEnd(std::string& line, Put put) {
   json object = json::parse(line);

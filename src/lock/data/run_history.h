@@ -15,8 +15,8 @@ namespace zklock::lock {
 
 /// The maximum size of the data of LOCK/last-run with a history.
 inline constexpr std::size_t kMostHistoryData = 16384;
-/// How often a writer retries because another writer was first. Higher than the number of holders
-/// of a busy semaphore, one of which succeeds each time.
+/// The maximum number of times that a writer retries because another writer was first. Higher than
+/// the number of holders of a busy semaphore, one of which succeeds each time.
 inline constexpr int kMostHistoryConflicts = 100;
 /// The maximum number of runs that --history keeps.
 inline constexpr std::size_t kMostRuns = 100;
@@ -42,7 +42,7 @@ struct RunRecord {
   std::string id{};         ///< of a reservation
   std::string reason{};     ///< of a reservation; may be empty
   std::string cause{};      ///< what ended it (EndCause); empty if it ended by itself or was lost
-  /// Who requested its release, or deleted its contender (release --force), if known.
+  /// The user who requested its release or deleted its contender (release --force), if known.
   std::string taken_by{};
   std::string taken_reason{};  ///< the reason given for that; may be empty
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
@@ -53,8 +53,7 @@ class RunHistory {
  public:
   struct Entry {
     RunRecord run;
-    /// The text as it was found, including any keys of later versions, or as this version formats
-    /// `run`.
+    /// The line as found, including any keys from later versions, or as this version formats `run`.
     std::string line;
   };
 
@@ -70,11 +69,11 @@ class RunHistory {
   void AddSuccess(const protocol::LastSuccess& success);
   /// Replaces the entry with the same token, or adds `run` as the newest.
   void Enter(const RunRecord& run);
-  /// Records as lost the runs without an end whose contender is not in `present`, except the one
+  /// Records as lost all runs without an end whose contenders are not in `present`, except the run
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
-  /// Records the run with this token as lost, with who deleted its contender and why. Returns false
-  /// if there is no such run or it had already ended.
+  /// Records that the run with this token was lost, who deleted its contender, and why. Returns
+  /// false if there is no such run or it had already ended.
   bool EnterTaken(std::int64_t token, const std::string& by, const std::string& reason);
   /// Records the end of the run with this token, unless it already has one. The run gets no status.
   void EnterEnd(std::int64_t token, std::chrono::milliseconds duration);

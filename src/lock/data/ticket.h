@@ -36,7 +36,7 @@ struct LockName {
 /// One contender, as opposed to an earlier or later one with the same name.
 struct ContenderId {
   std::string path;        ///< its znode, chroot included
-  std::int64_t token = 0;  ///< its czxid; 0: not known, so that only the name counts
+  std::int64_t token = 0;  ///< its czxid; 0: unknown; then only the name counts
 
   /// Returns whether a later contender may have the same name, so that the path alone does not
   /// identify this one.
@@ -55,8 +55,8 @@ struct Ticket {
   std::vector<std::string> more{};
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: increases from each holder to the next conflicting one
-  /// When the contender was created: by the servers' clock, and between which two times on our
-  /// clock.
+  /// When the contender was created: the time by the servers' clock, and two times on our clock
+  /// that enclose it.
   std::chrono::milliseconds created{};
   TimePoint created_after{};
   TimePoint created_before{};
