@@ -24,7 +24,7 @@
 
 namespace zklock::lock {
 
-/// What proves that our contender still exists once all contenders before it are gone.
+/// The proof that our contender still exists once all contenders before it are gone.
 enum class Proof {
   kNone,         ///< nothing yet
   kCommit,       ///< the create that was sent together with a list, or a heartbeat
@@ -52,8 +52,7 @@ class WaitPart : public AcquirePart {
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   virtual void CheckPredecessor() = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
-  /// Returns whether the search for a holder that holds the lock on our behalf is over, or was not
-  /// requested.
+  /// Returns whether the holders have been searched for one on our behalf, or need not be.
   [[nodiscard]] virtual bool HasSearched() const { return true; }
 
   /// Handles a watch event that is not for our own contender. Called only while IsWaiting().
@@ -87,8 +86,8 @@ class AcquireSteps {
   virtual void ListAgain() = 0;
   /// Calls ListAgain() if our contender exists; otherwise the acquisition is over.
   virtual void CheckOwn() = 0;
-  /// Requests a list now and decides when it arrives, in the caller's state. `proof`: what will
-  /// prove, by the time the list arrives, that our contender exists.
+  /// Requests a list now and decides when it arrives, in the caller's state. `proof`: the proof,
+  /// once the list arrives, that our contender exists.
   virtual void DecideByNextList(Proof proof) = 0;
   /// Decides based on `children`, a list that the caller already has, in the caller's state.
   virtual void Decide(const protocol::Children& children) = 0;
@@ -145,7 +144,7 @@ class Attempt {
   /// Gives the server AnswerTime() again if more answers are awaited, otherwise clears the
   /// deadline. Call this when an awaited answer arrives while we wait.
   void OnAnswer();
-  /// Returns whether an answer is awaited that may show that the contender in the way is gone.
+  /// Returns whether an awaited answer may show that the contender in the way is gone.
   [[nodiscard]] bool AwaitsAnswer() const { return unanswered > 0 || is_proving; }
 
   [[nodiscard]] bool IsOver() const { return outcome.has_value(); }
@@ -197,10 +196,10 @@ class Attempt {
   bool has_queued = false;   ///< our contender has been in the queue
   bool has_decided = false;  ///< a list has shown that LOCK can be used
   bool may_hold = false;     ///< according to the last list, our contender may hold the lock
-  std::vector<std::string> rivals{};        ///< ReservationSearch::Found::pooled
-  bool may_be_reserved = false;             ///< see Acquire::MayBeReserved()
-  std::int64_t newest_released = 0;         ///< token in LOCK's record, if left by a `-newest` run
-  bool is_first = false;                    ///< FirstEvent was published: only the lease is missing
+  std::vector<std::string> rivals{};  ///< ReservationSearch::Found::pooled
+  bool may_be_reserved = false;       ///< see Acquire::MayBeReserved()
+  std::int64_t newest_released = 0;   ///< the token in LOCK's record if it is from a `-newest` run
+  bool is_first = false;              ///< FirstEvent was published: only the lease is missing
   std::optional<TimePoint> unserved_since;  ///< no server has served us since then
   TimePoint answer_deadline = kNever;       ///< when to give up on the server
   TimePoint wait_deadline = kNever;         ///< when the wait ends

@@ -38,8 +38,8 @@ void CompatibilityCheck::Restart() {
 void CompatibilityCheck::ReadLock() {
   if (request_.below.empty() || accepted_) return;
   // A contender that uses LOCK without permits looks for permits once it has joined. We look for
-  // such contenders with a request sent along with each create, in the turnstile and among the
-  // permits: if both join at the same time, at least one sees the other.
+  // such contenders with a request sent along with each create, both in the turnstile and among the
+  // permits. If a contender of each kind joins at the same time, at least one sees the other.
   store_.List(request_.lock.path, Watch::kNo,
               scope_.Wrap([this](const ListReply& reply) { TakeLock(reply); }));
 }

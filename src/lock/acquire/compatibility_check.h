@@ -37,7 +37,7 @@ using Compatibility = std::variant<Compatible, Unusable, CheckFailed>;
 /// An incompatible contender that was there before ours makes the LOCK unusable. One that arrives
 /// later can no longer be refused: it is tolerated, and the first such arrival is published.
 ///
-/// Reads of an earlier check are not repeated.
+/// Does not repeat the reads of an earlier check.
 class CompatibilityCheck {
  public:
   /// `list`: the list that was checked, or a copy of it.
@@ -85,7 +85,7 @@ class CompatibilityCheck {
 
   bool accepted_ = false;
   bool reported_ = false;         ///< an incompatible late arrival was reported
-  bool permits_checked_ = false;  ///< the child `leases` has no contenders
+  bool permits_checked_ = false;  ///< the child `leases` contains no contenders
   Compatibility lock_use_;        ///< for a semaphore: the result for LOCK's own children
   /// For a semaphore: LOCK's own children that are incompatible if a session owns them.
   std::vector<protocol::IncompatibleContender> lock_unnumbered_;

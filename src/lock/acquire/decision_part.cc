@@ -124,8 +124,8 @@ void DecisionPart::DecideBy(const QueueList& list, Proof proof, const std::strin
   }
 }
 
-/// Returns false if the acquisition is over, or if the number has to be read or written first; the
-/// permits will then be listed again.
+/// Returns false if the acquisition is over, or if the number has to be read or written first,
+/// after which the permits are listed again.
 bool DecisionPart::AgreeOnPermits(const Contenders& permits) {
   using Agreement = PermitNumber::Agreement;
   PermitNumber& number = attempt_.permit_number;

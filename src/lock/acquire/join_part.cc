@@ -38,7 +38,7 @@ void JoinPart::TakeGiven() {
 void JoinPart::FindOwnReservation() {
   attempt_.Enter(*this);
   const std::string path = attempt_.request.ReservationsPath();
-  // The job that made it may have only just ended: sync first.
+  // The job that made the reservation may have only just ended: sync first.
   attempt_.store.Sync(path, [](const Reply&) {});
   attempt_.store.List(path, Watch::kNo, attempt_.InState([this](const ListReply& reply) {
     if (reply.error == Error::kNoNode) return LookOrJoin();
@@ -135,8 +135,8 @@ void JoinPart::CreateLock() {
 void JoinPart::Rejoin() {
   attempt_.Enter(*this);
   if (!attempt_.contender.may_exist()) return attempt_.request.given ? Join() : Begin();
-  // The new connection's server may lag behind what we have seen. Only answers after a sync are
-  // evidence, and so is an answered heartbeat if there is a contender to check.
+  // The new connection's server may lag behind what we have seen. Only an answer after a sync
+  // counts as evidence, or an answered heartbeat if there is a contender to check.
   attempt_.store.Sync(attempt_.request.QueuePath(), [](const Reply&) {});
   if (!attempt_.contender.ticket()) return FindLostCreate();
   attempt_.contender.Check(
@@ -184,7 +184,7 @@ void JoinPart::ReadCandidates(const std::vector<std::string>& names) {
       if (reply.error == Error::kNoNode) found->other = reply;
       if (!is_last) return;
       if (found->own.empty()) return AdoptOrJoin({}, found->other);
-      // A create makes all of them or none: one that is missing has been deleted since. Znodes of a
+      // A create makes all of them or none: a missing znode has been deleted since. The znodes of a
       // second create are strays.
       for (const auto& [zxid, created] : found->own) {
         if (created.names.size() < attempt_.request.znodes()) continue;

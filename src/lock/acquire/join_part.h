@@ -9,7 +9,7 @@
 
 namespace zklock::lock {
 
-/// The way into the queue: creates our contender, and finds it again if the reply was lost.
+/// Joins the queue: creates our contender, and finds it again if the reply was lost.
 class JoinPart final : public AcquirePart {
  public:
   explicit JoinPart(Attempt& attempt)

@@ -80,8 +80,8 @@ void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) 
   // to all later requests are lost.
   if (reply.error == Error::kUnimplemented) containers_ = false;
   if (IsLost(reply.error)) return;
-  // If a znode already exists, errors above it do not matter, such as a missing permission to
-  // create. kNoNode only means that a znode above could not be created.
+  // If a znode already exists, errors above it, such as a missing permission to create, do not
+  // matter. kNoNode only means that a znode above could not be created.
   if (reply.error == Error::kNodeExists) {
     error_ = Error::kNone;
   } else if (reply.error != Error::kNoNode) {

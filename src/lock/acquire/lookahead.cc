@@ -26,7 +26,7 @@ constexpr milliseconds kLongestPause = 1h;
 // It may also stand still, or be set back a little: wait at least this long before the next check.
 constexpr Duration kLeastPause = 50ms;
 // The contenders that wait for an overdue reservation try to delete it in turn, until one succeeds.
-// Each turn is longer than a list and a delete take.
+// Each turn leaves enough time for a list and a delete.
 constexpr Duration kDelayOfEach = 1s;
 // The pause before a refused delete is tried again: the ACL may have been changed.
 constexpr Duration kRefusalPause = 10min;

@@ -22,8 +22,8 @@
 
 namespace zklock::lock {
 
-/// While we wait for one contender, examines the others ahead of us: whether one of them holds the
-/// lock on our behalf, and which are reservations, to be deleted when they end.
+/// While we wait for one contender, examines the others ahead of us: finds one that holds the lock
+/// on our behalf, and deletes reservations when they end.
 class Lookahead {
  public:
   /// Why a wait state looks ahead.
@@ -47,10 +47,10 @@ class Lookahead {
   /// Called when our place in the queue is lost.
   void OnPlaceLost();
 
-  /// Searches the holders for one that holds the lock on our behalf. `awaited`: as for
+  /// Searches for a contender that holds the lock on our behalf. `awaited`: as for
   /// HolderSearch::Begin().
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
-  /// Returns whether the search is over for this place in the queue, or was not requested.
+  /// Returns whether the search is complete for this place in the queue, or was not requested.
   [[nodiscard]] bool HasSearched() const { return searched_ || !attempt_.request.holds_for_us; }
   /// Reads the contenders that may be reservations: in a queue, those ahead of us; in a semaphore,
   /// any permit. `reads_predecessor`: the wait itself reads the predecessor.
@@ -90,10 +90,10 @@ class Lookahead {
   struct Reserving {
     std::string name;
     std::string run{};                   ///< ContenderNameView::run()
-    std::size_t between = 0;             ///< how many zklock names are between it and our own
+    std::size_t between = 0;             ///< the number of zklock names between it and our own
     bool was_first = false;              ///< it was the first in the list
     std::vector<std::string> more{};     ///< its other permits
-    bool is_more = false;                ///< it is in the `more` of another one
+    bool is_more = false;                ///< it is listed in the `more` of another contender
     std::optional<Reserved> reserved{};  ///< none: it was not a reservation when it was read
     std::size_t position = 0;            ///< of our contender among those that may delete it
     /// When to delete it, or to list the queue first; kNever while it is being deleted.
@@ -135,7 +135,7 @@ class Lookahead {
   const std::function<void()> on_progress_;
   std::optional<State> state_;
 
-  bool searched_ = false;  ///< the search for a holder on our behalf is over
+  bool searched_ = false;  ///< SearchHolders() has completed its search
   /// Overdue reservations: those for which the queue was listed again, and those whose delete was
   /// refused, with the time of the refusal.
   std::set<std::string> listed_again_;

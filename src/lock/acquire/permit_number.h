@@ -14,9 +14,9 @@ namespace zklock::lock {
 
 /// The number of permits of a semaphore, which zklock keeps in the data of LOCK's child `leases`.
 ///
-/// Only one zklock at a time is past the turnstile without a permit, and it takes none before its
-/// number is written. Any later one reads that number, and finds the permits of the runs that wrote
-/// it. Permits of other programs do not settle the number, because Curator does not write it.
+/// Only one zklock at a time is past the turnstile without a permit, and it holds none until its
+/// number is written. Any later zklock reads that number, and finds the permits of the runs that
+/// wrote it. Permits of other programs prove nothing: Curator does not write the number.
 class PermitNumber {
  public:
   /// The result of comparing our number with the written one.

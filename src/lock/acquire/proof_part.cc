@@ -48,7 +48,7 @@ void ProofPart::OnConfirmed(const GetReply& reply) {
   if (attempt_.IsOver()) return;  // we lack permission to read it
   const bool settled =
       confirming.record_of.empty() || (record && record->contender == confirming.record_of);
-  // The number was read after our place in the turnstile was proven, so whoever follows us finds
+  // The number was read after our place in the turnstile was proven, so the next contender finds
   // our number.
   const auto permits = attempt_.request.permits;
   const bool agreed = !permits || attempt_.permit_number.written() == permits;

@@ -30,8 +30,8 @@ std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
 
-/// Returns the other queues of a contender with this data that waits for any of several LOCKs.
-/// Anyone may have written the data.
+/// Returns the other queues of a contender that waits for any of several LOCKs, according to its
+/// data. Anyone may have written the data.
 std::vector<std::string> OtherQueues(const std::string& data, const AcquireRequest& request) {
   const auto parsed = ParseContenderData(data);
   std::vector<std::string> others = parsed ? parsed->any : std::vector<std::string>();
@@ -219,7 +219,7 @@ void QueueWaitPart::ReadPredecessor() {
   const bool leaves_at_once = request.try_only && !request.looks_again;
   attempt_.ExpectAnswer();
   ++attempt_.unanswered;
-  // An exists would leave a watch on a znode that is gone; a get does not.
+  // Exists() would leave a watch on a znode that is gone; Get() does not.
   attempt_.store.Get(attempt_.ChildPath(predecessor_.name),
                      leaves_at_once ? Watch::kNo : Watch::kYes,
                      attempt_.InState([this](const GetReply& reply) {
@@ -269,7 +269,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
   if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
 }
 
-/// Takes the reservation in the way. Returns false if the wait for it is over.
+/// Handles a reservation in the way. Returns false if another step has begun instead of the wait.
 bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {
@@ -369,9 +369,9 @@ void QueueWaitPart::OnWatch(const std::string& path, Change change) {
 }
 
 /// `wait` limits the wait for other contenders. It applies only while the last answer shows a
-/// contender ahead of us, and none that is or may be an overdue reservation. Otherwise, an answer
-/// that may show that the lock is free is under way, or there is no server to ask; other deadlines
-/// apply then.
+/// contender ahead of us, but none that is or may be an overdue reservation. Otherwise, other
+/// deadlines apply: we await an answer that may show that the lock is free, or there is no server
+/// to ask.
 TimePoint QueueWaitPart::end() const {
   if (!IsWaiting() || attempt_.AwaitsAnswer()) return kNever;
   const TimePoint latest = std::max(attempt_.wait_deadline, attempt_.clock.Now());
@@ -444,9 +444,9 @@ bool QueueWaitPart::OnlyPasses() const {
 void QueueWaitPart::CountPermits(std::size_t ahead) {
   ahead_ = ahead;
   const AcquireRequest& request = attempt_.request;
-  // Contenders ahead of us can only leave. If the turnstile has as many of them after the permits
-  // were listed as before, they are the same ones, and none has left with a permit in between: the
-  // three lists show the same moment.
+  // Contenders ahead of us can only leave. If the turnstile contains as many of them after the list
+  // of the permits as before it, they are the same ones, and none has left with a permit in
+  // between: the three lists show the same moment.
   const auto taken = std::make_shared<std::size_t>(0);
   const auto runs = std::make_shared<std::size_t>(0);
   // With a watch, because each contender ahead of us may take more than one permit and wait for
@@ -476,9 +476,9 @@ void QueueWaitPart::CountPermits(std::size_t ahead) {
         if (still_ahead == 0) return;
         if (still_ahead != ahead) return CountPermits(still_ahead);
         // The first of them may already have created its permit, hence the - 1; if it has not, one
-        // more permit will be taken than is counted here. If there is one for each of them, they
-        // take them at once, and the watched list of permits then shows that none is left for us.
-        // If they take more than one each, it shows that sooner.
+        // more permit will be taken than is counted here. If a permit is free for each contender,
+        // all of them take one at once, and the watched list of permits then shows that none is
+        // left for us. If they take more than one each, the list shows that sooner.
         const AcquireRequest& asked = attempt_.request;
         if (*taken + still_ahead - 1 + asked.take <= asked.most_permits) return;
         if (asked.max_queue) {

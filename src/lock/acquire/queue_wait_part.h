@@ -105,8 +105,8 @@ class QueueWaitPart final : public WaitPart {
   TimePoint withdrawn_by_ = kNever;  // the latest time to leave
   TimePoint look_again_at_ = kNever;
   Duration look_again_after_ = std::chrono::milliseconds(10);
-  // The czxid of the reservation for our ID for which the queue was listed again. If it is still in
-  // the way after that, it does not hold the lock.
+  // The czxid of a reservation for our ID that made us list the queue again. If the reservation is
+  // still in the way after that, it does not hold the lock.
   std::int64_t listed_for_ = 0;
 };
 

@@ -48,7 +48,7 @@ class SessionProof {
   void OnProof(zookeeper::Error error);
 
   Attempt& attempt_;
-  /// How many of our contenders have no watch that is known to be set; none before WatchOwn().
+  /// The number of our contenders without a watch that is known to be set; none before WatchOwn().
   std::optional<std::size_t> unwatched_;
   CallbackScope watches_;
   TimePoint due_ = kNever;

@@ -50,7 +50,7 @@ void ZnodeWaitPart::Leave() {
 void ZnodeWaitPart::Read() {
   attempt_.ExpectAnswer();
   ++attempt_.unanswered;
-  // An exists would leave a watch on a znode that is gone; a get does not.
+  // Exists() would leave a watch on a znode that is gone; Get() does not.
   attempt_.store.Get(attempt_.ChildPath(kZnode),
                      attempt_.request.try_only ? Watch::kNo : Watch::kYes,
                      attempt_.InState([this](const GetReply& reply) {
@@ -65,7 +65,7 @@ void ZnodeWaitPart::OnRead(const GetReply& reply) {
       if (reply.stat.ephemeral_owner == 0) {
         return attempt_.Finish(Unusable{Unusable::Why::kNobodysContender, std::string(kZnode)});
       }
-      // Our own create, whose reply was lost, made it: waiting for it would never end.
+      // It is from our own create, whose reply was lost: waiting for it would never end.
       if (reply.stat.ephemeral_owner == attempt_.store.session_id()) {
         return attempt_.next.AdoptOrJoin({std::string(kZnode)}, reply);
       }

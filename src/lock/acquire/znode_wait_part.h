@@ -12,7 +12,7 @@
 namespace zklock::lock {
 
 /// Dialect::kSimple: waits for the one znode that is the lock. There is no queue: once it is
-/// deleted, whoever creates it first holds the lock.
+/// deleted, the first client to create it again holds the lock.
 class ZnodeWaitPart final : public WaitPart {
  public:
   ZnodeWaitPart(Attempt& attempt, SessionProof& proof) : attempt_(attempt), proof_(proof) {}
@@ -44,7 +44,7 @@ class ZnodeWaitPart final : public WaitPart {
   bool is_waiting_ = false;
   std::string data_;  // of the znode
   bool readable_ = true;
-  bool searched_ = false;  // the search for a holder on our behalf is over
+  bool searched_ = false;  // SearchHolders() has completed its search
   std::optional<HolderSearch> search_;
 };
 
