@@ -48,7 +48,7 @@ AcquireAny::~AcquireAny() {
   store_.SetListener(nullptr);
 }
 
-// ---- what the caller asks --------------------------------------------------------------------
+// ---- the caller's queries --------------------------------------------------------------------
 
 bool AcquireAny::IsNearTurn() const {
   if (outcome_) return false;
@@ -185,8 +185,8 @@ void AcquireAny::CreateLocks(const std::vector<std::size_t>& queues, std::size_t
   Create();
 }
 
-/// Looks for our contenders over a new connection, after the reply to the create was lost: it made
-/// all of them or none. If only some are missing, they have been deleted since.
+/// Looks for our contenders over a new connection, after the reply to the create was lost: the
+/// create made all of them or none. If only some are missing, they have been deleted since.
 void AcquireAny::FindLostCreate() {
   const std::vector<std::size_t> open = Open();
   ExpectAnswer();
@@ -279,7 +279,7 @@ void AcquireAny::Advance() {
     return;
   }
   if (YieldToRival(*granted)) return;
-  // Nothing watches a grant while it waits, and the lease becomes too short to start a command:
+  // A grant that has to wait is not watched, and its lease becomes too short to start a command:
   // prove it again.
   const bool is_proven = proven_again_ && queues_[*proven_again_].IsGranted();
   const std::size_t taken = is_proven ? *proven_again_ : *granted;
@@ -303,8 +303,8 @@ bool AcquireAny::MayTake() const {
 }
 
 /// With --reserve: an earlier run with our ID that waits in another queue may reserve the LOCK of
-/// that queue. We must hold no LOCK while we wait for that run: with a run that needs both LOCKs,
-/// that could be a deadlock. Returns true if there is such a run, or if that is not known yet.
+/// that queue. We must hold no LOCK while we wait for that run: we could deadlock with a run that
+/// needs both LOCKs. Returns true if there is such an earlier run, or if that is not known yet.
 bool AcquireAny::YieldToRival(std::size_t granted) {
   std::vector<std::size_t> rivals = Open();
   std::erase_if(rivals, [&](std::size_t index) {
@@ -423,7 +423,7 @@ void AcquireAny::OnExpired() {
   // Expiry requires another connection, and thus another turn of the event loop: by then, the
   // caller has taken any outcome.
   if (outcome_) return;
-  // The servers have answered: restart the time for finding them.
+  // The servers have answered: restart the time limit for finding them.
   if (HasJoined() || !unserved_since_) unserved_since_ = clock_.Now();
   wait_end_ = wait_end();
   for (const std::size_t index : Open()) {

@@ -28,7 +28,7 @@ namespace zklock::lock {
 ///
 /// With --reserve, a reservation for our ID in any of the LOCKs suffices. Of two runs with the same
 /// ID and the same LOCKs, the later one takes no LOCK while the earlier one is in any of the
-/// queues: if it is granted a LOCK, it leaves that queue.
+/// queues: if the later one is granted a LOCK, it leaves that queue.
 ///
 /// If the session expires, the run rejoins each queue at its tail. A run leaves a queue for
 /// good if its contender there was deleted or asked to leave, or if the queue is full.
@@ -109,7 +109,7 @@ class AcquireAny final : public Acquisition {
   std::string uuid_;               // of all contenders of this session
   bool create_sent_ = false;       // a create with uuid_ was sent and is not known to have failed
   TimePoint create_sent_at_{};     // when the first of these creates was sent
-  std::size_t lists_pending_ = 0;  // while it searches for the contenders of a lost create
+  std::size_t lists_pending_ = 0;  // during the search for the contenders of a lost create
   std::vector<std::string> left_;  // our contenders in queues that we have left, until they are
                                    // deleted
   /// The reason that will be reported, and the first queue that was left for it.

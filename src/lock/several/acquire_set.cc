@@ -202,9 +202,9 @@ void AcquireSet::CheckAllFree() {
   // behind.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    // A contender in a turnstile may already have its permit, and may leave between two lists. Only
-    // with a contender of our own, after the others in the turnstile, can we count the permits that
-    // they leave for us.
+    // A contender in a turnstile may already have its permit, and may leave between two lists. To
+    // count the permits that such contenders leave for us, we need our own contender after them in
+    // the turnstile.
     if (requests_[i].is_for_turnstile()) {
       --lists_pending_;
       continue;

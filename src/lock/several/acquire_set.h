@@ -42,7 +42,7 @@ class AcquireSet final : public Acquisition {
 
   [[nodiscard]] bool IsNearTurn() const override;
   [[nodiscard]] bool IsFarFromTurn() const override;
-  /// Returns those that are not in turnstiles.
+  /// Returns the tickets that are not for turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const override;
   [[nodiscard]] std::vector<ReservedLock> reserved() const override { return reserved_; }
   /// Returns our contenders in turnstiles that we have passed and in queues that a `try` has left.
@@ -96,7 +96,7 @@ class AcquireSet final : public Acquisition {
   std::vector<ReservedLock> reserved_;
   TimePoint wait_end_ = kNever;         // known once the first contender has joined
   bool checking_free_ = false;          // a `try`, before the first queue is joined
-  std::size_t lists_pending_ = 0;       // while it checks that all are free
+  std::size_t lists_pending_ = 0;       // during the check that all LOCKs are free
   TimePoint answer_deadline_ = kNever;  // when to give up on the server
   std::optional<HolderSearch> search_;  // in the LOCK that is busy
   CallbackScope scope_;
