@@ -20,7 +20,7 @@ struct Holder {
   std::string data{};  ///< truncated; any bytes if another program wrote it
 };
 
-/// Of the readers that hold the lock together, at most this many are read unless all are needed.
+/// The maximum number of readers to read if they hold the lock together, unless all are needed.
 inline constexpr std::size_t kMostHolders = 256;
 inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max();
 

@@ -30,7 +30,7 @@ struct QueueAccess {
 /// can.
 [[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);
 
-/// What --min-interval and --once-per depend on.
+/// The records that --min-interval and --once-per depend on.
 struct LastRuns {
   std::optional<protocol::LastSuccess> success;
   std::optional<protocol::StartRecord> start;
@@ -40,7 +40,7 @@ struct LastRuns {
 [[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,
                                     bool with_start);
 /// For --once-per: throws OperationFailed if we lack permission to write to the last start of LOCK.
-/// If there is none, a run would create it, as it creates a contender.
+/// Does not throw if there is no last start: a run would create it, as it creates a contender.
 void RequireStartIsWritable(Calls& calls, const LockName& lock);
 
 }  // namespace zklock::lock

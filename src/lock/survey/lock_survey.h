@@ -42,7 +42,7 @@ struct QueueEntry {
   /// Its path below the LOCK, if it is not a contender and runs are refused because of it. Set when
   /// it is reported.
   std::string blocking{};
-  /// For a permit whose contender is still in the turnstile: that znode's name.
+  /// For a permit whose contender is still in the turnstile: the name of its znode there.
   std::string turnstile_name{};
   /// When that znode was created, in ms since 1970; none if we lack permission to read it.
   std::optional<std::int64_t> turnstile_ms{};
@@ -77,8 +77,8 @@ struct LockSurvey {
   zookeeper::NodeStat stat{};
   bool readable = true;  ///< false: we lack permission to read its data
   std::string data{};    ///< the release record: the data of the LOCK itself, truncated
-  /// The data of its child last-run, truncated to kMostLastRun bytes: any bytes. None if there is
-  /// no such child, if it was not requested, or if we lack permission to read it.
+  /// The data of its child last-run, truncated to kMostLastRun bytes; may be any bytes. None if
+  /// there is no such child, if it was not requested, or if we lack permission to read it.
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
   bool last_run_refused = false;        ///< we lack permission to read it
@@ -108,8 +108,8 @@ struct LockSurvey {
   }
 };
 
-/// Receives what a survey finds, as it finds it. A derived class overrides only what it needs. It
-/// must not destroy the survey.
+/// Receives what a survey finds, as it finds it. A derived class overrides only what it needs. A
+/// sink must not destroy the survey.
 class SurveySink {
  public:
   virtual ~SurveySink() = default;

@@ -46,7 +46,7 @@ void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return End(false);
   const protocol::Contenders contenders(reply.children);
   const auto rank = RankIn(contenders);
-  // Our contender was deleted, this server does not know it yet, or it is the first.
+  // Our contender was deleted, is not known to this server yet, or is the first.
   if (!rank || rank->ahead == 0) return End(false);
   position_.ahead = rank->ahead;
   position_.waiting = rank->waiting;
@@ -87,7 +87,7 @@ std::optional<protocol::Rank> FindQueuePosition::RankIn(
   return protocol::RankOf(contenders, own);
 }
 
-/// Reads last-run; the answer precedes that of ReadFirst().
+/// Reads last-run; the answer precedes the one to ReadFirst().
 void FindQueuePosition::ReadLastRun() {
   if (last_run_) return;
   const std::string path = protocol::ChildPath(lock_.path, protocol::kLastRunChild);

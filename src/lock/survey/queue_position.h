@@ -16,7 +16,7 @@
 
 namespace zklock::lock {
 
-/// What is ahead of a waiter in the queue.
+/// The contenders ahead of a waiter in the queue.
 struct QueuePosition {
   std::size_t ahead = 0;                   ///< contenders ahead of us
   std::size_t waiting = 0;                 ///< those of them that do not hold the lock

@@ -204,7 +204,7 @@ void Survey::AskForData(const std::string& path, std::size_t most,
               }));
 }
 
-// ---- what a znode is, by its children: a LOCK, a semaphore, or the parent of LOCKs -----------
+// ---- classifying a znode by its children: a LOCK, a semaphore, or the parent of LOCKs ----------
 
 void Survey::OnListed(Frontier::iterator node, const zookeeper::ListReply& reply) {
   const std::string shown = request_.place.DisplayPath(node->path);
@@ -282,7 +282,7 @@ void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {
 
 void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& children) {
   const auto next = std::next(node);
-  // Only at the top can a LOCK have the name of a record.
+  // A LOCK can have the name of a record only at the top.
   const bool has_records = request_.place.DisplayPath(node->path) != "/";
   for (const std::string& child : children) {
     if (has_records && protocol::IsRecordChild(child)) continue;

@@ -51,10 +51,10 @@ struct SurveyResult {
 /// where it stopped: nothing is reported twice.
 ///
 /// The walk of a tree visits everything except contenders and the servers' own /zookeeper. It keeps
-/// only the names of the part still ahead, and nothing of the part already reported.
+/// only the names of the znodes still to be visited, and nothing about those already reported.
 ///
-/// When watching, every read leaves a watch. When one fires, it reads what has changed and reports
-/// everything again, at most ten times a second.
+/// When watching, every read leaves a watch. When a watch fires, the survey reads what has changed
+/// and reports everything again, at most ten times a second.
 class Survey final : public ServerOperation {
  public:
   /// `sink` must outlive the survey, and receives everything. Without a sink, result() contains

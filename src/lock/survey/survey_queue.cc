@@ -279,8 +279,8 @@ void SurveyQueue::SeekUnlisted() {
   }
 }
 
-/// Reads the record again: if a run's contender is gone, the run was lost only if its end is still
-/// not recorded, because the end is recorded before, or together with, the contender's deletion.
+/// Reads the record again once a contender is gone. The end of its run is recorded before or
+/// together with the deletion, so the run was lost only if its end is still not recorded.
 void SurveyQueue::OnGone(const std::string& contender) {
   if (!lock_.last_run || lock_.last_run->find(contender) == std::string::npos) return;
   ReadAgain(&SurveyQueue::TakeLastRun);
@@ -302,7 +302,7 @@ bool SurveyQueue::TakeLastStart(const zookeeper::GetReply& reply) {
 std::optional<std::size_t> SurveyQueue::NextEntry() {
   if (!settled_) {
     // Read in this order: if the contender has left the turnstile and its permit still exists, the
-    // permit is held. Had the contender given up, both would be gone.
+    // permit is held. If the contender had given up, both would be gone.
     for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
       if (index && states_[*index] == State::kUnasked) return index;
     }
@@ -442,8 +442,8 @@ std::string SurveyQueue::BelowLock(const QueueEntry& entry) const {
   return entry.path.substr(protocol::ChildPath(path_, "").size());
 }
 
-/// Returns the lowest number that a new contender can have, in the turnstile or without one. The
-/// metadata may be slightly older than the list.
+/// Returns the lowest number that a new contender can get, in the turnstile or in the LOCK itself.
+/// The metadata may be slightly older than the list.
 std::int64_t SurveyQueue::NextNumber(bool in_turnstile) const {
   std::int64_t next = in_turnstile ? turnstile_children_made_ : lock_.stat.children_made;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -454,7 +454,7 @@ std::int64_t SurveyQueue::NextNumber(bool in_turnstile) const {
   return next;
 }
 
-/// Returns whether a znode that no session owns is ahead of every new contender. One such as
+/// Returns whether a znode that no session owns is ahead of every new contender. A znode such as
 /// `build-2024010203` may be a LOCK, with a number that no contender will ever reach.
 bool SurveyQueue::Blocks(const QueueEntry& entry) const {
   const bool is_permit = lock_.IsSemaphore() && !entry.in_turnstile;

@@ -14,7 +14,7 @@
 
 namespace zklock::lock {
 
-/// What a survey reads from a LOCK besides its children.
+/// The parts of a LOCK that a survey reads besides its children.
 struct QueueReads {
   std::size_t most_data = 0;  ///< how much of a znode's data to keep
   std::size_t most_contenders = std::string::npos;
@@ -57,15 +57,15 @@ class SurveyQueue {
 
   /// Called when the connection was lost: unanswered requests must be sent again.
   void Forget();
-  /// Returns the next znode to read, each one once; none if there is none at present. Besides the
-  /// records and the first contenders, these are the entries that might not be contenders, and the
-  /// two entries of a semaphore that may be the same contender: the counts depend on them.
+  /// Returns the next znode to read; none if there is nothing to read for now. Besides the records
+  /// and the first contenders, these are the entries that might not be contenders, and the two
+  /// entries of a semaphore that may be the same contender: the counts depend on them.
   [[nodiscard]] std::optional<Read> NextRead();
 
   /// Reports the contenders known so far. Returns true if no more contenders remain to be reported.
   [[nodiscard]] bool ReportContenders(SurveySink& sink);
-  /// Returns the children that turned out not to be contenders: their paths below the LOCK, sorted.
-  /// There may be LOCKs below them.
+  /// Returns the sorted paths, below the LOCK, of the children that turned out not to be
+  /// contenders. There may be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
   /// Returns whether runs are refused because of one of the strays.
   [[nodiscard]] bool IsBlocked() const;
@@ -137,7 +137,7 @@ class SurveyQueue {
   std::vector<State> states_;
   std::size_t next_ = 0;        ///< the next entry to read in turn
   std::size_t candidates_ = 0;  ///< entries read in turn that are contenders, as far as is known
-  std::size_t unknown_ = 0;     ///< the next entry to check for reading out of turn
+  std::size_t unknown_ = 0;     ///< the next entry that may have to be read out of turn
   std::size_t reporting_ = 0;   ///< the next to report
   bool announced_ = false;
   protocol::Predecessors predecessors_;
