@@ -122,8 +122,8 @@ std::size_t Hold::Release(const FinishedRun& run) {
   bool all = passed_.empty();
   for (const Ticket& ticket : tickets_) {
     const std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
-    // Refused if the LOCK has been written to since, possibly by another reader: when several
-    // readers hold the lock together, not all of them leave a record.
+    // The requests below are refused if the LOCK has been written to since, possibly by another
+    // reader: when several readers hold the lock together, not all of them leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
     if (writes.empty()) {
       all = false;

@@ -30,8 +30,8 @@ struct FinishedRun {
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
 /// to another server if the current one does not answer in time (zklock-protocol(7), The lease).
 ///
-/// The first heartbeat is due T/8 after the last commit: at once, if the lock was acquired with a
-/// lease in hand.
+/// The first heartbeat is due T/8 after the last commit; if the lock was acquired with a lease in
+/// hand, that is at once.
 ///
 /// Passive, like Acquire, which it replaces as the store's listener. Construct it right after
 /// Acquired, while the session is connected and the lease is proven.
@@ -57,8 +57,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
   /// Returns the time since the last answered commit, usually a heartbeat, was sent.
   [[nodiscard]] Duration Unconfirmed() const;
-  /// Returns how long this process was paused after that commit, because it was stopped or the host
-  /// was suspended; none if it was not, or not long enough to matter.
+  /// Returns how long this process was paused after the last answered commit, because it was
+  /// stopped or the host was suspended; none if it was not, or not long enough to matter.
   [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
@@ -66,10 +66,10 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// whatever this did not. Returns the number of requests that release everything if all of them
   /// succeed, or 0 if only the close will release everything.
   std::size_t Release(const FinishedRun& run);
-  /// Releases the ticket with this path as Release() does, and writes `history` with it. Calls
-  /// `done` with the answer; if that is a refusal, nothing was done. From the first call on, the
-  /// lock is no longer proven: the caller must soon call Release() for whatever is not released
-  /// yet.
+  /// Releases the ticket with this path as Release() does, and writes `history` in the same
+  /// transaction; if the name can be reused, only writes `history`. Calls `done` with the answer;
+  /// if that is a refusal, nothing was done. From the first call on, the lock is no longer proven:
+  /// the caller must soon call Release() for whatever is not released yet.
   void ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
                    const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done);
 
@@ -119,7 +119,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   TimePoint answer_deadline_ = kNever;
   TimePoint due_ = kNever;  // the wake time that was requested last
   std::optional<Duration> paused_;
-  bool watched_ = false;  // set after the command's start, which need not wait for it
+  bool watched_ = false;  // WatchTickets() was called; the command starts without waiting for it
 
   CallbackScope scope_;
 };

@@ -259,7 +259,7 @@ void RunRecorder::OnListed(Place& place, const zookeeper::ListReply& reply) {
     RunHistory& history = *place.data->history;
     history.EnterLost(present, place.ticket.token);
     place.data->is_listed = true;
-    // Otherwise our contender has been released, or is lost.
+    // If neither is true, our contender has been released, or is lost.
     place.is_kept = history.Find(place.ticket.token) != nullptr ||
                     std::find(present.begin(), present.end(), own) != present.end();
   }
@@ -300,7 +300,7 @@ void RunRecorder::OnWritten(Place& place, const std::string& text, Step step, Er
 void RunRecorder::WriteWithRelease(Place& place) {
   place.is_asking = true;
   // If the reply is lost, closing the session releases the lock, unless the request already has.
-  // Usually it has, and has recorded the end as well.
+  // Usually the request has done so, and has recorded the end as well.
   place.done = step_;
   hold_->ReleaseWith(
       {PathOf(place), TextOfEnd(place), *place.data->version}, place.ticket.path, run_,
@@ -326,8 +326,8 @@ void RunRecorder::TryAgain(Place& place, Error error) {
   place.data.reset();
   int most = kMostHistoryConflicts;
   if (IsLost(error)) {
-    // Writing a success is retried until the lease ends; the history in it may be what breaks the
-    // connection.
+    // Writing a success is retried until the lease ends; the history written with it may be the
+    // cause of the losses.
     if (step_ == Step::kSuccess && place.attempts >= kMostLosses) Unkeep(place, error);
     most = step_ == Step::kBeginning ? kMostLosses : std::numeric_limits<int>::max();
   }

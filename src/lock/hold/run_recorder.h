@@ -18,18 +18,18 @@
 
 namespace zklock::lock {
 
-/// What --history records about a run, in addition to its tickets and its outcome.
+/// The data that --history records about a run, in addition to its tickets and its outcome.
 struct HistoryRequest {
   std::size_t most_runs = 0;  ///< 0: no history is kept
   bool is_shared = false;     ///< for a permit: others may hold, and write, at the same time
   std::string host{};
   std::string user{};
   std::string label{};
-  /// When its wait began; if none, when its contender was created.
+  /// When its wait began; none: when its contender was created.
   std::optional<TimePoint> queued_at{};
 };
 
-/// A reservation, which counts as one run, for the history of its LOCK.
+/// A reservation, which the history of its LOCK records as one run.
 struct ReservationRun {
   LockName lock;
   std::string path;  ///< of its znode, chroot included
@@ -108,8 +108,8 @@ class RunRecorder final : public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// What the caller requests, in this order. The caller may omit steps; the last one is kSuccess
-  /// or kRelease.
+  /// The steps that the caller requests, in this order. The caller may omit some; the last one is
+  /// kSuccess or kRelease.
   enum class Step { kNone, kLastSuccess, kBeginning, kSuccess, kRelease };
   /// The content of last-run, as it was last read or written.
   struct Data {
@@ -151,7 +151,7 @@ class RunRecorder final : public EventSource {
   void Unkeep(Place& place, std::optional<zookeeper::Error> error);
 
   [[nodiscard]] RunRecord RecordOf(const Place& place) const;
-  /// Returns the data with the run's end and its success.
+  /// Returns the new data for `place`, with the run's end and, if it succeeded, its success.
   [[nodiscard]] std::string TextOfEnd(Place& place) const;
 
   zookeeper::Store& store_;

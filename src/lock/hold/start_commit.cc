@@ -86,8 +86,8 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
                         .child = std::string(protocol::kLastStartChild)};
     return;
   }
-  // We wrote this, and the reply was lost. If we have not written, this record is left
-  // from an earlier LOCK of the same path, and happens to have our token.
+  // We wrote this, and the reply was lost. If we have written nothing, this record is left over
+  // from an earlier LOCK at the same path, and happens to have our token.
   if (has_written_ && last->token == place.ticket.token) {
     place.state = State::kCommitted;
     return;

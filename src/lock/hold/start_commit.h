@@ -26,7 +26,7 @@ namespace zklock::lock {
 /// Passive, like RunRecorder: while the store has no server, this does nothing.
 class StartCommit final : public EventSource {
  public:
-  /// By the servers' clock, a run started `ago` under one of the LOCKs.
+  /// A run started `ago`, by the servers' clock, under one of the LOCKs.
   struct TooRecent {
     std::string lock;  ///< its path, as shown to users
     std::string host;
@@ -44,8 +44,8 @@ class StartCommit final : public EventSource {
   /// Returns whether the start is committed under all LOCKs. The lease may be too short by then to
   /// start a command.
   [[nodiscard]] bool IsCommitted() const;
-  /// Returns whether the start may be committed under at least one LOCK, even after a refusal by
-  /// another.
+  /// Returns whether the start may have been committed under at least one LOCK, or still may be,
+  /// even after a refusal by another.
   [[nodiscard]] bool MayBeCommitted() const;
 
   Interest GetInterest() override;
