@@ -33,7 +33,7 @@ class OperationFailed : public std::exception {
 
 /// Sends requests to the servers and blocks until they are answered, serving the event loop in the
 /// meantime. An operation of several requests is thus a plain function. Only for code that holds no
-/// lock itself, or that other runs must wait for anyway: code that maintains a lease must not
+/// lock itself, or for which other runs must wait anyway: code that maintains a lease must not
 /// block.
 ///
 /// Requests may only be sent from within Repeat(), by one function at a time. The connection can be

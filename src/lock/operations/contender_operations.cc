@@ -141,7 +141,7 @@ bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& pa
 bool IsGoneSoon(Calls& calls, const LockName& lock, const ContenderId& contender) {
   return calls.Repeat([&] {
     for (bool is_late = false;; is_late = !calls.AwaitChange()) {
-      // An exists would leave a watch on a znode that is already gone; a get does not.
+      // Exists() would leave a watch on a znode that is already gone; Get() does not.
       const GetReply read = calls.Get(contender.path, zookeeper::Watch::kYes);
       if (IsGone(contender, read)) return true;
       // A contender that we lack permission to read still exists.

@@ -13,7 +13,7 @@
 
 namespace zklock::lock {
 
-/// What a ServerMeasurement does.
+/// The scope of a ServerMeasurement.
 struct MeasurementRequest {
   std::string checked;              ///< an existing znode, for commits like those of heartbeats
   std::vector<std::string> stamps;  ///< where to try, in this order, to create a short-lived znode
