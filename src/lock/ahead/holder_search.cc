@@ -17,8 +17,8 @@ using zookeeper::Watch;
 // Many readers may hold the lock together. The search is seldom urgent: only a `try`, a run that
 // finds its queue full and a run for any of several LOCKs wait for its result.
 constexpr std::size_t kMostAtOnce = 8;
-// A holder on our behalf is on this host, unless the host has been renamed since, so not all
-// readers on other hosts are read.
+// A contender that holds the lock on our behalf is on this host, unless the host has been renamed
+// since, so not all readers on other hosts are read.
 constexpr std::size_t kMostOfOtherHosts = 16;
 
 bool MayBeZklock(const ContenderName& holder) {

@@ -24,8 +24,8 @@ namespace zklock::lock {
 /// connection needs a new search.
 class HolderSearch {
  public:
-  /// `queue`: the znode that has these `children`. `host`: our host, whose contenders are read
-  /// first. `on_progress`: called after each answer; may destroy this.
+  /// `queue`: the parent of these `children`. `host`: our host, whose contenders are read first.
+  /// `on_progress`: called after each answer; may destroy this.
   HolderSearch(zookeeper::Store& store, std::string queue, const protocol::Children& children,
                const std::string& host, HoldsForUs holds_for_us, std::function<void()> on_progress);
 

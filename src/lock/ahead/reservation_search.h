@@ -16,7 +16,7 @@
 
 namespace zklock::lock {
 
-/// Searches the contenders of a queue for those with the ID that our request reserves for: the
+/// Searches the contenders of a queue for those with the ID of our request (--reserve): the
 /// reservation itself, or another zklock's contender that is about to become one. Only contenders
 /// with `-reserve` in their names are read, and those with other IDs only once.
 class ReservationSearch {
