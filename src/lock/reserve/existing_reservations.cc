@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using zookeeper::Error;
 
-/// Returns none if LOCK is gone, and thus all of its reservations.
+/// Returns none if LOCK is gone, and all of its reservations with it.
 std::optional<milliseconds> AskServersTime(Calls& calls, const LockName& lock) {
   const zookeeper::SetReply stamp =
       calls.Stamp(protocol::ChildPath(lock.path, StampName(calls.store())));

@@ -20,9 +20,9 @@ namespace zklock::lock {
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// Returns the number of contenders that wait in the queue of `lock`, if the queue has a contender
-/// with our `id` that is older than `own` and whose run takes any of several LOCKs, including that
-/// of `own`. Returns none if there is no such contender. Throws OperationFailed.
+/// Returns the number of contenders that wait in the queue of `lock`, if the queue contains a
+/// contender with our `id` that is older than `own` and whose run takes any of several LOCKs,
+/// including that of `own`. Returns none if there is no such contender. Throws OperationFailed.
 [[nodiscard]] std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls,
                                                                    const LockName& lock,
                                                                    const std::string& id,
@@ -38,7 +38,7 @@ namespace zklock::lock {
 
 struct Renewal {
   std::chrono::milliseconds lasts{};  ///< from now
-  std::string reason{};               ///< replaces that of each, unless empty
+  std::string reason{};               ///< replaces the reason of each reservation, unless empty
   std::string label{};                ///< likewise
 };
 

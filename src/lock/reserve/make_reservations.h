@@ -47,7 +47,7 @@ class ReservingFailed : public OperationFailed {
 ///
 /// `held`: at least one, all owned by the session of `calls`, in the order of the LOCKs' paths.
 /// `also`: reservations for the same ID in other LOCKs, which must still exist. `passed`: our
-/// contenders in LOCKs that are no longer needed, which the transaction deletes.
+/// contenders that are no longer needed, which the transaction deletes.
 ///
 /// The transaction deletes the contenders, so it can succeed only while they exist, and it needs no
 /// lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
