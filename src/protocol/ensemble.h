@@ -81,7 +81,7 @@ struct ServerFacts {
 struct Members {
   std::set<int> voters;
   std::set<int> observers;
-  bool weighted = false;      ///< has groups or weights: a majority of servers may not suffice
+  bool weighted = false;      ///< with groups or weights: a majority of servers may not suffice
   std::uint64_t version = 0;  ///< grows with each change of the configuration
   friend bool operator==(const Members&, const Members&) = default;
 };

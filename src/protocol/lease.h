@@ -57,8 +57,8 @@ class Lease {
   /// answer could be quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
   /// Returns a timeout that suffices for a session with the same servers if answers take up to
-  /// `answers`; none if none is known. One is known only if a server has granted a longer timeout
-  /// than requested: it pings too rarely for this session.
+  /// `answers`; none if unknown. It is known only if a server has granted a longer timeout than
+  /// requested: that server pings too rarely for this session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
   /// Returns when the newest answered request or accepted connect request was sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }

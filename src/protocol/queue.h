@@ -39,7 +39,7 @@ class Contenders {
   [[nodiscard]] auto end() const { return contenders_.end(); }
   /// Returns null if there is none.
   [[nodiscard]] const ContenderNameView* Find(std::string_view name) const;
-  /// Returns the first in queue order; null if there is none.
+  /// Returns the first contender in queue order; null if there is none.
   [[nodiscard]] const ContenderNameView* First() const;
 
  private:

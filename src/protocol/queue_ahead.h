@@ -29,7 +29,7 @@ class QueueAhead {
 
   /// Takes into account a record that was read from LOCK's data. If it names the last non-reader
   /// before the predecessor, that contender has released the lock, and those before it are gone.
-  /// Any other record is older, or from a previous life of LOCK, and shows nothing.
+  /// Any other record is older, or from a previous life of LOCK, and proves nothing.
   void Take(const ReleaseRecord& record);
 
   /// Returns whether it is our turn once the predecessor is deleted: the predecessor is the first

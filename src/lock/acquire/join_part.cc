@@ -216,7 +216,7 @@ void JoinPart::AdoptOrJoin(const std::vector<std::string>& names, const GetReply
   attempt_.publish(QueuedEvent{*attempt_.contender.ticket()});
   // Several permits are counted first, and proven by a heartbeat before they are held.
   if (names.size() > 1) return attempt_.next.ListAgain();
-  attempt_.next.CheckOwn();  // a read proves nothing: a committed answer does
+  attempt_.next.CheckOwn();  // a read is no proof; a committed answer is
 }
 
 }  // namespace zklock::lock

@@ -28,7 +28,7 @@ class LockCreation {
   /// Sends creates for all znodes from the root down to the queue. The create of a contender must
   /// follow in the same write; it fails if these did not succeed.
   void Send();
-  /// Notes that LOCK has a child. If LOCK vanishes later, that does not count as vanishing at once.
+  /// Notes that LOCK has a child. If LOCK vanishes later, the attempts are counted anew.
   void OnUsed() { attempts_ = 0; }
 
  private:

@@ -558,9 +558,9 @@ void QueueWaitPart::LeaveAfterLookahead() {
 }
 
 /// Leaves, unless this is a `try` and the only contender ahead waits for any of several LOCKs.
-/// While that contender is in another queue too, it may take that LOCK and withdraw from ours:
-/// looks again until it is in only one queue. Its data is only a hint: only our own queue can show
-/// that the lock is free.
+/// While that contender is in another queue too, it may take that LOCK and withdraw from ours, so
+/// we look again until it is in only one queue. Its data is only a hint: only our own queue can
+/// show that the lock is free.
 void QueueWaitPart::LeaveUnlessWithdrawn() {
   if (looks_elsewhere_) return;
   const AcquireRequest& request = attempt_.request;

@@ -94,7 +94,7 @@ class QueueWaitPart final : public WaitPart {
   // These last as long as our place in the queue.
   bool ranked_ = false;     // fewer than `max_queue` waited ahead of us
   bool preempted_ = false;  // the contenders ahead of us were asked to leave
-  // In a turnstile: the permits do not yet show whether a different number of them is in use.
+  // In a turnstile: another number of permits may be in use, so the permits are watched.
   bool watches_permits_ = false;
 
   // If OnlyPasses():

@@ -92,7 +92,7 @@ struct ContenderData {
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
 /// Returns `data`, which may be any bytes, with `request` added. If `data` is a contender's, its
-/// other known fields are kept. A forced request, which asks for nothing, does not replace a
+/// other known fields are kept. A forced request, which requests nothing, does not replace a
 /// request that the contender may not have read yet.
 [[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
 

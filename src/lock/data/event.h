@@ -94,7 +94,7 @@ struct QueueLeftEvent {
   std::optional<ReleaseRequest> request{};
 };
 
-/// Returns why a queue is left after this outcome; none if the waits in all queues end.
+/// Returns why a queue is left after this outcome; none if it ends the waits in all queues.
 [[nodiscard]] inline std::optional<QueueLeftEvent::Why> WhyLeft(Busy::Why why) {
   if (why == Busy::Why::kQueueFull) return QueueLeftEvent::Why::kQueueFull;
   if (why == Busy::Why::kRemoved) return QueueLeftEvent::Why::kRemoved;

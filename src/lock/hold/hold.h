@@ -27,8 +27,8 @@ struct FinishedRun {
   bool has_status = true;  ///< false (no record) with --hold, unless --max-run ended it
 };
 
-/// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
-/// to another server if the current one does not answer in time (zklock-protocol(7), The lease).
+/// Keeps proving that the tickets are held: commits one heartbeat for all of them every T/8,
+/// through another server if the current one is too slow (zklock-protocol(7), The lease).
 ///
 /// The first heartbeat is due T/8 after the last commit; if the lock was acquired with a lease in
 /// hand, that is at once.

@@ -38,7 +38,7 @@ struct ReservationRun {
 
 /// Maintains LOCK/last-run while LOCKs are held (zklock-protocol(7), The last run): the last
 /// success for --min-interval, and the last runs for --history. Both are in the same data, which is
-/// read once and written with the version that was read.
+/// read once and written only if its version has not changed since.
 ///
 /// When a run begins, it is recorded in the history without its end; nothing waits for that write.
 /// An entry with its end replaces that one: in the transaction that releases the lock, or in a
@@ -64,8 +64,8 @@ class RunRecorder final : public EventSource {
     std::optional<zookeeper::Error> error;
   };
 
-  /// `tickets`: held, and all from one session; only one if the request is_shared. The history
-  /// keeps no runs of readers.
+  /// `tickets`: held, and all from one session; only one if `request.is_shared`. The history keeps
+  /// no runs of readers.
   RunRecorder(zookeeper::Store& store, std::vector<Ticket> tickets, HistoryRequest request);
   /// Records reservations at once, except those that are already recorded or have been released
   /// since.

@@ -44,7 +44,8 @@ class Calls final : public ServerOperation {
   /// operation.
   using Serve = std::function<void(EventSource& source, const std::function<bool()>& is_done)>;
 
-  /// All must outlive it. `connect_timeout`: how long to continue without a server that answers.
+  /// All arguments must outlive it. `connect_timeout`: how long to continue without a server that
+  /// answers.
   Calls(zookeeper::Store& store, const Clock& clock, Duration connect_timeout, Serve serve)
       : ServerOperation(store, clock, connect_timeout), serve_(std::move(serve)) {}
 

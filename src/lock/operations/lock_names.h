@@ -10,8 +10,8 @@
 
 namespace zklock::lock {
 
-/// A znode that may be a LOCK, and its queue as the names of its children show it: a reservation
-/// looks like any other holder.
+/// A znode that may be a LOCK, and its queue, judged by the names of its children alone: a
+/// reservation looks like any other holder.
 struct FoundLock {
   std::string path;  ///< as shown to users
   bool is_semaphore = false;

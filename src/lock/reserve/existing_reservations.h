@@ -29,7 +29,7 @@ namespace zklock::lock {
                                                                    const Ticket& own);
 
 /// Returns why a run in `mode` that takes `take` of `permits` permits (none: without --permits)
-/// cannot use that reservation, which was made for another use of the LOCK; none if it can. Throws
+/// cannot use `reserved`, a reservation made for another use of the LOCK; none if it can. Throws
 /// OperationFailed.
 [[nodiscard]] std::optional<Unusable> FindOtherUse(Calls& calls, const ReservedLock& reserved,
                                                    protocol::Mode mode,

@@ -19,7 +19,7 @@ namespace zklock::lock {
 /// if several are free.
 ///
 /// One transaction creates a contender in each queue, so that two runs have the same order in every
-/// queue that both are in. Each contender then waits like one for a single LOCK (Acquire). The
+/// queue that both are in. Each contender then waits as it would for a single LOCK (Acquire). The
 /// first LOCK that is granted is taken, but only once every queue has been examined: a LOCK that
 /// cannot be used ends the run. The caller must delete the other contenders (passed()); whatever
 /// they are granted in the meantime is ignored.
@@ -69,7 +69,7 @@ class AcquireAny final : public Acquisition {
     LockCreation creation;
     std::unique_ptr<Acquire> acquire{};  ///< null before the queue is joined, and once it is left
     bool is_left = false;
-    bool is_judged = false;     ///< it was examined before the grant had to be proven again
+    bool is_judged = false;     ///< the queue was examined before the grant had to be proven again
     bool grant_is_old = false;  ///< the grant had to wait for a connection or for another queue
 
     [[nodiscard]] bool IsGranted() const;
