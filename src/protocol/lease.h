@@ -15,12 +15,12 @@ namespace zklock::protocol {
 ///   s  just before sending the newest committed request (create or heartbeat) that succeeded. The
 ///      session was alive then.
 ///   p  just before sending the newest request that was answered at least T/4 before s. After the
-///      follower had received it, and before s, the leader and the follower exchanged a ping. (It
-///      would not be enough if the request had only been sent early enough: it may have arrived
-///      late, and the follower may have been cut off before the next ping.) Or, if newer: just
-///      before sending the newest accepted connect request that was sent no later than s. It
-///      touches the session at the leader, and the committed request after it rules out a leader
-///      that had lost its quorum.
+///      follower had received it, and before s, the leader and the follower exchanged a ping. (A
+///      request that was merely sent that early would not be enough: it may have arrived late, and
+///      the follower may have been cut off before the next ping.) Or, if newer: just before sending
+///      the newest accepted connect request that was sent no later than s. That request touches the
+///      session at the leader, and the committed request after it rules out a leader that had lost
+///      its quorum.
 ///
 /// The servers keep the session at least until p + T. tests/model/lease.pml checks this.
 ///

@@ -22,9 +22,9 @@ class SessionProof {
   /// Reads our contender at `path`, whose watch has fired, and watches it again.
   void OnOwnChanged(const std::string& path);
   [[nodiscard]] bool HasBegunToWatch() const { return unwatched_.has_value(); }
-  /// Returns whether our contenders are known to exist even without a commit to prove it: the
-  /// servers cannot have ended the session, and if one of our contenders had been deleted by force
-  /// before the state that the server has just shown us, its watch would have fired first. Permits
+  /// Returns whether our contenders are known to exist even without a commit to prove it. The
+  /// servers cannot have ended the session; and if one of our contenders had been deleted by force
+  /// before the state that the server last showed us, its watch would have fired first. Permits
   /// need a commit to prove their number.
   [[nodiscard]] bool HasLeaseInHand() const;
 

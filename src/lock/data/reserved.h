@@ -60,7 +60,7 @@ struct Reserved {
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
 /// Returns whether the reservation's release is recorded in LOCK's data. No record is left for a
 /// reader's reservation, nor for one with other contenders before it in the queue: anyone who may
-/// create children can forge such a reservation, which has never been in force.
+/// create children can forge such a reservation, and it has never been in force.
 [[nodiscard]] bool LeavesRecord(const Reserved& reserved, bool was_first);
 
 /// Returns the reservation as a run for the history, without its end.

@@ -20,9 +20,9 @@ namespace zklock::lock {
     Calls& calls, const LockName& lock, const std::string& id,
     std::optional<Reserved>* other = nullptr);
 
-/// Returns the number of contenders that wait in the queue of `lock`, if the queue contains a
-/// contender with our `id` that is older than `own` and whose run takes any of several LOCKs,
-/// including that of `own`. Returns none if there is no such contender. Throws OperationFailed.
+/// Searches the queue of `lock` for a contender with our `id` that is older than `own` and whose
+/// run takes any of several LOCKs, including that of `own`. If there is one, returns the number of
+/// contenders that wait in the queue; otherwise none. Throws OperationFailed.
 [[nodiscard]] std::optional<std::size_t> CountWaitingAtEarlierPool(Calls& calls,
                                                                    const LockName& lock,
                                                                    const std::string& id,

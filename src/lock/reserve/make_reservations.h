@@ -52,8 +52,8 @@ class ReservingFailed : public OperationFailed {
 /// The transaction deletes the contenders, so it can succeed only while they exist, and it needs no
 /// lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
 /// persistent znode with one of our names is the reservation. The version of its data is higher
-/// than that of the contender's data: a program that has read the contender, and then writes to or
-/// deletes the version that it read, cannot affect the reservation. If one of several is released
+/// than that of the contender's data, so a program that has read the contender cannot affect the
+/// reservation by writing to or deleting the version that it read. If one of several is released
 /// before we know that they were made, the others are also released.
 [[nodiscard]] std::variant<std::vector<ReservedLock>, NotReserved> MakeReservations(
     Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,

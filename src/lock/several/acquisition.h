@@ -35,8 +35,8 @@ class Acquisition : public EventSource, public zookeeper::StoreListener {
   /// Returns our contenders that are no longer needed; the caller deletes them.
   [[nodiscard]] virtual std::vector<std::string> passed() const = 0;
   /// With --any --reserve: returns whether another of the LOCKs may be reserved for our ID now or
-  /// soon: we have left its queue, or it contains a reservation that does not seem to be in force
-  /// or seems to have ended.
+  /// soon. If so, we have left its queue, or the queue contains a reservation that does not seem to
+  /// be in force or seems to have ended.
   [[nodiscard]] virtual bool MayBeReserved() const { return false; }
   /// Returns when the wait ends; kNever before the first queue has been joined, or without a
   /// `wait`.
