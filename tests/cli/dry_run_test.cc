@@ -82,7 +82,7 @@ TEST_CASE("a dry run shows servers, command, rights and queue, and creates nothi
   }
 }
 
-TEST_CASE("a dry run in a LOCK that exists leaves it as it is") {
+TEST_CASE("a dry run leaves an existing LOCK unchanged") {
   auto [tree, lock] = MadeLock("dry-there");
   const auto before = tree.Get(lock);
   CheckResult(DryRun({"write", "--min-interval", "1h"}, {lock}), 0, "would run at once");
@@ -128,7 +128,7 @@ TEST_CASE("a dry run whose servers cannot be reached says so on standard error")
   CHECK_THAT(finished.err, Catch::Contains("no ZooKeeper server granted a session"));
 }
 
-TEST_CASE("a dry run names where the list of servers comes from") {
+TEST_CASE("a dry run names the source of the list of servers") {
   const auto first_line = [](Words words, const Words& variables) {
     words.insert(words.begin(), "release");
     words.insert(words.end(), {"--dry-run", "--connect-timeout", "1ms", "/t/x"});
@@ -190,7 +190,7 @@ TEST_CASE("a dry run shows only the beginning of a long queue") {
   CHECK_THAT(ResultOf(finished), Catch::EndsWith("; 19 more in the queue\n"));
 }
 
-TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the way") {
+TEST_CASE("a dry run shows each of several LOCKs, and names those that it would wait for") {
   const std::string parent = Tree().Create(NewLock("dry-set"));
   const std::string one = parent + "/1";
   const std::string two = parent + "/2";
@@ -208,7 +208,7 @@ TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the 
                                      !Catch::Contains("would wait for " + two));
 }
 
-TEST_CASE("a dry run with --any waits for one LOCK though the queue of another is full") {
+TEST_CASE("a dry run with --any would wait for one LOCK though the queue of another is full") {
   const std::string parent = Tree().Create(NewLock("dry-any"));
   const std::string full = parent + "/1";
   const std::string other = parent + "/2";
@@ -366,7 +366,7 @@ TEST_CASE("a dry run takes permits and dialects into account") {
   }
 }
 
-TEST_CASE("a dry run is refused by a znode that no session owns, as a run is") {
+TEST_CASE("a dry run is refused because of a znode that no session owns, as a run is") {
   Tree tree;
   const std::string lock = NewLock("dry-stray");
   const std::string stray = kZklockLock + "0000000000";

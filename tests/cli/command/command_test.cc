@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Returns a command that writes "ready", then the name of each signal it gets, until its input
-/// ends. A command that checks for signals only between two system calls could sleep through one
-/// that arrives in between.
+/// ends. A command that checks for signals only before each blocking call could sleep through
+/// one that arrives between the check and the call.
 Words Echoing() {
   return {"python3", "-c",
           "import os, select, signal\n"

@@ -91,7 +91,7 @@ std::string CgroupOf(pid_t pid) {
   return "";
 }
 
-/// A script that ignores TERM and starts a double-forked daemon that also does, in its own session.
+/// A script that ignores TERM and starts a double-forked daemon, in its own session, that does too.
 const std::string kStubborn =
     "trap '' TERM; ( setsid sh -c 'echo $$; exec sleep 1000' & ); echo $$; exec sleep 1000";
 
@@ -227,7 +227,7 @@ TEST_CASE("a command that ignores the stop signal and leaves daemons ends with i
   holder.ReadToEnd();  // no process is left
 }
 
-TEST_CASE("an ordinary user's command ends with what it ran through sudo") {
+TEST_CASE("an ordinary user's command ends along with everything that it ran through sudo") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);
@@ -502,7 +502,7 @@ class ProcessLimit {
 
 }  // namespace
 
-TEST_CASE("where no more processes may be created, nothing is left, whoever is refused") {
+TEST_CASE("where no more processes may be created, nothing is left, whichever fork is refused") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const ProcessLimit limit(cgroup);
@@ -662,7 +662,7 @@ TEST_CASE("processes left by a crash in one scope are killed by the next zklock 
   SECTION("zklock and its guard were killed") {
     KillWithGuard(holder);
     CHECK(run_in(service).err.empty());
-    CHECK(alive());  // a service always runs in the same cgroup, and looks only there
+    CHECK(alive());  // a service keeps its cgroup, so zklock in it looks only there
     const Finished next = run_in(second);
     CHECK(next.exit == Exited(0));
     CHECK_THAT(next.err, Catch::Contains("killed processes in " + first.path + "/zklock-"));
@@ -833,7 +833,7 @@ void MustMount(const char* source, const std::string& target, const char* type,
 }  // namespace
 
 TEST_CASE(
-    "where no cgroup can be had, the command runs without, and --contain require is refused") {
+    "if no cgroup is available, the command runs without one, and --contain require is refused") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const auto in_own_mounts = [] {
@@ -894,7 +894,7 @@ TEST_CASE(
                  Catch::Contains(threaded + " is a threaded cgroup"));
     }
   }
-  SECTION("systemd has not delegated it; require insists") {
+  SECTION("systemd has not delegated it; --contain require uses it anyway") {
     cgroup.Undelegate();
     MustFallBack(
         cgroup, cgroup.path() + " is not delegated by systemd",

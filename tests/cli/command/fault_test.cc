@@ -90,7 +90,7 @@ TEST_CASE("a half-open connection costs nothing while another server answers") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("servers that hang leave time for one that answers, whoever asks") {
+TEST_CASE("servers that hang leave time for one that answers, in every subcommand") {
   const Peer one(Peer::Manner::kSaysNothing);
   const Peer other(Peer::Manner::kSaysNothing);
   const std::string servers = Joined({one.address(), other.address(), TestServers()});

@@ -187,7 +187,7 @@ TEST_CASE("a zklock that is only stopped after its command keeps the lock for it
   nested.CheckThatNextRunsAlone();
 }
 
-TEST_CASE("a zklock killed on the way to a permit or a set leaves no contender") {
+TEST_CASE("a zklock killed while it acquires a permit or a set leaves no contender") {
   Tree tree;
   const std::string lock = NewPersistentLock("way");
   const std::string other = NewPersistentLock("way");

@@ -125,7 +125,7 @@ TEST_CASE("while zklock is stopped, the guard ends a run that lasts too long") {
   CHECK(holder.Wait() == Exited(124));
 }
 
-TEST_CASE("a run that lasted too long is a failure, whatever its command says") {
+TEST_CASE("a run that lasted too long is a failure, even if its command exits with 0") {
   const std::string lock = NewLock("max-run");
   const Words options = {"--min-interval", "1h", "--history", "5"};
   CHECK(RunZklock(Limited(options, lock, Endless("exit 0"))).exit == Exited(124));
@@ -134,7 +134,7 @@ TEST_CASE("a run that lasted too long is a failure, whatever its command says") 
   CHECK(RunZklock(Limited(options, lock, "exit 0")).exit == Exited(0));
 }
 
-TEST_CASE("the limit includes what outlives the command and is waited for") {
+TEST_CASE("the limit includes the time that zklock waits for processes after the command") {
   const std::string lock = NewLock("max-run");
   SECTION("descendants") {
     const Finished finished =
@@ -280,7 +280,7 @@ TEST_CASE("the lock stays held until a command that runs as another user has end
                  !Catch::Contains("was killed"));
 }
 
-TEST_CASE("a command that runs as another user is not waited for once the lock is lost") {
+TEST_CASE("zklock does not wait for a command of another user once the lock is lost") {
   const std::string on_lost = GENERATE(as<std::string>{}, "stop", "warn");
   UnsignalledRun run({"--on-lost", on_lost});
   if (!run.works()) return Skip("root and setuid files");

@@ -107,7 +107,7 @@ TEST_CASE("without a server the command is terminated before the servers give th
   Proxy proxy(TestServers());
   Child holder =
       arena.StartStubborn({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"});
-  // The lease does not have to last until the next contender is queued.
+  // The lease may end before the next contender is queued.
   SECTION("nothing passes in either direction") {
     proxy.Freeze();
     Child next = arena.StartNext();
@@ -124,7 +124,7 @@ TEST_CASE("without a server the command is terminated before the servers give th
              Catch::Contains("\nzklock: lost " + arena.lock + ": no server confirmed it for "));
 }
 
-TEST_CASE("a server that is away for less than the lease costs nothing") {
+TEST_CASE("a server outage shorter than the lease does not affect a run") {
   const std::string lock = NewLock("short");
   Proxy proxy(TestServers());
   Child holder = Child::Start(

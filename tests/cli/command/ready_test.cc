@@ -156,7 +156,7 @@ TEST_CASE("a set has a single guard that exists before its first contender") {
   CHECK(Finish(zklock) == Exited(0));
 }
 
-TEST_CASE("a waiter with few contenders before it has its guard and command ready, no other has") {
+TEST_CASE("only waiters with few contenders before them have their guard and command ready") {
   const std::string lock = NewPersistentLock("next");
   Child holder = StartHolder({"exclusive", "--verbose"}, lock);
   Child next = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));

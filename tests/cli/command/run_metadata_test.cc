@@ -255,7 +255,7 @@ TEST_CASE("signal mask, dispositions and umask are unchanged") {
       umask(0137);
     };
   }
-  SECTION("all that can be") {
+  SECTION("all that can be blocked and ignored") {
     setting.prepare = [] {
       ResetSignals();
       for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_IGN);

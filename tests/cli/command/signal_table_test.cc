@@ -30,7 +30,7 @@ enum class Target { kZklock, kGroup };
 void Send(const Child& child, Target target, int number) {
   target == Target::kZklock ? child.Signal(number) : child.SignalGroup(number);
 }
-// A signal to the group arrives twice, unless the second finds the first still pending: zklock
+// A signal to the group arrives twice, unless the first is still pending at that time: zklock
 // cannot know which other processes received it.
 int MostTimes(Target target) { return target == Target::kZklock ? 1 : 2; }
 

@@ -79,7 +79,7 @@ TEST_CASE("Ctrl-C ends a command that has left the process group") {
   CHECK(Tree().Children(terminal.lock()).empty());
 }
 
-TEST_CASE("Ctrl-C ends what zklock waits for after the command has ended") {
+TEST_CASE("Ctrl-C ends the processes that zklock waits for after the command has ended") {
   Terminal terminal("terminal");
   terminal.Type("$Z exclusive --descendants wait $L -- setsid --fork sleep 1000");
   terminal.ReadUntil("which it left behind");

@@ -81,7 +81,7 @@ void WithAccounts(const TemporaryDirectory& directory, ChildOptions& options) {
 
 /// Makes `options` run zklock as a user who cannot read the subdirectories of `directory`.
 void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
-  if (geteuid() != 0) return;  // without the permission bit, not even the owner can
+  if (geteuid() != 0) return;  // without the permission bit, not even the owner can read them
   // Any user can run this copy.
   REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
   const std::string binary = directory.Path("zklock");
@@ -139,7 +139,7 @@ TEST_CASE(
   CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
 }
 
-TEST_CASE("a file named by --config may be a pipe, and is read up to 64 KiB only") {
+TEST_CASE("a file named by --config may be a pipe, and may have at most 64 KiB") {
   CHECK(RunZklock({"--print-config", "--config", "/dev/zero"}, Exited(78)).err ==
         "zklock: /dev/zero: larger than 64 KiB; see --config\n");
   const TemporaryDirectory directory;
@@ -252,7 +252,7 @@ TEST_CASE("every subcommand accepts the example file of the manual") {
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("a file does not set an option of another meaning with the same name") {
+TEST_CASE("a file does not set an option that has the same name but another meaning") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("config");
   const auto run = [&](const std::string& text, Words words) {
@@ -275,7 +275,7 @@ TEST_CASE("a file does not set an option of another meaning with the same name")
   CHECK(run("verbose = maybe\n", {"inspect", lock}).exit == Exited(78));
 }
 
-TEST_CASE("the output of --print-config is a file that means the same") {
+TEST_CASE("a file with the output of --print-config sets the same options") {
   const TemporaryDirectory directory;
   const auto given = GENERATE_COPY(
       Words{}, Words{"--wait", "1h30m", "--quiet", "--supersede", "--stop-signal", "INT"},
@@ -377,7 +377,7 @@ TEST_CASE("a byte order mark at the start of a file is skipped") {
              Catch::StartsWith("wait = 3s"));
 }
 
-TEST_CASE("a file that asks for TLS is never served without it") {
+TEST_CASE("a file with a TLS option never leads to a connection without TLS") {
   const TemporaryDirectory directory;
   for (const char* line : {"tls-cert = /no/such.pem", "tls-cert ="}) {
     const std::string file = directory.Write("zklock.conf", std::string("\n") + line + "\n");
@@ -396,7 +396,7 @@ TEST_CASE("an argument overrides an option in a file that cannot be used with it
   CHECK_FALSE(Run(options, Exited(0)).err.empty());
 }
 
-TEST_CASE("a configuration that cannot be used: 78, with file and line, before any connection") {
+TEST_CASE("an unusable configuration is refused with 78, file and line, before any connection") {
   const TemporaryDirectory directory;
   const auto refused = [&](const std::string& text, const std::string& option = "--no-nest") {
     const std::string file = directory.Write("bad.conf", text);
@@ -475,7 +475,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     options.argv = {"/usr/bin/unshare", "--user", "--map-root-user", Binary()};
   }
   const std::string why = (geteuid() == 0 ? file : "/") + " belongs to another user";
-  SECTION("to a plain file") { CheckUnused(options, file, why); }
+  SECTION("a plain file") { CheckUnused(options, file, why); }
   SECTION("but it is used if --config names it") {
     options.argv.insert(options.argv.end(), {"inspect", "--config", file});
     Run(options, Exited(78));
@@ -495,7 +495,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     REQUIRE(chown(home.c_str(), kNobody, kNobody) == 0);
     CheckUnused(options, home + "/zklock.conf", home + " belongs to another user");
   }
-  SECTION("by a link of that user in a directory that all may write to") {
+  SECTION("through a link of that user in a world-writable directory") {
     const std::string shared = directory.Path("shared");
     REQUIRE(mkdir(shared.c_str(), 0755) == 0);
     REQUIRE(chmod(shared.c_str(), 01777) == 0);
@@ -599,7 +599,7 @@ bool AllowNobody(const std::string& file, std::uint16_t permissions) {
   return setxattr(file.c_str(), "system.posix_acl_access", &acl, sizeof acl, 0) == 0;
 }
 
-TEST_CASE("a user's file with an ACL is not used if that lets others write") {
+TEST_CASE("a user's file with an ACL is not used if the ACL lets others write") {
   if (!CanReplaceAccounts()) return Skip("root and mount namespaces");
   const TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.conf", "label = mine\n");
@@ -659,10 +659,10 @@ TEST_CASE("a user's file may be a link to their own file elsewhere") {
 }
 
 #ifndef ZKLOCK_SANITIZED  // the sanitizers need descriptors, too
-TEST_CASE("a lack of descriptors is not an error in the configuration: 71") {
+TEST_CASE("with too few descriptors zklock exits with 71 and does not blame the configuration") {
   const std::string file = GENERATE("/dev/null", "/etc/zklock.conf");
   Words reports;
-  for (int limit = 4; limit < 12; ++limit) {  // from too few for the loader to enough
+  for (int limit = 4; limit < 12; ++limit) {  // from too few to load zklock up to enough
     ChildOptions options = Zklock({"--print-config"});
     const std::string descriptors = "--nofile=" + std::to_string(limit);
     options.argv.insert(options.argv.begin(), {"/usr/bin/prlimit", descriptors});

@@ -173,7 +173,7 @@ Rows CommandRows(const Outcomes& usual) {
   choices("--on-lost", {"stop", "warn"});
   choices("--descendants", {"leave", "wait", "kill"});
   choices("--contain",
-          {"auto", "off"});  // contain_test.cc has "require", which not all hosts grant
+          {"auto", "off"});  // contain_test.cc tests "require", which not all hosts allow
   choices("--progress", {"auto", "plain", "none", "bar"});
   rows.back().talks = true;
   return rows;

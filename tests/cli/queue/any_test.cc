@@ -133,7 +133,7 @@ TEST_CASE("any: a waiter that is asked to leave one queue waits in the others") 
   CHECK(pool.CountContenders() == 1);
 }
 
-TEST_CASE("any: once a queue was left, only the LOCKs that are still waited for are named") {
+TEST_CASE("any: after leaving a queue, a run names only the LOCKs that it still waits for") {
   const Pool pool;
   std::vector<Child> holders = pool.HoldAll();
   const std::string still = pool.locks[1] + ", " + pool.locks[2];
@@ -159,7 +159,7 @@ TEST_CASE("any: once a queue was left, only the LOCKs that are still waited for 
   }
 }
 
-TEST_CASE("any: a signal, or the death of zklock, takes it out of every queue") {
+TEST_CASE("any: a signal, or the death of zklock, removes the run from every queue") {
   const Pool pool;
   std::vector<Child> holders = pool.HoldAll();
   const int signal = GENERATE(SIGINT, SIGKILL);
@@ -220,7 +220,7 @@ TEST_CASE("any: a LOCK that an outer zklock holds is taken at once") {
   CHECK(beside.out == pool.locks[1] + "\n");
 }
 
-TEST_CASE("any: as many tries as there are free LOCKs get one each") {
+TEST_CASE("any: with as many tries as free LOCKs, each try gets one") {
   const Pool pool;
   std::vector<Child> runs;
   for (std::size_t i = 0; i < pool.locks.size(); ++i) {
@@ -284,7 +284,7 @@ TEST_CASE("any: --hold keeps the LOCK that was taken") {
   CHECK(pool.CountContenders() == 1);
 }
 
-TEST_CASE("any: a mutex of Curator may hold one of the LOCKs, and gets its turn") {
+TEST_CASE("any: a Curator mutex may hold one of the LOCKs, and gets its turn") {
   const Pool pool;
   LockPeer peer = LockPeer::Curator();
   REQUIRE(peer.Ask("m", "make mutex " + pool.locks[0]) == "made");
@@ -303,7 +303,7 @@ TEST_CASE("any: a mutex of Curator may hold one of the LOCKs, and gets its turn"
   CHECK(peer.Ask("m", "release") == "released");
 }
 
-TEST_CASE("any: one LOCK is reserved for an ID, found again, and released by it") {
+TEST_CASE("any: one LOCK is reserved for an ID, and is found and released by that ID") {
   const Pool pool;
   Child holder = StartHolder(pool.locks[0]);
   const std::string names = pool.locks[0] + ", " + pool.locks[1] + ", " + pool.locks[2];

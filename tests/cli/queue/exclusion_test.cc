@@ -16,7 +16,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 }  // namespace
 
-TEST_CASE("holder, blocked and next each wait for the one before") {
+TEST_CASE("contenders hold the lock in the order in which they queued") {
   auto [lock, holder] = HoldNewLock("hands");
   Child blocked = StartWaiter(lock);
   Child next = StartWaiter(lock);

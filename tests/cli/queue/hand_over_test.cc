@@ -192,8 +192,7 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   CHECK(AnsweredBytes(proxy, {requests.begin() + first, requests.begin() + first + 2}) <= 1024);
 }
 
-TEST_CASE("a waiter that has waited for longer than T is handed the lock without a commit",
-          "[slow]") {
+TEST_CASE("a waiter that has waited for longer than T gets the lock without a commit", "[slow]") {
   const std::string lock = NewLock("old");
   // A progress line would cause requests too.
   const Words words = {"exclusive", "--verbose", "--progress", "none", "--session-timeout", "8s"};

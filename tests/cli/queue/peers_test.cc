@@ -1,4 +1,4 @@
-// Locks held by programs of other libraries, run for real (tests/peers).
+// Locks held by real programs that use other libraries (tests/peers).
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Makes a lock in the peer, and acquires it if `holds`.
+/// Creates a lock in the peer, and acquires it if `holds`.
 void Make(LockPeer& peer, const std::string& name, const std::string& recipe_and_path, bool holds) {
   REQUIRE(peer.Ask(name, "make " + recipe_and_path) == "made");
   if (holds) REQUIRE(peer.Ask(name, "acquire") == "acquired");

@@ -12,8 +12,8 @@ namespace zklock::test {
 
 TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
   auto [lock, holder] = HoldNewLock("queueing");
-  // Use a long wait where the queue is full, so that even a slow machine sees that it is, and a
-  // short one where the waiter may join, because it waits for the whole time.
+  // The wait is long where the queue is full, so that even a slow machine finds that out in time,
+  // and short where the waiter may join, because it then waits for the whole time.
   const auto told = [&](const std::string& wait, const std::string& most) {
     const Finished finished = RunZklock(
         {"exclusive", "--wait", wait, "--max-queue", most, lock, "--", "true"}, Exited(75));
@@ -93,7 +93,7 @@ TEST_CASE("with --max-queue the newest waiter takes the place of the one it supe
   CHECK(Finish(newer) == Exited(0));
 }
 
-TEST_CASE("in the simple dialect the lock is one znode with the LOCK's own path") {
+TEST_CASE("in the simple dialect the lock is a single znode at LOCK's own path") {
   auto [lock, holder] = HoldNewLock("queueing", {"exclusive", "--dialect", "simple"});
   Tree tree;
   CHECK(tree.Children(lock) == std::vector<std::string>{"lock"});
@@ -106,7 +106,7 @@ TEST_CASE("in the simple dialect the lock is one znode with the LOCK's own path"
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a simple lock held by another program is waited for") {
+TEST_CASE("a run waits for a simple lock that another program holds") {
   const std::string lock = NewLock("queueing");
   Tree().Create(lock);
   {

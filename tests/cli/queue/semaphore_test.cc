@@ -53,7 +53,7 @@ TEST_CASE("there are as many holders as permits, and no more") {
   CHECK(TryPermit("2", lock).exit == Exited(0));
 }
 
-TEST_CASE("of several that try at the same time, as many succeed as there are permits") {
+TEST_CASE("of several simultaneous tries, as many succeed as there are permits") {
   for (int round = 0; round < 5; ++round) {
     const std::string lock = NewLock("permits");
     std::vector<Child> tries;
@@ -106,7 +106,7 @@ TEST_CASE("a holder still in the turnstile does not make a try for a free permit
   CHECK(Finish(self) == Exited(0));
 }
 
-TEST_CASE("waiters for a permit get the next ones in the order of the queue") {
+TEST_CASE("waiters get the next permits in queue order") {
   const std::string lock = NewLock("permits");
   Child one = StartPermit("2", lock);
   Child two = StartPermit("2", lock);
@@ -123,7 +123,7 @@ TEST_CASE("waiters for a permit get the next ones in the order of the queue") {
   CHECK(later.ReadLine() == "held");
 }
 
-TEST_CASE("a waiter for a permit names LOCK once when it is ended by a signal") {
+TEST_CASE("a waiter for a permit that is ended by a signal names LOCK only once") {
   const std::string lock = NewLock("permits");
   Child holder = StartPermit("1", lock);
   Child waiter = StartWaiter({"exclusive", "--permits", "1"}, lock);
@@ -142,9 +142,9 @@ TEST_CASE("a killed holder gives its permit back") {
   RunZklock({"exclusive", "--permits", "1", "--wait", "20s", lock, "--", "true"}, Exited(0));
 }
 
-TEST_CASE("another number of permits is refused while one is held, and accepted when none is") {
+TEST_CASE("a different number of permits is refused while any is held, and accepted when none is") {
   const std::string lock = NewLock("permits");
-  // Not a container: the servers may delete that, and the number in it.
+  // Not a container, which the servers may delete together with the number in it.
   Tree().Create(lock + "/leases", ZnodeKind::kPersistent, "2");
   {
     Child holder = StartPermit("2", lock);
@@ -184,7 +184,7 @@ TEST_CASE("a permit is not taken without permission to write the number") {
   CHECK_THAT(refused.err, Catch::Contains("WRITE on " + lock + "/leases"));
 }
 
-TEST_CASE("a message names the queue of a semaphore on which READ is missing") {
+TEST_CASE("a run with --permits names the queue on which READ is missing") {
   const std::string queue = GENERATE(as<std::string>{}, "/locks", "/leases");
   const bool has_waiter = GENERATE(false, true);  // if so, --max-queue also counts the permits
   CAPTURE(queue, has_waiter);

@@ -49,7 +49,7 @@ TEST_CASE("the command of a set gets one value for each LOCK, in the order of th
   CHECK(Tree().Children(pair.b).empty());
 }
 
-TEST_CASE("without waiting, a set of which one LOCK is held acquires none") {
+TEST_CASE("a set that does not wait acquires nothing if one of its LOCKs is held") {
   const Pair pair;
   Child holder = StartHolder(pair.b);
   const Finished finished = RunWith({"try", pair.a, pair.b}, {"true"});

@@ -1,6 +1,5 @@
-// One LOCK shared with programs of other libraries, run for real (tests/peers): handed over in both
-// directions, contended for, queued for together, and refused if they would not see zklock's
-// contenders.
+// One LOCK shared with real programs that use other libraries (tests/peers): both sides hand it
+// over, contend for it and queue together. zklock refuses if they would not see its contenders.
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -87,7 +87,7 @@ TEST_CASE("the newest run is the first, and the oldest fall off") {
 
 TEST_CASE("a hundred runs are kept, within 16 KiB") {
   const std::string lock = NewLock("history");
-  constexpr std::int64_t kFirstToken = 1'000'000'000'000;  // the servers are not that old
+  constexpr std::int64_t kFirstToken = 1'000'000'000'000;  // larger than any real token
   Tree tree;
   lock::RunHistory history;
   for (int i = 1; i <= 100; ++i) {
@@ -293,7 +293,7 @@ TEST_CASE("with --min-interval the success and the history are one write") {
   CHECK(history["lastSuccess"]["began"] == history["runs"][0]["began"]);
 }
 
-TEST_CASE("data of another program is shown as unreadable, and never overwritten") {
+TEST_CASE("another program's data is shown as unreadable and never overwritten") {
   const std::string lock = NewLock("history");
   const std::string data = GENERATE(std::string("yesterday"), std::string("\xff\0\x1b[2J", 6),
                                     std::string("zklock/2 5 h\n{}"), std::string(20000, 'x'));
@@ -326,7 +326,7 @@ TEST_CASE("without permission to write last-run the lock works and no history is
   CHECK(RunZklock({"inspect", "--history", lock}).exit == Exited(77));
 }
 
-TEST_CASE("without permission to write to LOCK and to delete from it a run is kept with its end") {
+TEST_CASE("without permission to write to LOCK or delete from it, a run is kept with its end") {
   const std::string lock = NewLock("history");
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
@@ -351,7 +351,7 @@ TEST_CASE("without permission to write to LOCK and to delete from it a run is ke
   CHECK(RunZklock({"inspect", "--check", "--max-age", "1h", lock}).exit == Exited(0));
 }
 
-TEST_CASE("a write to LOCK by another client in the meantime costs its record, not the history") {
+TEST_CASE("if another client overwrites LOCK, its record is lost, but not the history") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--history", "32"}, lock);
   Tree tree;
@@ -363,7 +363,7 @@ TEST_CASE("a write to LOCK by another client in the meantime costs its record, n
   CHECK(tree.Get(lock)->data == "mine");
 }
 
-TEST_CASE("a write by another client in the meantime costs the record, not the release") {
+TEST_CASE("if another client overwrites last-run, the entry is lost, but the lock is released") {
   const std::string lock = NewLock("history");
   Child holder = StartHolder({"exclusive", "--verbose", "--history", "32"}, lock);
   Tree tree;
@@ -486,7 +486,7 @@ TEST_CASE("inspect --history of a path names the LOCKs below it") {
              Catch::EndsWith("/c/19\n... and 1 more\n"));
 }
 
-TEST_CASE("without a history there is none to show") {
+TEST_CASE("inspect --history of a LOCK that does not exist shows no run") {
   const std::string lock = NewLock("history");
   const Finished none = RunZklock({"inspect", "--history", lock});
   CHECK(none.exit == Exited(0));

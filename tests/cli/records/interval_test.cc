@@ -175,7 +175,7 @@ TEST_CASE("a slow network does not make the last run look older than it is") {
   CHECK(again.exit == Exited(75));
   std::smatch ago;
   REQUIRE(std::regex_search(again.err, ago, std::regex(R"( ([0-9.]+)s ago)")));
-  // The run cannot have begun earlier than this test. The message gives tenths.
+  // The run cannot have begun earlier than this test. The message gives tenths of a second.
   CHECK(std::stod(ago[1]) <= passed.count() - 1.5 + 0.1);
 }
 
@@ -290,7 +290,7 @@ TEST_CASE("the start is committed under all LOCKs of a set, or under none") {
   CHECK(Run(Once("1h", one)).out == "ran\n");
 }
 
-TEST_CASE("a start that only some LOCKs could record is said to count") {
+TEST_CASE("a message says that --once-per may count a start that only some LOCKs recorded") {
   const std::string one = NewLock("once");
   const std::string other = NewLock("once");
   CHECK(Run(Once("1ms", other)).exit == Exited(0));
@@ -330,7 +330,7 @@ TEST_CASE(
   CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("a start whose commit was not answered does not refuse its own run") {
+TEST_CASE("a start whose commit was not answered does not block its own run") {
   const std::string lock = NewLock("once");
   Gate gate("create " + lock + "/last-start");
   Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive", "--once-per", "1h"}, lock)));
