@@ -57,7 +57,7 @@ TEST_CASE("A forged owner does not let a second command run at the same time as 
   CHECK(forged.shell.ReadLine() == "75");
 }
 
-TEST_CASE("A contender of a session that it has given up is not asked, but waited for") {
+TEST_CASE("A keeper does not ask its own contender of an earlier session, but waits for it") {
   // A server can report a session as expired some seconds before the leader ends it.
   const std::string lock = NewLock("anew");
   Proxy proxy(TestServers());

@@ -75,7 +75,7 @@ TEST_CASE("A keeper that can no longer work signals the owner, whose end ends th
   const std::string lock = NewLock("unwound");
   Child script = Child::Start(Script(lock, kHold));
   REQUIRE(script.ReadLine() == "held");
-  const rlimit none{0, 0};  // without descriptors it cannot wait for anything
+  const rlimit none{0, 0};  // without descriptors it cannot wait for any event
   REQUIRE(prlimit(KeeperOf(lock), RLIMIT_NOFILE, &none, nullptr) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
   Tree().WaitForChildren(lock, 0, 15s);  // well before the session's 30 s

@@ -177,7 +177,7 @@ TEST_CASE("A run below the shell, with --hold or a command, does not wait for th
   CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
 }
 
-TEST_CASE("A run below the shell is given the contender that holds the lock for the shell") {
+TEST_CASE("A run below the shell gets the contender that holds the lock for the shell") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -329,7 +329,7 @@ TEST_CASE("A signal ends a wait before it is known whether the shell itself hold
   CHECK_THAT(waiter.err(), Catch::Contains("left the queue"));
 }
 
-TEST_CASE("A hold whose data cannot be read is waited for") {
+TEST_CASE("A run waits for a hold whose data it cannot read") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -347,7 +347,7 @@ TEST_CASE("A hold whose data cannot be read is waited for") {
   CHECK(script.ReadLine() == "below");
 }
 
-TEST_CASE("With --no-nest the shell's own hold is waited for, but not forever") {
+TEST_CASE("With --no-nest a run waits for its own shell's hold, but not forever") {
   const std::string lock = NewLock("hold");
   const Finished finished =
       Run(Script(lock,
@@ -416,7 +416,7 @@ TEST_CASE("A shell that holds the lock as a reader is told why it can never writ
   CHECK_THAT(script.err(), Catch::Contains("write cannot run under that"));
 }
 
-TEST_CASE("Another shell's hold is waited for") {
+TEST_CASE("A run waits for another shell's hold") {
   const std::string lock = NewLock("hold");
   Child first = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
   REQUIRE(first.ReadLine() == "held");
@@ -469,7 +469,7 @@ TEST_CASE(
   kill(nested, SIGKILL);
 }
 
-TEST_CASE("A nested command that is killed after the release of its lock was ended by that") {
+TEST_CASE("A nested command killed after its lock was released counts as ended by the release") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(
       lock,

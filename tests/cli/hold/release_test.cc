@@ -108,7 +108,7 @@ TEST_CASE("release --force deletes at once and states the consequences") {
 }
 
 TEST_CASE(
-    "A newer holder is never hit: the name must match exactly, and a free LOCK has no match") {
+    "release hits no newer holder: the name must match exactly, and a free LOCK has no match") {
   const std::string lock = NewLock("release");
   std::string old;
   {
@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK_FALSE(holder.HasEnded());
 }
 
-TEST_CASE("release requires --yes without a terminal; on one it says what it will do, and asks") {
+TEST_CASE("release requires --yes without a terminal; on one it states its action, and asks") {
   auto [lock, holder] = HoldNewLock("release", {"exclusive", "--label", "nightly"});
   RunZklock({"release", "--holders", lock}, Exited(64));
   {
@@ -169,7 +169,7 @@ TEST_CASE("release does not wait for a waiter that acquires the lock before it r
   CHECK_THAT(tree.Get(waiter)->data, Catch::Contains("onlyWaiting"));
 }
 
-TEST_CASE("release --force tells a contender who takes its place and why, if it may") {
+TEST_CASE("release --force tells a contender who removed it and why, if the ACL allows that") {
   const std::string lock = NewLock("release");
   Proxy holders(TestServers());
   Proxy releasers(TestServers());
@@ -214,7 +214,7 @@ TEST_CASE("release --force tells a contender who takes its place and why, if it 
   }
 }
 
-TEST_CASE("--position selects one by its place, on a terminal only, and --host all of a host") {
+TEST_CASE("--position selects one contender, on a terminal only; --host selects all of a host") {
   auto [lock, holder] = HoldNewLock("release");
   Child waiter = StartWaiter(lock);
   RunZklock({"release", "--position", "2", "--yes", lock}, Exited(64));
@@ -235,7 +235,7 @@ TEST_CASE("--position selects one by its place, on a terminal only, and --host a
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("Confirming the release of a waiter does not end a command that it has begun since") {
+TEST_CASE("Confirming the release of a waiter does not end a command that it has since begun") {
   auto [lock, holder] = HoldNewLock("release");
   Child waiter = StartWaiter(lock);
   SECTION("before the answer") {

@@ -111,7 +111,7 @@ TEST_CASE("a path is shown with one line for each lock in use below it") {
   CHECK(RunZklock({"inspect", "-q", root}).exit == Exited(75));
 }
 
-TEST_CASE("inspect -q does not report a lock as free that the caller cannot list") {
+TEST_CASE("inspect -q does not report a lock as free if the caller cannot list it") {
   const std::string root = NewLock("hidden");
   Tree tree;
   const Child holder = StartHolder(root + "/tree/x");

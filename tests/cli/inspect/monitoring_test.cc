@@ -267,7 +267,7 @@ TEST_CASE("promtool accepts the metrics, whatever locks and contenders are calle
   CheckMetrics(Metrics(root + "/nothing"));
 }
 
-TEST_CASE("the metrics replace a file whole") {
+TEST_CASE("the metrics replace the whole file") {
   const TemporaryDirectory directory;
   const std::string root = NewLock("metrics");
   Tree().Create(root + "/l", ZnodeKind::kPersistent, "zklock/1");
@@ -302,7 +302,7 @@ TEST_CASE("the metrics replace a file whole") {
   }
 }
 
-TEST_CASE("metrics that cannot be written whole leave the old file and no other") {
+TEST_CASE("metrics that cannot be written completely leave the old file and no other") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.prom", "old");
   SECTION("a full disk") {
@@ -412,7 +412,7 @@ TEST_CASE(
   lose([&] { server.Stop(1); });
 }
 
-TEST_CASE("without room on standard output a check is unknown, and metrics fail") {
+TEST_CASE("with standard output on a full disk a check is unknown, and metrics fail") {
   const std::string lock = NewLock("full");
   const auto run_full = [](const Words& words) {
     ChildOptions options = Zklock(words);

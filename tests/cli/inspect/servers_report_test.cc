@@ -130,7 +130,7 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
   CHECK(quiet.err.empty());
 }
 
-TEST_CASE("servers that grant different timeouts, a stopped one and closed words are reported") {
+TEST_CASE("different granted timeouts, a stopped server and disabled words are reported") {
   const OwnServer servers(
       {"2:maxSessionTimeout=12000", "1:4lw.commands.whitelist=*", "2:4lw.commands.whitelist=srvr"},
       2);
@@ -158,7 +158,7 @@ TEST_CASE("servers that grant different timeouts, a stopped one and closed words
           Contains("note: cannot determine the connections and connection limit of " + second));
 }
 
-TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
+TEST_CASE("a server behind a slow line is found too slow for heartbeats, in bounded time") {
   // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts. Over the slower
   // line, the time runs out before many requests are answered.
   for (const std::chrono::milliseconds way : {300ms, 600ms}) {
@@ -411,7 +411,7 @@ TEST_CASE("a name that is never resolved leaves time for the other servers") {
   CHECK(report["servers"][1]["reached"] == true);
 }
 
-TEST_CASE("the servers are asked through TLS and a proxy command, words included") {
+TEST_CASE("the report uses TLS and a proxy command, even for four-letter words") {
   const Certificates certificates;
   const TlsServer server(certificates, "none", kAllWords);
   const json secure = JsonReport(server.address(), 0, certificates.Ca());
@@ -428,7 +428,7 @@ TEST_CASE("the servers are asked through TLS and a proxy command, words included
   CHECK(proxied["servers"][0]["commit"]["count"] == 20);
 }
 
-TEST_CASE("credentials that the servers refuse are the reason, with status 77") {
+TEST_CASE("refused credentials are reported as the reason, with status 77") {
   const SaslUsers users;
   const OwnServer server(kSaslRequired, 1, users.Options());
   const Finished alice = Run(AsAlice(Report(server.address(), {"--json"})), kReportPatience);

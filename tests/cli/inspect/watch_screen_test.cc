@@ -88,7 +88,7 @@ TEST_CASE("--watch cuts the lines about an outage and about znodes that cannot b
     });
     REQUIRE(found != frame.end());
     CHECK_THAT(*found, Catch::EndsWith("…"));
-    // The character at the end has three bytes, for one column.
+    // The trailing ellipsis takes three bytes but only one column.
     CHECK(found->size() <= 40 + 2);
   };
   check("not authorised to list ");
@@ -99,7 +99,7 @@ TEST_CASE("--watch cuts the lines about an outage and about znodes that cannot b
   check("not authorised to list ");
 }
 
-TEST_CASE("--watch shows on a full screen that some locks may not be listed") {
+TEST_CASE("--watch warns even on a full screen that some locks may not be listed") {
   Tree tree;
   const std::string root = NewLock("full");
   for (int i = 10; i < 30; ++i) {
@@ -237,7 +237,7 @@ TEST_CASE("a resize redraws the screen for the new size") {
   wait_for(true);
 }
 
-TEST_CASE("the screen shows time that passes, without a request to the servers") {
+TEST_CASE("the times on the screen advance without requests to the servers") {
   const std::string lock = NewLock("screen");
   Proxy proxy(TestServers());
   const Child holder = StartHolder(lock);

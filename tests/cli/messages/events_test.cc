@@ -118,7 +118,7 @@ TEST_CASE("the events of a run whose command exits with 75") {
   CHECK(events.back()["confirmed"] == true);
 }
 
-TEST_CASE("a connection is one event, for however many contenders") {
+TEST_CASE("a connection is one event, however many contenders there are") {
   const std::string lock = NewLock("events");
   const auto two = EventsOf({"exclusive", lock + "-b"}, lock, {"true"});
   CHECK(NamesOf(two) == Words{"connected", "queued", "queued", "acquired", "acquired", "exited 0",
@@ -314,7 +314,7 @@ TEST_CASE("events can be written to a descriptor, which the command does not inh
   CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
 }
 
-TEST_CASE("with events on standard error the command keeps its own") {
+TEST_CASE("with events on standard error the command keeps its own standard error") {
   CHECK_THAT(
       RunZklock({"exclusive", "--events", "2", NewLock("events"), "--", "sh", "-c", "echo E >&2"},
                 Exited(0))

@@ -287,7 +287,7 @@ TEST_CASE("zklock prints each message about a LOCK that cannot be used") {
 TEST_CASE("zklock prints each message of inspect") { CheckProvocations(InspectProvocations()); }
 TEST_CASE("zklock prints each message of release") { CheckProvocations(ReleaseProvocations()); }
 TEST_CASE("zklock prints each message of nested runs") { CheckProvocations(NestingProvocations()); }
-TEST_CASE("the messages that no test can bring about are printed as written") {
+TEST_CASE("the messages that no test can provoke are printed as written") {
   CheckProvocations(SaidAloneProvocations());
 }
 

@@ -1,4 +1,4 @@
-// How LOCKs and servers are given, and the output of zklock.
+// How LOCKs and servers are specified, and the output of zklock.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -246,7 +246,7 @@ TEST_CASE("the environment names the servers, and an argument overrides it") {
   CHECK_THAT(Run(session).err, Catch::Contains("only 5s"));
 }
 
-TEST_CASE("the contender's data identify the run, and of the command only its name") {
+TEST_CASE("the contender's data identifies the run, but contains only the name of its command") {
   const std::string lock = NewLock("data");
   const auto data_with = [&](Words words) {
     for (const std::string& word :

@@ -65,7 +65,7 @@ TEST_CASE("an invalid value in the environment is refused as on the command line
   }
 }
 
-TEST_CASE("a variable that determines which lock it is must not be empty") {
+TEST_CASE("a variable that determines the lock must not be empty") {
   for (const std::string variable : {"ZKLOCK_SERVERS", "ZKLOCK_ROOT", "ZKLOCK_DIALECT"}) {
     ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
     options.also_environment = {variable + "="};
@@ -122,7 +122,7 @@ TEST_CASE("servers that upgrade local sessions when an ephemeral znode is create
   RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}, Exited(0));
 }
 
-TEST_CASE("a peer that is not a ZooKeeper server exits with 69 and the reason") {
+TEST_CASE("a run exits with 69 and the reason if its peer is not a ZooKeeper server") {
   const auto refuse = [](const std::string& address) {
     return Refuse({"try", "-z", address, "--connect-timeout", "1s", "--session-timeout", "4s",
                    "/t/x", "--", "true"},
@@ -245,14 +245,14 @@ TEST_CASE("a dry run judges children of a semaphore that no session owns as a ru
   }
 }
 
-TEST_CASE("a LOCK whose ACL denies queueing exits with 77 and names LOCK") {
+TEST_CASE("a run exits with 77 and names LOCK if the ACL of LOCK denies queueing") {
   auto [tree, lock] = MadeLock("acl");
   tree.SetAcl(lock, kRead | kAdmin);
   CHECK_THAT(Refuse({"exclusive", lock, "--", "true"}, 77),
              Catch::Contains("not authorised") && Catch::Contains(lock));
 }
 
-TEST_CASE("a LOCK that the caller lacks permission to list exits with 77 and leaves no contender") {
+TEST_CASE("a run exits with 77 and leaves no contender if it lacks permission to list LOCK") {
   auto [tree, lock] = MadeLock("acl");
   tree.SetAcl(lock, kCreate | kDelete | kAdmin);
   for (const char* subcommand : {"exclusive", "try"}) {
@@ -263,7 +263,7 @@ TEST_CASE("a LOCK that the caller lacks permission to list exits with 77 and lea
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a LOCK that the caller lacks permission to create exits with 77") {
+TEST_CASE("a run exits with 77 if it lacks permission to create LOCK") {
   auto [tree, parent] = MadeLock("acl");
   tree.SetAcl(parent, kRead | kAdmin);
   CHECK_THAT(Refuse({"exclusive", parent + "/a/b", "--", "true"}, 77),
@@ -279,7 +279,7 @@ TEST_CASE("an existing LOCK can be used even if its parent denies creating") {
   RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
 }
 
-TEST_CASE("an unreadable contender is still waited for") {
+TEST_CASE("a run still waits for a contender that it cannot read") {
   Tree tree;
   const std::string lock = NewLock("acl");
   const std::string other =
@@ -291,7 +291,7 @@ TEST_CASE("an unreadable contender is still waited for") {
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("a LOCK in use by programs that would not see zklock exits with 78 and a remedy") {
+TEST_CASE("a run exits with 78 and a remedy if programs that would not see zklock use LOCK") {
   Tree tree;
   const std::string lock = NewLock("dialect");
   std::string other;
@@ -320,7 +320,7 @@ TEST_CASE("a LOCK in use by programs that would not see zklock exits with 78 and
 }
 
 TEST_CASE(
-    "Curator's mutex and exclusive contenders wait for each other; with it readers are refused") {
+    "Curator's mutex and exclusive contenders wait for each other; readers are refused beside it") {
   Tree tree;
   const std::string lock = NewLock("curator");
   const std::string mutex =
@@ -332,7 +332,7 @@ TEST_CASE(
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("a LOCK that is an ephemeral znode exits with 78") {
+TEST_CASE("a run exits with 78 if LOCK is an ephemeral znode") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("ephemeral"), ZnodeKind::kEphemeral);
   Refuse({"exclusive", lock, "--", "true"}, 78);
@@ -348,7 +348,7 @@ TEST_CASE("the name of another program's contender is printed without its contro
   CHECK(Refuse({"try", lock, "--", "true"}, 75).find("\xe2\x80\xae") == std::string::npos);
 }
 
-TEST_CASE("a session timeout that the servers limit to less than four seconds exits with 78") {
+TEST_CASE("a run exits with 78 if the servers limit its session timeout to less than 4 s") {
   CHECK_THAT(Refuse({"exclusive", "--session-timeout", "1s", NewLock("short"), "--", "true"}, 78),
              Catch::Contains("--session-timeout"));
 }

@@ -79,15 +79,15 @@ TEST_CASE("when an outer zklock is killed, the guards of nested runs close their
   zklock.ReadToEnd();
 }
 
-TEST_CASE("a nested run's guard closes its session even if its program is another file") {
+TEST_CASE("a nested run's guard closes its session even if zklock was replaced or is unreadable") {
   const TemporaryDirectory directory;
   std::filesystem::copy_file(Binary(), directory.Path("zklock"));
   Nested nested{.zklock = directory.Path("zklock")};
   Words command = kNestedRun;
-  SECTION("because zklock has been upgraded since the outer run began") {
+  SECTION("zklock has been upgraded since the outer run began") {
     command.back().insert(0, "cp $Z $Z.new && mv $Z.new $Z && ");
   }
-  SECTION("because zklock may be executed, but not read") {
+  SECTION("zklock may be executed, but not read") {
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     REQUIRE(chmod(nested.zklock.c_str(), 0111) == 0);
     const std::string user = std::to_string(50'000 + getpid() % 10'000);
@@ -135,7 +135,7 @@ TEST_CASE(
   zklock.ReadToEnd();
 }
 
-TEST_CASE("a lock is held until the command of a nested run has ended that lost zklock and guard") {
+TEST_CASE("a lock is held until a nested command that has lost its zklock and guard has ended") {
   const std::string lock = NewLock("outlived");
   // Without PDEATHSIG, the command stays alive. Otherwise the kernel would kill it within a few
   // milliseconds.

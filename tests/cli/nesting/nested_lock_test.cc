@@ -26,7 +26,7 @@ namespace {
 /// from the FIFO $F.
 constexpr char kNested[] = "sh -c 'echo in $ZKLOCK_NODE; read x <$F; echo out'";
 
-/// A FIFO that nested commands wait for.
+/// A FIFO that nested commands read before they end.
 class Gate {
  public:
   explicit Gate(const std::string& directory) : path_(directory + "/gate") {
@@ -242,7 +242,7 @@ TEST_CASE("A nested command does not begin if the outer lock is lost while it is
   (void)WaitForChild(std::stoi(outer.ReadLine()));
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).at(0));
-  outer.ReadErrUntil("lost " + lock);  // nested runs have been told by now
+  outer.ReadErrUntil("lost " + lock);  // nested runs have been notified by now
   forks.LetGuardsGo();
   CHECK(outer.ReadLine() == "status 75");
   outer.ReadErrUntil("lost before the command could be run");
@@ -299,7 +299,7 @@ std::ptrdiff_t ConnectionsTo(const std::string& socket) {
   return count;
 }
 
-TEST_CASE("A nested run that wakes late has its command's status, not that of a lost lock") {
+TEST_CASE("A nested run that wakes late exits with its command's status, not that of a lost lock") {
   const std::string own = GENERATE("", "--also-write $L-own ");
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
@@ -342,7 +342,7 @@ TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
 TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on it") {
   // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
   // It runs in its own session; otherwise the shell's exit would continue it.
-  // The command ignores the signal, also when its new processes get it.
+  // The command survives the signal, even if the processes that it starts get it too.
   const std::string lock = NewLock("nested");
   Child script = Child::Start(Script(
       lock,

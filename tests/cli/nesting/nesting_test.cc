@@ -82,7 +82,7 @@ TEST_CASE("The command's variables name every LOCK asked for, whoever holds it, 
                           Catch::Contains(", " + token + " "));
 }
 
-TEST_CASE("A reader may nest a reader and gets the reason why it can never nest a writer") {
+TEST_CASE("A reader may nest a reader, and is told why it can never nest a writer") {
   const std::string lock = NewLock("nesting");
   Run(Script(lock, "$Z read $L -- $Z read $L -- true"), Exited(0));
   for (const std::string inner : {"write", "try --write"}) {
@@ -144,7 +144,7 @@ TEST_CASE("One permit does not replace another, and no run may wait for its own 
   Run(Script(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true"), Exited(75));
 }
 
-TEST_CASE("A permit deleted from the outer zklock is waited for") {
+TEST_CASE("A nested run acquires its own permit if that of the outer zklock was deleted") {
   // The outer zklock is stopped so that it cannot react to its loss before the inner one asks.
   const std::string lock = NewLock("nesting");
   Child outer =
@@ -161,7 +161,7 @@ TEST_CASE("A permit deleted from the outer zklock is waited for") {
   outer.Signal(SIGCONT);
 }
 
-TEST_CASE("A run of another LOCK between outer and nested run changes nothing") {
+TEST_CASE("A run of another LOCK between the outer and the nested run changes nothing") {
   const std::string lock = NewLock("nesting");
   Run(Script(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true"),
       Exited(0));
@@ -250,8 +250,8 @@ TEST_CASE("A nested run ends when the outer lock is released on request") {
   CHECK(Tree().Children(lock).empty());
 }
 
-/// An outer zklock, stopped, whose command runs `words`, and another program that has filled the
-/// connection queue of its socket.
+/// A stopped outer zklock whose command runs `words`, and another program that has filled the
+/// connection queue of the outer zklock's socket.
 struct Flooded {
   const std::string lock = NewLock("flooded");
   Child outer;
@@ -279,7 +279,7 @@ TEST_CASE("A flood of strangers' connections does not hide the outer zklock from
   CHECK(flooded.outer.Wait() == Exited(0));
 }
 
-TEST_CASE("A nested run that cannot ask for all the connections of others does not queue") {
+TEST_CASE("A nested run that cannot ask because of others' connections is refused, not queued") {
   Flooded flooded("sh -c \"$Z try --connect-timeout 5s $L -- echo ran; echo ended \\$?\"");
   // Wait for the end first: CONT could cancel the STOP with which the leak sanitizer stops a
   // process at its end.
@@ -300,7 +300,7 @@ bool Works(const std::string& in_namespace) {
   return false;
 }
 
-TEST_CASE("Below an outer zklock in another PID or time namespace a run is refused, not queued") {
+TEST_CASE("A run below an outer zklock in another PID or time namespace is refused, not queued") {
   const auto in_namespace = GENERATE(kPidNamespace, kTimeNamespace);
   if (!Works(in_namespace)) return;
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "read", "try", "write --wait 99s");
@@ -313,7 +313,7 @@ TEST_CASE("Below an outer zklock in another PID or time namespace a run is refus
 }
 
 TEST_CASE(
-    "In another namespace as well, an outer lock between does not matter, and --no-nest queues") {
+    "In another namespace, another LOCK's run in between changes nothing, and --no-nest queues") {
   if (!Works(kPidNamespace)) return;
   const std::string lock = NewLock("elsewhere");
   Run(Script(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " +
@@ -327,7 +327,7 @@ TEST_CASE(
       Exited(75));
 }
 
-TEST_CASE("Permits that are held above in another namespace are not waited for") {
+TEST_CASE("A run is refused if outer zklocks in another namespace hold all permits") {
   if (!Works(kPidNamespace)) return;
   CHECK_THAT(Run(Script(NewLock("elsewhere"), "$Z exclusive --permits 1 $L -- " + kPidNamespace +
                                                   "$Z exclusive --permits 1 $L -- true"),
@@ -336,7 +336,7 @@ TEST_CASE("Permits that are held above in another namespace are not waited for")
              Catch::Contains("outer zklocks hold all permits"));
 }
 
-TEST_CASE("Below a shell that holds the lock in another PID or time namespace a run is refused") {
+TEST_CASE("A run below a shell that holds the lock in another PID or time namespace is refused") {
   const auto in_namespace = GENERATE(kPidNamespace, kTimeNamespace);
   if (!Works(in_namespace)) return;
   CAPTURE(in_namespace);
@@ -347,7 +347,7 @@ TEST_CASE("Below a shell that holds the lock in another PID or time namespace a 
   CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
 }
 
-TEST_CASE("All but its own descendants wait for the lock of a shell in another PID namespace") {
+TEST_CASE("Processes outside a shell's PID namespace wait for the lock that the shell holds") {
   if (!Works(kPidNamespace)) return;
   const std::string lock = NewLock("elsewhere");
   Child shell = Child::Start(
