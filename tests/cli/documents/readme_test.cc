@@ -190,7 +190,7 @@ TEST_CASE("README's search and rebuild run") {
         "search.sh ran with: needle\nrebuild.sh ran with:\n");
 }
 
-TEST_CASE("README's pipeline has its lock over three jobs") {
+TEST_CASE("README's pipeline holds its lock across three jobs") {
   const Workspace workspace;
   const Words jobs = Lines(Example("reserve"));
   REQUIRE(jobs.size() == 3);
@@ -367,7 +367,7 @@ TEST_CASE("each attack of the threat model names tests that exist, or the page t
   CHECK(attacks > 15);
 }
 
-TEST_CASE("each defect of the record names what finds it today, and that exists") {
+TEST_CASE("each defect of the record names a test, mutation, model, fault or fuzzer that exists") {
   const std::string tests = TestNames();
   const std::map<std::string, std::string> sources = {
       {"mutation", ReadSource("tests/simulation/mutations")},

@@ -10,7 +10,7 @@
 
 namespace zklock::test {
 
-TEST_CASE("a freeze takes effect after the command that runs, whoever waits before it") {
+TEST_CASE("a freeze takes effect after the running command, whatever waits ahead of it") {
   auto [lock, holder] = HoldNewLock("preempt");
   Child first = StartWaiter({"exclusive", "-E", "5"}, lock);
   Child second = StartWaiter(lock);
@@ -28,7 +28,7 @@ TEST_CASE("a freeze takes effect after the command that runs, whoever waits befo
   RunZklock({"try", lock, "--", "true"}, Exited(75));
 }
 
-TEST_CASE("--preempt all ends the command that runs, and the next run gets the lock") {
+TEST_CASE("--preempt all ends the running command, and the preempting run gets the lock") {
   auto [lock, holder] = HoldNewLock("preempt");
   Child waiter = StartWaiter(lock);
   CHECK(RunZklock({"exclusive", "--preempt", "all", lock, "--", "echo", "ran"}, Exited(0)).out ==
@@ -37,7 +37,7 @@ TEST_CASE("--preempt all ends the command that runs, and the next run gets the l
   CHECK(waiter.Wait() == Exited(75));
 }
 
-TEST_CASE("a command that has begun ignores that waiters are asked to leave, but no release") {
+TEST_CASE("a command that has begun ignores a request to waiters, but obeys a release request") {
   auto [lock, holder] = HoldNewLock("preempt");
   Tree tree;
   const std::string path = lock + "/" + tree.Children(lock).at(0);

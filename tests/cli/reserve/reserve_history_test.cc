@@ -210,12 +210,12 @@ TEST_CASE("reservations of permits that are released together all get their ends
   CHECK(Tree().Children(lock + "/leases").empty());
 }
 
-TEST_CASE("without an entry that has no end, the release leaves last-run alone") {
+TEST_CASE("a release leaves last-run alone unless last-run has an entry without an end") {
   const std::string lock = NewLock("kept");
   Tree tree;
-  SECTION("there is none") {}
-  SECTION("of earlier runs") { RunKept(lock); }
-  SECTION("of another program") {
+  SECTION("there is no last-run") {}
+  SECTION("last-run has only earlier runs") { RunKept(lock); }
+  SECTION("last-run is from another program") {
     tree.Create(lock + "/last-run", ZnodeKind::kPersistent,
                 GENERATE(std::string("yesterday"), std::string("\xff\0\x1b[2J", 6),
                          std::string("zklock/2 5 h\n{}"), std::string(20000, 'x')));
@@ -226,7 +226,7 @@ TEST_CASE("without an entry that has no end, the release leaves last-run alone")
   CHECK(IsUntouched(lock, before));
 }
 
-TEST_CASE("last-run of another program costs a reservation its history, and nothing else") {
+TEST_CASE("another program's last-run costs a reservation only its history") {
   const std::string lock = NewLock("kept");
   Tree().Create(lock + "/last-run", ZnodeKind::kPersistent, "yesterday");
   ReserveKept("ci", lock);
@@ -249,7 +249,7 @@ TEST_CASE("a reservation whose end cannot be written is released without it") {
              Catch::Contains("run: lost, reserved for ") && Catch::Contains("last reserved on "));
 }
 
-TEST_CASE("a reservation that has ended or was taken away is lost but an existing one is not") {
+TEST_CASE("the history shows a reservation that has ended or was taken away as lost") {
   const std::string lock = NewLock("kept");
   SECTION("by its end") {
     ReserveKept("ci", lock, {"--for", "1s", "--history", "32"});

@@ -39,7 +39,7 @@ constexpr char kThreeDaysBehind[] = "-259200";
 
 }  // namespace
 
-TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
+TEST_CASE("the reservation stories of a pipeline, a freeze and a rack work as written") {
   ChildOptions options = Zklock({});
   options.argv = {SourcePath("tests/cli/reserve/reservation-stories"), Binary(),
                   NewLock("stories")};
@@ -149,7 +149,7 @@ TEST_CASE("a run waits for a reservation whose run has ended, whatever the envir
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("a command under a reservation is passed signals, and the reservation stays") {
+TEST_CASE("zklock passes signals to a command under a reservation, and the reservation stays") {
   const std::string lock = NewLock("reserve");
   Child child = Child::Start(Zklock(ReserveWords(
       "ci", lock, {"-c", "trap 'echo told; exit 4' TERM; echo up; sleep 1000 & wait"})));
@@ -180,7 +180,7 @@ TEST_CASE("nothing ends a command whose reservation is released or taken away") 
   CHECK_THAT(child.err(), Catch::Contains(lock + " is no longer reserved for ci"));
 }
 
-TEST_CASE("a second INT ends the check for a reservation that a command may have outlived") {
+TEST_CASE("a second INT ends the check whether the reservation still exists") {
   Proxy proxy(TestServers());
   Child child = Child::Start(
       Zklock({"exclusive", "-z", proxy.address(), "--reserve", "ci", NewLock("reserve"), "-c",
@@ -281,7 +281,7 @@ TEST_CASE("an ID has one permit, and others have the rest") {
   CHECK(Unreserve("web3", lock) == Exited(0));
 }
 
-TEST_CASE("a command runs under the reservation that --resume finds, and without one it does not") {
+TEST_CASE("a command runs under the reservation that --resume finds, and not without one") {
   const std::string lock = NewLock("reserve");
   const std::string other = NewLock("reserve");
   const auto resume = [](const Words& locks) {

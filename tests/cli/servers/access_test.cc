@@ -149,7 +149,8 @@ TEST_CASE("no credential reaches the command, a nested run, or anything that oth
   CHECK(command.out.find("ZKLOCK_AUTH") == std::string::npos);
 }
 
-TEST_CASE("a credentials file that others can read exits with 77 before any server is contacted") {
+TEST_CASE(
+    "zklock exits with 77 before contacting servers if others can read the credentials file") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("auth", "digest:alice:tulip\n");
   REQUIRE(chmod(file.c_str(), 0644) == 0);
@@ -167,7 +168,8 @@ TEST_CASE("a credentials file that others can read exits with 77 before any serv
   CHECK(peer.connections() == 0);
 }
 
-TEST_CASE("malformed credentials exit with 78, naming file and line but not the contents") {
+TEST_CASE(
+    "zklock exits with 78 on malformed credentials, naming file and line but not the contents") {
   const TemporaryDirectory directory;
   const std::string file = AuthFile(directory, "# us\nalice/tulip\n");
   const auto refuse = [](const Words& words, const Words& variables) {
@@ -193,7 +195,8 @@ TEST_CASE("malformed credentials exit with 78, naming file and line but not the 
              Catch::Contains("zklock: scheme:... is not a file"));
 }
 
-TEST_CASE("credentials that the servers reject exit with 77 at once and leave nothing behind") {
+TEST_CASE(
+    "zklock exits with 77 at once and leaves nothing behind if its credentials are rejected") {
   auto [tree, lock] = MadeLock("refused");
   for (const Words& words :
        {Words{"exclusive", lock, "--", "true"}, Words{"try", lock, "--", "true"},
@@ -308,7 +311,7 @@ TEST_CASE("in an open LOCK any user can delete any contender, whatever its own A
   CHECK(alice.Wait() == Exited(76));
 }
 
-TEST_CASE("release asks those that it may ask, even if it may not ask all") {
+TEST_CASE("release asks the contenders that it may ask, even if it may not ask all") {
   const std::string lock = NewParent("some");
   Child bob = HoldAs(kBob, lock, {"read"});
   Child alice = HoldAs(kAlice, lock, {"read"});  // asked before bob
@@ -350,7 +353,7 @@ TEST_CASE("a reservation that may not be read is refused, not called missing") {
   CHECK(RunAs(kAlice, {"release", "--reserve", "freeze", lock}).exit == Exited(0));
 }
 
-TEST_CASE("an unreadable predecessor is awaited through the children of its LOCK") {
+TEST_CASE("a waiter watches LOCK's children if it cannot read its predecessor") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("unreadable"));
   chief.SetAcl(lock, {{kOperator, kAll}, {kAlice, kRead | kCreate}, {kBob, kRead | kCreate}});
@@ -387,7 +390,7 @@ TEST_CASE("holder and waiter authenticate again after each reconnect") {
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("servers that require credentials answer 77 without them and work with them") {
+TEST_CASE("if servers require credentials, zklock exits with 77 without them and works with them") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   const auto run = [&](const std::string& user, const Words& words) {
     return Run(With(As(user, Zklock(words)), {"ZKLOCK_SERVERS=" + server.address()}));
@@ -414,7 +417,7 @@ TEST_CASE("the guard can close the session on servers that require credentials")
   tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
 }
 
-TEST_CASE("credentials that cannot own znodes exit with 77, naming the ACL that they cannot have") {
+TEST_CASE("a run whose credentials cannot own znodes exits with 77 and points to --acl") {
   // The servers accept an address as an identity, but not as a creator.
   const std::string lock = NewParent("ip") + "/lock";
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
@@ -425,7 +428,7 @@ TEST_CASE("credentials that cannot own znodes exit with 77, naming the ACL that 
   Run(std::move(options), Exited(0));
 }
 
-TEST_CASE("TLS options whose files cannot be read exit with 78 and open no connection") {
+TEST_CASE("zklock exits with 78 and opens no connection if its TLS files cannot be read") {
   const Peer peer(Peer::Manner::kSaysNothing);
   const auto check = [&](const Words& words, const std::string& variable, const char* option) {
     ChildOptions options = Zklock(words);

@@ -165,7 +165,7 @@ std::set<std::string> KindsOf(const Scene& scene) {
   return kinds;
 }
 
-/// A zklock that receives every reply of one kind changed.
+/// A zklock for which every reply of one kind is changed.
 struct Victim {
   std::string name;
   std::atomic<int> changed = 0;
@@ -317,7 +317,7 @@ TEST_CASE("a frame of an impossible length ends the connection, not zklock") {
   Run(Through(server, words, "500ms"), Exited(69));
 }
 
-TEST_CASE("a server that sends without end before it has answered to SASL is left") {
+TEST_CASE("zklock leaves a server that sends without end before it has answered SASL") {
   const HostileServer server([](int socket, int) {
     std::string events;
     for (int i = 0; i < 1000; ++i) events += WatchEvent();

@@ -221,7 +221,7 @@ class HeldThroughHelper {
 
 }  // namespace
 
-TEST_CASE("a command survives the KILL of the helper that its lock is held through") {
+TEST_CASE("a command survives the KILL of its helper") {
   HeldThroughHelper held;
   kill(held.helper(), SIGKILL);
   held.CheckThatCommandLivesOn();
@@ -233,13 +233,13 @@ TEST_CASE("a command survives the KILL of its helper's monitor") {
   held.CheckThatCommandLivesOn();
 }
 
-TEST_CASE("a command survives the stop of the helper that its lock is held through") {
+TEST_CASE("a command survives the stop of its helper") {
   HeldThroughHelper held;
   kill(held.helper(), SIGSTOP);
   held.CheckThatCommandLivesOn();
 }
 
-TEST_CASE("a command survives the stop of its helper and of the monitor") {
+TEST_CASE("a command survives the stop of its helper and the helper's monitor") {
   HeldThroughHelper held;
   kill(held.monitor(), SIGSTOP);
   kill(held.helper(), SIGSTOP);
@@ -318,7 +318,7 @@ TEST_CASE(
   mark.WaitForEnd();
 }
 
-TEST_CASE("the processes of a proxy command's shell have ended before zklock does") {
+TEST_CASE("the processes of a proxy command's shell end before zklock does") {
   const TemporaryDirectory directory;
   // After the shell has ended, the kernel takes a moment to free the memory of the Python process.
   const std::string line =

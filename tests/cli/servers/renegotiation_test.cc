@@ -114,7 +114,7 @@ TEST_CASE("a waiter whose session is too short for another server queues again w
 
 // The waiter replaces its first session when the lock becomes free; by then, another contender is
 // ahead of it.
-TEST_CASE("a --wait counts for a session that is too short and the longer one after it") {
+TEST_CASE("--wait spans a session that is too short and the longer one that replaces it") {
   constexpr auto kWait = 15s;
   auto [lock, holder] = HoldNewLock("lengthened");
   Regranted regranted(TestServers(), {4'000, 12'000});

@@ -165,7 +165,7 @@ TEST_CASE("a server that refuses SASL at the close does not keep zklock from the
   Tree("", server.address()).WaitForChildren("/t/held", 0, std::chrono::seconds(15));
 }
 
-TEST_CASE("a server without SASL is refused, and one that stalls is not waited for") {
+TEST_CASE("zklock refuses a server without SASL, and does not wait for one that stalls") {
   CHECK_THAT(RefusalOf(AsAlice({"try", NewLock("sasl"), "--", "true"})),
              Catch::Contains("no SASL") && Catch::Contains("-Dzookeeper.fips-mode=false"));
   const Peer silent(Peer::Manner::kSaysNothing);

@@ -204,7 +204,7 @@ TEST_CASE("a server whose name cannot be checked is not used") {
   }
 }
 
-TEST_CASE("a certificate's names cannot make a line of their own in a reason") {
+TEST_CASE("a certificate's names cannot add a line to a reason") {
   const Certificates certificates;
   const TemporaryDirectory directory;
   ChildOptions options;
@@ -252,7 +252,7 @@ TEST_CASE("TLS files that cannot be used are named") {
     REQUIRE(chmod(both.c_str(), 0640) == 0);
     CHECK(run({"--tls-cert", both}).exit == Exited(77));
   }
-  SECTION("files that are not there") {
+  SECTION("missing files") {
     for (const char* option : {"--tls-ca", "--tls-cert"}) {
       const Finished finished = run({option, "/no/such.pem"});
       CHECK(finished.exit == Exited(78));
@@ -265,7 +265,7 @@ TEST_CASE("TLS files that cannot be used are named") {
     CHECK(finished.exit == Exited(78));
     CHECK_THAT(finished.err, Catch::Contains("host.crt: has no key; name the file"));
   }
-  SECTION("files with something else, and a key of another certificate") {
+  SECTION("files with other contents, and the key of another certificate") {
     // This is detected before any connection.
     const ClosedPort closed;
     const auto attempt = [&](const Words& options) { return Unreached(closed.address(), options); };

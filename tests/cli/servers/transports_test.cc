@@ -94,7 +94,7 @@ TEST_CASE("SASL works over TLS, and both work through a proxy command") {
 }
 
 TEST_CASE(
-    "through a proxy command, the reason has what both the command and zklock-transport report") {
+    "through a proxy command, the reason combines the command's and zklock-transport's reports") {
   const Certificates certificates;
   CHECK_THAT(Run(Zklock(Words{"inspect", "--connect-timeout", "5s", "--proxy-command",
                               "echo no way >&2; exit 1"} +
@@ -151,7 +151,7 @@ TEST_CASE("a proxy command that stalls does not keep a holder from the next serv
   });
 }
 
-TEST_CASE("a server that stalls in the SASL exchange is given up with that reason") {
+TEST_CASE("zklock gives up on a server that stalls in the SASL exchange, with that reason") {
   const SaslUsers users;
   const OwnServer server(kSaslSettings, 1, users.Options());
   Proxy stalling(server.address());
