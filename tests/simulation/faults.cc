@@ -295,7 +295,7 @@ void IsolateHost(Life& life, Run& run) {
   CutOff(life, {run.process->place()}, Span(life.world.random));
 }
 void Kill(Life& life, Run& run) { life.KillRun(run, life.world.random.Chance(0.7)); }
-/// Returns a longer time than the session survives without its run.
+/// Returns a time longer than the session survives without its run.
 Time LongSpan(Life& life, const Run& run) {
   return run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond;
 }

@@ -185,7 +185,7 @@ void RunOtherProgram(Process& process, Life& life, Run& run);
 /// Releases a reservation, as `zklock release` does.
 void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
                 const std::string& id);
-/// Runs zklock inside the command of another run, which it knows as the holder of the lock.
+/// Runs zklock inside `outer`, the command of a run that the nested zklock sees as the holder.
 void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer);
 /// Closes the session of a run whose zklock was killed.
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials);

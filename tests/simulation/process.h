@@ -74,7 +74,7 @@ class Process {
   const Place place_;
   std::function<void(Process&)> program_;
   std::unique_ptr<char[]> stack_;
-  // Switches stacks by jumps, which need no system calls, except for the first time.
+  // Switches stacks with jumps, which need no system calls, except the first time.
   ucontext_t context_{};
   std::jmp_buf inside_{};
   std::jmp_buf outside_{};
