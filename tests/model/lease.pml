@@ -38,11 +38,10 @@
 // MUTATE_... as in lock.pml. Four are plausible mistakes: to keep the first timeout; to use the
 // newest, although a server that was left may still touch the session with a shorter one; to
 // accept a request that was only sent a quarter before s (it may have been heard late, and the
-// follower cut off before the next ping); and pings only once in a quarter (PING).
+// follower cut off before the next ping); and to ping only once in a quarter (PING).
 //
 // Only the resolution of time, QUARTER, is bounded: with two units in a quarter, one request, one
 // ping, one cut and one end can occur in any order; `scripts/model --long` uses three.
-// fall into any order at two units to the quarter; `scripts/model --long` has three.
 
 #ifndef QUARTER
 #define QUARTER 2
@@ -147,7 +146,7 @@ inline ForgetConnect() {
   connect_sent = 0
 }
 
-// Lease::Answered(). That another request becomes the proof is another run's choice.
+// Lease::Answered(). In other runs, another request becomes the proof.
 inline Remember() {
   if
   :: sent < COUNTED_T ->

@@ -51,9 +51,9 @@
 //
 // BOUNDS, and why they suffice
 //
-//   CONTENDERS  Each runs once. A contender looks at one other, its predecessor; it can start too
-//               early only because of a third one before that: three. Two suffice for sessions and
-//               servers. Only the mutation that trusts anybody's record needs a fourth.
+//   CONTENDERS  Each runs once. A contender watches one other, its predecessor; it can start too
+//               early only because of a third one before that: hence three. Two suffice for sessions
+//               and servers. Only the mutation that trusts anybody's record needs a fourth.
 //   FAULTS      Two contenders: any number. Three: any two; `scripts/model --long` allows three.
 //               Every mutation is refuted within these bounds.
 //   SESSIONS    Consecutive sessions of a contender: the second can meet what the first has left.
@@ -115,8 +115,8 @@ hidden byte EXCLUSION_HOLDS, GHOST_HOLDS, PLACE_HOLDS;
 
 mtype:server = { kNone, kLeader, kFollower };
 
-// As the states of Acquire, without those that need no waiting; kHolding belongs to Hold, kReleased
-// to a mutation.
+// Like the states of Acquire, without those that need no waiting; kHolding belongs to Hold,
+// kReleased to a mutation.
 mtype:state = { kStart, kDisconnected, kJoining, kDeciding, kWaiting, kConfirming, kHolding,
                 kReleased, kGone };
 
@@ -124,7 +124,7 @@ mtype:state = { kStart, kDisconnected, kJoining, kDeciding, kWaiting, kConfirmin
 mtype:todo = { kNothing, kCreate, kCheck, kDecide, kConfirm, kStartConfirming, kRun,
                kDisconnect, kFinishRemoved, kEndSession };
 
-// A contender's znode is identified by its number, its index in znode[]. Two values are no znode:
+// A contender's znode is identified by its number, its index in znode[]. Two values name no znode:
 #define NONE 15
 #define HOLD 14
 #define OF_ANOTHER_LIFE 13  // the record of a contender that was never in this queue
@@ -186,7 +186,7 @@ hidden byte catch_up;
 #define IS_VICTIM(c) (zk[c].place != NONE && zk[c].place == victim)
 #define BLOCKS(z, c) (!znode[z].reads || !zk[c].reads)
 // The session has ended: the leader no longer answers, nor does the follower once it has applied
-// that.
+// the end.
 #define REFUSED(c) (!zk[c].alive && (zk[c].server == kLeader || !HAS(follower, zk[c].place)))
 
 #define GONE(c) (zk[c].state == kGone)
@@ -200,8 +200,8 @@ hidden byte catch_up;
 #endif
 #define AT_FOLLOWER (!EACH(ELSEWHERE))
 // How far the follower may lag. A new connection begins with a sync or a commit, so it does not
-// matter how far its server lagged before: without a client it does not lag. STALE shows that; of
-// course it matters if a mutation drops the sync.
+// matter how far its server lagged before: without a client it does not lag. STALE shows that, but
+// it does matter if a mutation drops the sync.
 #if defined(STALE) || defined(MUTATE_NO_SYNC) || defined(MUTATE_NO_HEARTBEAT_ON_RECONNECT)
 #define MOST_LAG LAG
 #else
@@ -575,8 +575,8 @@ inline OnListedBehind(c) {
   fi
 }
 
-// OnWatch(), OnPredecessorGone(). With a lease in hand: the known holder's deletion is enough
-// by itself; otherwise the record or a list is, neither with a heartbeat.
+// OnWatch(), OnPredecessorGone(). With a lease in hand, the known holder's deletion is enough by
+// itself; otherwise the record or a list is. Neither needs a heartbeat.
 inline OnPredecessorGone(c) {
   zk[c].watches = false;
   if
@@ -655,7 +655,7 @@ inline Release(c) {
 #endif
 }
 
-// The wait ends by its limit, a signal or a KILL.
+// The wait ends because of its limit, a signal or a KILL.
 inline GiveUp(c) {
   REACHED(gave_up_or_killed);
 #ifdef MUTATE_WAITER_RECORDS

@@ -38,7 +38,7 @@ mtype:state state[RUNS];
 byte place[RUNS];  // in the turnstile, from 1; 0: not there
 byte last_place;
 byte has[RUNS];    // permits on the servers
-byte kills = 2;    // and deletions by force, which are still to come
+byte kills = 2;    // and deletions by force, that may still happen
 
 #define TAKEN (has[0] + has[1] + has[2])
 #define RUNS_WITH(c) (state[c] == kRunning -> NEEDS(c) : 0)
@@ -113,7 +113,7 @@ proctype Run(byte c) {
   od
 }
 
-// A fault need not come: without this, one would end each wait.
+// Faults need not occur: without this, a fault would end each wait.
 active proctype NoMoreFaults() { kills = 0 }
 
 init {

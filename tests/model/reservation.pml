@@ -1,11 +1,11 @@
 // A model of reservations for spin, checked by `scripts/model`. It follows MakeReservations and
-// ReservationExpiry in src/lock/, and those parts of Acquire that meet them: what a waiter makes of
-// the deletion of its predecessor, and of a predecessor that is persistent.
+// ReservationExpiry in src/lock/, and those parts of Acquire that meet them: how a waiter
+// interprets the deletion of its predecessor, or a predecessor that is persistent.
 //
 // ELEMENTS
 //
 //   Run         One run of zklock, with --reserve or without, from its create to its end.
-//   Owner       Whoever runs `zklock release --reserve`: any host, at any time.
+//   Owner       Runs `zklock release --reserve`, on any host, at any time.
 //   Clock       The servers' clock, which determines when a reservation has ended.
 //   init        The servers: they end the sessions of runs that have crashed.
 //
@@ -105,8 +105,8 @@ hidden byte z;
 #define USED(n) ((STANDS(n) && !znode[n].forged) || run_[n].state == kRunning)
 #define OVER(n) (znode[n].ends && clock >= znode[n].until)
 #define BIT(n) (1 << (n))
-// The reservation z is before n, and n knows that it ends. With PATIENT that is any that its list
-// showed, else only its predecessor, which keeps the search short.
+// The reservation z is before n, and n knows that z ends. With PATIENT, n knows this of all that
+// its list showed; otherwise only of its predecessor, which keeps the search short.
 #if defined(PATIENT) && !defined(MUTATE_PREDECESSORS_END_ONLY)
 #define EXPECTS_END(n, z) \
   ((z) < (n) && STANDS(z) && znode[z].ends && (run_[n].seen & BIT(z)) && \
@@ -199,7 +199,7 @@ inline List(n) {
   fi
 }
 
-// What a waiter knows counts no longer.
+// The waiter forgets what it knew.
 inline Forget(n) {
   run_[n].predecessor = NONE;
   run_[n].seen = 0;
@@ -325,7 +325,7 @@ inline NotMade(n) {
   run_[n].state = kCrashed  // its session is closed
 }
 
-// ReservationExpiry: by the time of our own write.
+// ReservationExpiry: asks for the servers' time by a write of our own.
 inline AskForTime(n, which) {
 #ifdef MUTATE_CLIENTS_CLOCK  // it may show any time
   run_[n].expires = which
@@ -337,7 +337,8 @@ inline AskForTime(n, which) {
 #endif
 }
 
-// The deletion arrives. It names the version, so that nothing else can be hit: a name is used once.
+// The deletion arrives. Each name is used only once, and the deletion names the version: it can hit
+// nothing else.
 inline Expire(n) {
   if
   :: STANDS(run_[n].expires) && !run_[n].may_delete ->
