@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How soon a lock is free after zklock was killed, for each phase of a run.
+"""Measures how soon a lock is free after zklock is killed, in each phase of a run.
 
 The time runs from the end of the last process that the lock covers (zklock itself while it waits or
 closes; otherwise the command's tree or the nested run) until no contender is left. This program
@@ -108,7 +108,7 @@ class Run:
         self.process.kill()
 
     def end_of_covered(self):
-        """When the last process that had the pipe open has ended."""
+        """Returns when the last process that had the pipe open has ended."""
         select.select([self._covered], [], [])
         at = time.monotonic()
         os.close(self._covered)

@@ -1,4 +1,4 @@
-"""How a run spends its time on a free lock: its phases, from the kernel's own record of it.
+"""Measures the phases of a run on a free lock, from the kernel's own record of the run.
 
 perf(1) records each system call, page fault and context switch of all three processes with its time. The
 phases end with system calls that a run makes anyway, so the binary is measured as it is. strace(1) would
@@ -33,7 +33,7 @@ _PHASES = [
     ("end of the guard, of zklock", "exit_group", "zklock"),
 ]
 _COUNTED = {"raw_syscalls:sys_enter": "calls", "page-faults": "faults", "sched:sched_switch": "waits"}
-# Switches by which a process waits. Preemptions depend on what else the machine does.
+# Switches of a process that begins to wait. Preemptions depend on what else the machine does.
 _WAITS = ["-e", "sched:sched_switch", "--filter", "prev_state & 255"]
 _EVENT = re.compile(r"\s*(\d+)\s+([\d.]+):\s+([\w:-]+):")
 

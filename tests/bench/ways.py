@@ -69,7 +69,7 @@ def _free_port():
 
 @contextlib.contextmanager
 def open_ways(tools):
-    """Yields a Way for each, all to one server."""
+    """Yields each Way, all to one server."""
     directory = tempfile.mkdtemp(prefix="zklock-bench-ways-")
     secure, bastion = _free_port(), _free_port()
     daemon = None
