@@ -1,5 +1,5 @@
-"""The cgroup that all contenders run in, where there can be one: as root, with a hierarchy of version
-2. Their zklocks then make the cgroups of their commands below it."""
+"""The cgroup that all contenders run in. It requires root and a hierarchy of version 2. The zklocks
+create the cgroups of their commands below it."""
 
 import os
 import shutil
@@ -68,7 +68,7 @@ class Cgroups:
             file.write(str(os.getpid()))
 
     def as_nobody(self, *, hides):
-        """Returns arguments that run a command as another user, in a cgroup of this user's; with
+        """Returns arguments that run a command as another user, in a cgroup of that user; with
         `hides`, where /proc does not show other users' processes."""
         enter = f"echo $$ >{self._users}/cgroup.procs && "
         if hides:

@@ -37,7 +37,7 @@ class Run:
     descendants: str = "leave"
     nested: bool = False  # the command is another zklock, under the same lock
     held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
-    # It has no cgroup, and a process that is hard to end, which may outlive the lock.
+    # It has no cgroup, but a process that is hard to end and may outlive the lock.
     may_remain: bool = False
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     reserves: bool = False  # a shell reserves for its own ID, and runs the command under that
@@ -489,7 +489,7 @@ def intervals(runs, history):
 def reservations(runs, history):
     """Checks that a reservation has the token of its contender, and exists until it is released or has ended; that each
     run has at most one or, if two zklocks reserve for it, at most one at a time; and that what a run reports is true. A
-    reservation may end early if the servers' clock was set forward during it."""
+    reservation may end early if the servers' clock was set forward while it existed."""
     found = []
     of_id = {}
     for znode in history.znodes.values():

@@ -363,7 +363,7 @@ class Contender:
             os.close(self.full_pipe)
 
     def read_record(self):
-        """Reads the record again: processes that zklock left behind may have outlived it."""
+        """Reads the record again: processes that zklock left behind may have written to it since."""
         self.run.record = self.file.read()
         self.note(self.run.record)
 

@@ -9,8 +9,8 @@ _FILLER = "filler"
 
 
 class Disk:
-    """A file system of its own, which can be filled, and stalled for a part of each second. Must be made
-    as root in a mount namespace."""
+    """A separate file system, which can be filled, and stalled for a part of each second. Create it as
+    root in a mount namespace."""
 
     def __init__(self, path, reaper):
         self.path = path

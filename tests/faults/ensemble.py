@@ -246,8 +246,8 @@ class Ensemble:
             server.is_paused = False
 
     def give_disks(self):
-        """Gives each server a disk for its data. As root, in a mount namespace, before the servers start.
-        Raises RuntimeError where that is not possible."""
+        """Gives each server a disk for its data. Call it as root, in a mount namespace, before the servers
+        start. Raises RuntimeError if that is not possible."""
         try:
             for server in self.servers:
                 server.disk = Disk(f"{server.directory}/data", self._reaper)
@@ -328,7 +328,7 @@ class Ensemble:
             return histories.days_ahead(client.get(path)[1].created - time.time())
 
     def set_all_clocks_right(self):
-        """Sets all clocks right. Returns False if transactions are stamped with a wrong time afterwards."""
+        """Corrects all clocks. Returns False if transactions are stamped with a wrong time afterwards."""
         for server in self.servers:
             server.clock.set(0)
         return self.days_ahead() == 0

@@ -604,7 +604,7 @@ class Faults:
         self._end_lasting(holder, following)
 
     def _do_overwrite_lock_data(self):
-        # The data are as if restored from a backup, or overwritten by another client with WRITE
+        # The data looks restored from a backup, or overwritten by another client with WRITE
         # permission.
         holder = self._start_lasting(10.0)
         if holder is None:
@@ -1106,7 +1106,7 @@ class Faults:
             self.broken.append(checker.Violation("clock", f"{lock}: {text}", histories.now()))
 
     def _set_clocks_right(self):
-        """Sets all clocks right. Returns False if they are still wrong. Also removes what was recorded in
+        """Corrects all clocks. Returns False if they are still wrong. Also removes what was recorded in
         the meantime: reservations that end tomorrow, and last runs that began tomorrow."""
         if not self._clocks_were_wrong:
             return True

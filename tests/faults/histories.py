@@ -39,7 +39,7 @@ class Clock:
 
 
 def days_ahead(seconds):
-    """Returns by how many days a clock is ahead that shows `seconds` more than the true time."""
+    """Returns how many days ahead a clock is if it shows `seconds` more than the true time."""
     return round(seconds / DAY)
 
 

@@ -114,7 +114,7 @@ static int LiveAsForeigner(int is_hidden) {
   const uid_t user = getuid();
   if (setresuid(0, 0, 0) != 0) return 99;
   if (is_hidden) {
-    /* One more process of root between the two users' ones. */
+    /* One more process of root between those of the two users. */
     const pid_t child = fork();
     if (child == 0) {
       if (fork() == 0) {
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
     }
     Pause();
   }
-  /* If the main process was told to end, the others that are hard to end are zklock's to end. */
+  /* If the main process was told to end, zklock has to end the others that are hard to end. */
   if (terminated_at == 0 || !is_hard) record->finish = Now() + (leave ? 200000000 : 0);
   if (!leave) {
     for (int i = 1; i <= 2; ++i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Restores the servers' data from a backup while contenders run, as zklock(1), CAVEATS, asks for. Prints every
+"""Restores the servers' data from a backup while contenders run, as zklock(1), CAVEATS, requires. Prints every
 broken promise:
 
   tests/faults/restored_backup.py [--idle] [--too-early | --same-epoch] [BUILD]
