@@ -440,7 +440,7 @@ TEST_CASE("with --descendants kill, what the command leaves ends with its cgroup
   CHECK(cgroup.Below().empty());
 }
 
-TEST_CASE("cgroups that the command makes end with its own") {
+TEST_CASE("processes in cgroups that the command creates end with those in its own") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
@@ -718,7 +718,7 @@ TEST_CASE("an empty cgroup that a crash has left is removed, and others are not 
   CHECK(cgroup.Below() == Words{"zklock-mine"});
 }
 
-TEST_CASE("a nested run has its cgroup in that of the outer command, and none is left") {
+TEST_CASE("a nested run's cgroup is inside the outer command's, and none is left") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string inner = NewLock("contain");

@@ -204,7 +204,7 @@ TEST_CASE("standard input and output belong to the command") {
   CHECK_THAT(finished.err, Catch::Contains("\nE\n"));
 }
 
-TEST_CASE("a file too full for a message does not end the run") {
+TEST_CASE("a message that exceeds the file size limit does not end the run") {
   const TemporaryDirectory directory;
   const std::string log = directory.Write("log", std::string(2000, 'x'));
   const std::string lock = NewLock("full");

@@ -150,7 +150,7 @@ TEST_CASE("no two options of a subcommand have the same name") {
   }
 }
 
-TEST_CASE("zklock(1) has the long names of flock in one line") {
+TEST_CASE("zklock(1) lists the long option names taken from flock") {
   Set aliases;
   for (const cli::OptionSpec& option : cli::OptionTable()) {
     if (!option.alias.empty()) aliases.insert(std::string(option.alias));

@@ -172,7 +172,7 @@ TEST_CASE("The examples for GitLab, Jenkins and make run") {
   CHECK(OutputOf(workspace, "/usr/bin/make -s release") == "sign.sh ran with:\n");
 }
 
-TEST_CASE("README's script locks a part of itself and releases the lock at the end") {
+TEST_CASE("README's script holds a lock for part of its run and releases it at the end") {
   const Workspace workspace;
   CHECK(OutputOf(workspace,
                  "set -e\n" + Example("hold") + "zklock try /jobs/rotate -- echo free\n") ==

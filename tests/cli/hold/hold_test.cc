@@ -28,7 +28,7 @@
 namespace zklock::test {
 namespace {
 
-TEST_CASE("A script holds a lock for a part of itself and releases it") {
+TEST_CASE("A script holds a lock for part of its run and releases it") {
   const auto shell = GENERATE(as<std::string>{}, "bash", "dash");
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(
@@ -358,7 +358,7 @@ TEST_CASE("With --no-nest a run waits for its own shell's hold, but not forever"
   CHECK_THAT(finished.err, Catch::Contains("forever"));
 }
 
-TEST_CASE("--hold takes nothing and returns at once if a zklock above holds the LOCK") {
+TEST_CASE("--hold acquires nothing and returns at once if a zklock above holds the LOCK") {
   const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   CAPTURE(outer, inner);

@@ -153,7 +153,7 @@ TEST_CASE("release requires --yes without a terminal; on one it states its actio
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("release does not wait for a waiter that acquires the lock before it reads the request") {
+TEST_CASE("release does not wait for a waiter that acquires the lock before reading the request") {
   auto [lock, holder] = HoldNewLock("release");
   Tree tree;
   const std::string waiter = tree.Create(lock + "/" + kZklockLock, ZnodeKind::kEphemeralSequential);

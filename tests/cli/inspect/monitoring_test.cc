@@ -155,7 +155,7 @@ TEST_CASE("without servers the state of a check is unknown, within the connect t
   CHECK(std::chrono::steady_clock::now() - began < kPatience);
 }
 
-TEST_CASE("a usage error is an unknown state of a check") {
+TEST_CASE("a usage error makes the state of a check unknown") {
   CHECK_THAT(Check({"--max-held", "soon", "/l"}, 3),
              Catch::StartsWith("UNKNOWN - --max-held: invalid duration 'soon'"));
   CHECK_THAT(Check({"--max-hold", "1h", "/l"}, 3), Catch::StartsWith("UNKNOWN - unknown option "));
@@ -245,7 +245,7 @@ TEST_CASE("a | in the path of a check does not begin the performance data") {
   CHECK_THAT(no_chroot.out, Catch::Contains("/no\\x7cchroot does not exist"));
 }
 
-TEST_CASE("promtool accepts the metrics, whatever locks and contenders are called") {
+TEST_CASE("promtool accepts the metrics, whatever the names of locks and contenders") {
   const std::string root = NewLock("metrics");
   const Words names = {"a\"b", "back\\slash", "pipe|}", "umlaut-\u00e4", "{lock=\"x\"} 1 #"};
   Tree tree;

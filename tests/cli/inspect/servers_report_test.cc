@@ -300,7 +300,7 @@ TEST_CASE(
   CHECK(JsonReport(server.address(), 0)["servers"][0]["commit"]["count"] == 20);
 }
 
-TEST_CASE("nobody sees a znode of the report, whenever it is killed") {
+TEST_CASE("the report leaves no znode, whenever it is killed") {
   const OwnServer server({});
   Tree tree("", server.address());
   for (const auto& [signal, pause] : {std::pair{SIGKILL, 30ms}, std::pair{SIGKILL, 120ms},
@@ -315,7 +315,7 @@ TEST_CASE("nobody sees a znode of the report, whenever it is killed") {
   CHECK(tree.Children("/") == Words{"zookeeper"});
 }
 
-TEST_CASE("a chroot that does not exist should be fixed, and gets no znode") {
+TEST_CASE("the report says to fix a chroot that does not exist, and creates no znode for it") {
   const OwnServer server({});
   const std::string address = server.address() + "/no/where";
   const json report = JsonReport(address, 1);

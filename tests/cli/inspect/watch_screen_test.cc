@@ -319,7 +319,7 @@ TEST_CASE("a watcher that loses its servers says so above the last picture, and 
   CHECK(watcher.Wait() == Killed(SIGINT));
 }
 
-TEST_CASE("a watcher states a time at which a server still answered") {
+TEST_CASE("a watcher never dates its picture later than a server's last answer") {
   Proxy proxy(TestServers());
   Child watcher = InspectOnTerminal({"--watch", "--session-timeout", "8s", NewLock("screen")}, 24,
                                     100, {"ZKLOCK_SERVERS=" + proxy.address(), "NO_COLOR=1"});

@@ -35,7 +35,7 @@ struct Row {
   std::string option;  ///< as in --help: "--wait", "-c"
   Words words;
   Outcomes outcomes;
-  Words holder = {};                ///< options of whatever holds LOCK
+  Words holder = {};                ///< options of the zklock that holds LOCK
   bool decides_to_wait = true;      ///< determines whether to wait: gets no --nonblock in kBusy
   bool has_command = true;          ///< `-- echo ran` follows LOCK
   bool talks = false;               ///< prints messages even on success

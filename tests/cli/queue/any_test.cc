@@ -86,7 +86,7 @@ TEST_CASE("any: a waiter takes the LOCK that is released first, and leaves the o
   Tree tree;
   tree.WaitForChildren(pool.locks[0], 1);
   tree.WaitForChildren(pool.locks[1], 1);
-  // Another contender can hold the LOCKs whose queues it has left.
+  // Another contender can hold the LOCKs whose queues the waiter has left.
   CHECK(Finish(holders[0]) == Exited(0));
   RunZklock({"try", pool.locks[0], "--", "true"}, Exited(0));
   CHECK(Finish(waiter) == Exited(1));  // `read` reached the end of its input

@@ -242,7 +242,7 @@ TEST_CASE("a waiter that has waited for longer than T gets the lock without a co
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
 }
 
-TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
+TEST_CASE("a record from an earlier life of LOCK lets nobody pass the holder") {
   // As if LOCK had been deleted and created again with its old data.
   const std::string number = GENERATE("0000005000", "0000000001");
   Tree tree;

@@ -226,7 +226,7 @@ TEST_CASE("a run that could not leave the turnstile does not queue for a permit"
   RunZklock(Words{"exclusive"} + words, Exited(0));
 }
 
-TEST_CASE("a semaphore in use cannot be a plain lock, nor vice versa") {
+TEST_CASE("a semaphore in use cannot be used as a plain lock, nor vice versa") {
   const std::string lock = NewLock("permits");
   {
     Child holder = StartPermit("2", lock);
@@ -252,7 +252,7 @@ TEST_CASE("the command is given its LOCK, and its permit's path and token") {
   CHECK(std::stoll(lines[2]) > 0);
 }
 
-TEST_CASE("never more than three of many contenders for three permits run") {
+TEST_CASE("of many contenders for three permits, no more than three ever run at once") {
   const std::string lock = NewLock("permits");
   const TemporaryDirectory directory;
   // Each command makes a mark, counts the marks and removes its own: the highest count is the

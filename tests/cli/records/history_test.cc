@@ -425,7 +425,7 @@ TEST_CASE("a configuration file sets --history for all runs that can have one") 
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
-TEST_CASE("with --hold the recorded run is the time held and has no status") {
+TEST_CASE("with --hold the recorded run covers the time held and has no status") {
   const std::string lock = NewLock("history");
   Child shell =
       Child::Start(Script(lock, R"("$Z" exclusive --history 5 --hold "$L"; echo held; read _)"));
