@@ -825,8 +825,9 @@ void RunRelease(Process& process, Life& life, const std::string& lock, const std
   }
 }
 
-// The nested run's zklock and guard are as reliable as the outer ones: it runs until the outer
-// lease ends, at most. What it knows may be outdated: its process may have outlived the lock.
+// The nested run's zklock and guard are as reliable as the outer ones: the run lasts, at most,
+// until the outer lease ends. Its ticket may be outdated, because its process may have outlived the
+// lock.
 void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer) {
   const lock::Ticket ticket = life.world.random.Pick(outer->tickets);
   const auto is_there = [&] {
