@@ -186,7 +186,7 @@ class Faults:
         return contender.run.last_of(contender.file.read().lives)
 
     def _has_successor(self, contender):
-        """Returns whether a conflicting command has begun on its lock since it was last seen alive."""
+        """Returns whether a conflicting command began on its lock after it was last seen alive."""
         if not self._is_dead(contender):
             return False
         end = self._last_of(contender)
