@@ -855,7 +855,7 @@ TEST_CASE(
       }
     });
   }
-  SECTION("it is mounted read-only") {
+  SECTION("the hierarchy is mounted read-only") {
     MustFallBack(cgroup, "cannot create a cgroup in ", [&] {
       in_own_mounts();
       MustMount("none", cgroup.mount_point(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY);
@@ -928,11 +928,11 @@ TEST_CASE("a delegated cgroup is used on a host with systemd too") {
     options.prepare = with_systemd("mine", false);
     CHECK_THAT(Run(options).err, Catch::Contains(contained + cgroup.path() + "/mine/zklock-"));
   }
-  SECTION("a unit of another manager below it, which is not delegated") {
+  SECTION("a unit of another manager below the delegated one, itself not delegated") {
     options.prepare = with_systemd("app.service", false);
     CHECK_THAT(Run(options).err, Catch::Contains("app.service is not delegated by systemd"));
   }
-  SECTION("a unit below it that is") {
+  SECTION("a delegated unit below the delegated one") {
     options.prepare = with_systemd("run-7.scope", true);
     CHECK_THAT(Run(options).err, Catch::Contains(contained + cgroup.path() + "/run-7.scope/"));
   }

@@ -131,13 +131,13 @@ TEST_CASE("a server outage shorter than the lease does not affect a run") {
       HolderOptions({"exclusive", "-v", "-z", proxy.address(), "--session-timeout", "20s"}, lock));
   REQUIRE(holder.ReadLine() == "held");
 
-  SECTION("its connections broke") {
+  SECTION("the connections break") {
     for (int i = 0; i < 5; ++i) {
       proxy.Cut();
       holder.ReadErrUntil(lock + ": confirmed, still held");
     }
   }
-  SECTION("it hung") {
+  SECTION("the server hangs") {
     proxy.Freeze();
     holder.ReadErrUntil("the server does not answer");
     proxy.Thaw();

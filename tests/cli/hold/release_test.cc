@@ -49,7 +49,7 @@ TEST_CASE("A waiter asked to release leaves with the conflict code; the holder s
   CHECK(Tree().Children(lock).size() == 1);
 }
 
-TEST_CASE("release --holders asks all holders, --all the waiters too") {
+TEST_CASE("release --holders asks all holders, and --all also asks the waiters") {
   const auto all = GENERATE(false, true);
   auto [lock, first] = HoldNewLock("release", {"read"});
   Child second = StartHolder({"read"}, lock);
@@ -64,7 +64,8 @@ TEST_CASE("release --holders asks all holders, --all the waiters too") {
   }
 }
 
-TEST_CASE("A Curator contender is asked by Curator's own message, an incompatible one not at all") {
+TEST_CASE(
+    "release asks Curator contenders by Curator's message, and incompatible ones not at all") {
   const std::string lock = NewLock("release");
   Tree tree;
   const std::string curator =
@@ -79,7 +80,7 @@ TEST_CASE("A Curator contender is asked by Curator's own message, an incompatibl
   CHECK(tree.Get(incompatible)->data == "data");
 }
 
-TEST_CASE("Curator's message also asks a zklock; other data, even a megabyte of it, does not") {
+TEST_CASE("A zklock obeys Curator's message, but no other data, not even a megabyte of it") {
   auto [lock, holder] = HoldNewLock("release");
   Tree tree;
   const std::string contender = lock + "/" + OnlyContender(lock);

@@ -255,7 +255,7 @@ TEST_CASE("a wait cycle through a semaphore is a deadlock only if no holder can 
   CHECK_THAT(Inspect({"--dot", root}), Catch::Contains("1 deadlock, in red"));
 }
 
-TEST_CASE("release --holders asks all permit holders, --all also the waiters") {
+TEST_CASE("release --holders asks all permit holders, and --all also asks their waiters") {
   const auto all = GENERATE(false, true);
   const std::string lock = NewLock("permits");
   Child first = StartPermit(lock);

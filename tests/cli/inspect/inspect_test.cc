@@ -128,7 +128,7 @@ TEST_CASE("inspect -q does not report a lock as free if the caller cannot list i
   CHECK(RunZklock({"inspect", "-q", root + "/tree"}).exit == Exited(75));
 }
 
-TEST_CASE("nothing that others write into a lock reaches the terminal or breaks the JSON") {
+TEST_CASE("nothing that others write into a lock can control the terminal or break the JSON") {
   const std::string lock = NewLock("hostile");
   Tree tree;
   const std::string escapes = "\x1b[2J\x1b]0;gotcha\x07\u202e\u009b31m\x7f";

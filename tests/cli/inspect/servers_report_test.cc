@@ -194,7 +194,7 @@ TEST_CASE("a clock that differs by hours is found, in both directions") {
   }
 }
 
-TEST_CASE("servers of two ensembles, and one server by two names, are told apart") {
+TEST_CASE("the report recognises servers of two ensembles, and one server with two names") {
   const OwnServer one({});
   const OwnServer other({});
   const std::string port = one.address().substr(one.address().find(':'));
@@ -207,7 +207,7 @@ TEST_CASE("servers of two ensembles, and one server by two names, are told apart
   CHECK(FindingOf(twice, "sameServer")["servers"].size() >= 2);
 }
 
-TEST_CASE("a server that is no longer a member is found, in the newest configuration") {
+TEST_CASE("the report finds a server that the newest configuration no longer contains") {
   const OwnServer servers({}, 3);
   const Words addresses = Split(servers.address());
   Proxy proxy(addresses[1]);

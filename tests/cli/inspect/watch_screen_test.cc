@@ -121,7 +121,7 @@ TEST_CASE("--watch warns even on a full screen that some locks may not be listed
   CHECK(frame.size() == 14);
   const std::string denied = "not authorised to list " + root + "/closed";
   CHECK_THAT(frame.back(), Catch::StartsWith(denied));
-  // The outage begins during the next survey, of which there is no picture yet.
+  // The outage begins during the next survey, before its picture is drawn.
   *is_silent = true;
   tree.Create(root + "/l10/build-", ZnodeKind::kEphemeralSequential);
   WaitUntil([&] { return is_asked->load(); }, "the next survey");

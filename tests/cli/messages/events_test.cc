@@ -322,7 +322,7 @@ TEST_CASE("with events on standard error the command keeps its own standard erro
       Catch::Contains("\nE\n") && Catch::Contains("\"event\":\"released\""));
 }
 
-TEST_CASE("a descriptor that is not writable is a usage error, a file that is not a system error") {
+TEST_CASE("an unwritable descriptor is a usage error, and an unwritable file is a system error") {
   const Pipe pipe;
   const UniqueFd to_read(fcntl(pipe.read.get(), F_DUPFD_CLOEXEC, 20));
   const auto run = [&](const std::string& target) {

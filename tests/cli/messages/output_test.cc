@@ -113,7 +113,7 @@ TEST_CASE("zklock's own --help and --version are on standard output") {
                               Catch::Contains("\ntransports: proxy command, TLS, SASL"));
 }
 
-TEST_CASE("text that cannot be written is a failure, without a message if it has no reader") {
+TEST_CASE("zklock fails if it cannot write its text, without a message if nobody reads the text") {
   const Words words = GENERATE(Words{"exclusive", "--help"}, Words{"--print-config"});
   ChildOptions options = Zklock(words);
   Exit expected = Exited(128 + SIGPIPE);
@@ -205,7 +205,7 @@ TEST_CASE("a missing chroot is created, and the command does not see it") {
   }
 }
 
-TEST_CASE("a chroot that a run creates is named unless --quiet") {
+TEST_CASE("a run names the chroot that it creates, unless --quiet is given") {
   const std::string chroot = NewLock("chroot");
   const auto run = [&](const std::string& below, const Words& words) {
     const Words at = {"-z", TestServers() + chroot + below, "/lock"};

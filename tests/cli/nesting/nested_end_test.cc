@@ -114,7 +114,7 @@ TEST_CASE("when an outer guard is killed, the guards of nested runs close their 
 }
 
 TEST_CASE(
-    "when an outer guard is killed, the helpers of nested runs live until they are not needed") {
+    "when an outer guard is killed, the helpers of nested runs live as long as they are needed") {
   const Nested nested;
   Child zklock = nested.StartHeld(kNestedRunByProxy);
   const auto children = process::ChildrenOf(zklock.pid());

@@ -83,7 +83,7 @@ class Table {
     Words words = {};
     std::string text = {};  ///< of the configuration file
     std::optional<Child> holder = {};
-    std::string contender = {};  ///< in place of a holder: its path
+    std::string contender = {};  ///< the path of a contender in place of a holder
     std::optional<Child> child = {};
   };
 
@@ -324,7 +324,7 @@ TEST_CASE("each option of inspect works in each situation") {
   Table("inspect").Check(InspectRows());
 }
 
-TEST_CASE("no option is without a row in each situation") {
+TEST_CASE("each option has a row in each situation") {
   for (const std::string subcommand : {"exclusive", "read", "write", "try"}) {
     std::vector<Situation> situations = {kFree, kBusy, kNested, kHeldByShell, kNoServer};
     Rows rows = RunRows(subcommand);

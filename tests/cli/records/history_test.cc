@@ -71,7 +71,7 @@ TEST_CASE("a run is kept with its times, status, host, user, label, token and mo
   CHECK(last["duration"] == run["duration"]);
 }
 
-TEST_CASE("the newest run is the first, and the oldest fall off") {
+TEST_CASE("a history begins with the newest run, and drops the oldest runs") {
   const std::string lock = NewLock("history");
   for (const std::string status : {"1", "2", "3"}) {
     CHECK(RunZklock({"try", "--history", "2", lock, "--", "sh", "-c", "exit " + status}).err == "");

@@ -225,7 +225,7 @@ TEST_CASE("two callers with one ID make one reservation, a hundred times", "[slo
   }
 }
 
-TEST_CASE("several LOCKs are reserved all or none, and released each by itself") {
+TEST_CASE("several LOCKs are reserved together or not at all, and released one by one") {
   const std::string first = NewLock("reserve");
   const std::string second = NewLock("reserve");
   {
@@ -577,7 +577,7 @@ TEST_CASE("a child that only looks like a reservation is not one") {
     CHECK(Unreserve("ci", lock) == Exited(75));
     RunZklock({"try", "--reserve", "ci", lock}, Exited(75));
   }
-  SECTION("a persistent one of another name or without sound data is nobody's") {
+  SECTION("a persistent znode with another name or invalid data reserves nothing") {
     const auto [name, text] = GENERATE_COPY(table<std::string, std::string>(
         {{"lock-0000000000", data},
          {"reserve-lock-0000000000", ""},

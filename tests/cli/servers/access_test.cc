@@ -331,7 +331,7 @@ TEST_CASE("release asks the contenders that it may ask, even if it may not ask a
   CHECK(Finish(alice) == Exited(0));
 }
 
-TEST_CASE("a reservation that may not be read is refused, not called missing") {
+TEST_CASE("a reservation that the caller may not read is not reported as missing") {
   Tree chief(kAlice);
   const std::string lock = NewParent("reserved") + "/lock";
   const bool is_semaphore = GENERATE(false, true);

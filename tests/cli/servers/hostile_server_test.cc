@@ -216,7 +216,7 @@ std::vector<Words> Subcommands() {
 
 }  // namespace
 
-TEST_CASE("a session is granted wherever the answer is cut in two, and byte by byte") {
+TEST_CASE("a session is granted even if the answer arrives in two pieces or byte by byte") {
   const std::string grant = HostileServer::Grant();
   const int cuts = static_cast<int>(grant.size());
   // The last case sends each byte by itself.
@@ -332,7 +332,8 @@ TEST_CASE("zklock leaves a server that sends without end before it has answered 
   CHECK_THAT(Run(options, Exited(69)).err, Catch::Contains("sends much, but no answer to SASL"));
 }
 
-TEST_CASE("a server that sends watch events without pause keeps no signal from ending zklock") {
+TEST_CASE(
+    "a signal or a time limit ends zklock even if a server sends watch events without pause") {
   const Words words = GENERATE(from_range(Subcommands()));
   CAPTURE(words);
   std::atomic<int> floods = 0;

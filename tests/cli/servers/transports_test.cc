@@ -104,8 +104,7 @@ TEST_CASE(
              Catch::Contains("(no way; closes the connection in the TLS handshake"));
 }
 
-TEST_CASE("a server that stalls in TLS does not keep a holder from the next one in time",
-          "[slow]") {
+TEST_CASE("a holder leaves a server that stalls in TLS for the next one in time", "[slow]") {
   const Certificates certificates;
   const TlsServer server(certificates, "none");
   const auto check = [&](const std::string& stalling) {
@@ -122,7 +121,7 @@ TEST_CASE("a server that stalls in TLS does not keep a holder from the next one 
   }
 }
 
-TEST_CASE("a server that stalls in SASL does not keep a holder from the next one in time") {
+TEST_CASE("a holder leaves a server that stalls in SASL for the next one in time") {
   const SaslUsers users;
   const OwnServer server(kSaslSettings, 1, users.Options());
   const auto check = [&](const std::string& stalling) {
@@ -140,7 +139,7 @@ TEST_CASE("a server that stalls in SASL does not keep a holder from the next one
   }
 }
 
-TEST_CASE("a proxy command that stalls does not keep a holder from the next server in time") {
+TEST_CASE("a holder leaves a proxy command that stalls for the next server in time") {
   const BlackHole unreached;
   const std::string port = unreached.address().substr(unreached.address().rfind(':') + 1);
   CheckStallBetween(TestServers(), unreached.address(), [&](ChildOptions options) {
