@@ -432,7 +432,7 @@ int zookeeper_process(zhandle_t* zh, int events) {
   sim::Socket& socket = *zh->socket;
   if (sim::descriptors.at(socket.near) != zh->socket) {
     // The code in src/ has taken over the library's socket: the descriptor now belongs to another
-    // one.
+    // socket.
     socket.TakeClose();
     sim::CloseDescriptor(socket.near);
     zh->socket.reset();

@@ -24,7 +24,7 @@ struct Op {
   std::int32_t version = -1;
 };
 
-/// What a transaction does to one znode, without any checks: the leader has made them.
+/// The effect of a transaction on one znode. The leader has already made all checks.
 struct Change {
   enum class Kind { kCreate, kDelete, kSet };
   Kind kind;
