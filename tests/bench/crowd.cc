@@ -228,7 +228,7 @@ int Herd(const std::string& servers, const std::string& lock, int count, int gra
   SayReady();
   WaitForInputsEnd(loop);
   std::vector<std::unique_ptr<Command>> commands;
-  // They hold in the order of joining.
+  // They hold the lock in the order in which they joined.
   for (int i = 0; i < std::min(grants, count); ++i) {
     loop.RunUntil([&] { return herd[static_cast<std::size_t>(i)]->holds(); });
     commands.push_back(std::make_unique<Command>());

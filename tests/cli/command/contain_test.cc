@@ -863,7 +863,7 @@ TEST_CASE(
       umount2("/sys/fs/cgroup", MNT_DETACH);
     });
   }
-  SECTION("no rights") {
+  SECTION("no permission") {
     const TemporaryDirectory directory;
     std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
     std::filesystem::copy_file(Binary(), directory.Path("zklock"));

@@ -117,7 +117,7 @@ TEST_CASE(
                        Catch::Contains(second.address() + ", " + first.address() + reason));
 }
 
-TEST_CASE("servers that upgrade local sessions when an ephemeral znode is created work") {
+TEST_CASE("zklock works with servers that upgrade local sessions on the first ephemeral znode") {
   const OwnServer servers({"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}, 3);
   RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}, Exited(0));
 }
@@ -226,7 +226,7 @@ TEST_CASE("a child that no session owns is in the way once contenders have reach
   }
 }
 
-TEST_CASE("a dry run judges children of a semaphore that no session owns as a run does") {
+TEST_CASE("a dry run treats children of a semaphore without an owner session as a run does") {
   const bool is_permit = GENERATE(false, true);
   const bool is_in_the_way = GENERATE(false, true);
   CAPTURE(is_permit, is_in_the_way);

@@ -341,7 +341,8 @@ TEST_CASE("a start whose commit was not answered does not block its own run") {
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("a signal before the start is known to be committed ends zklock without the command") {
+TEST_CASE(
+    "a signal that arrives before the start's commit is known ends zklock without the command") {
   const std::string lock = NewLock("once");
   Gate gate("create " + lock + "/last-start");
   Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive", "--once-per", "1h"}, lock)));
