@@ -55,16 +55,17 @@ class LockedRun {
         return EndBeforeStart(cli::InterruptedEnd(display_path_, *signal, unconfirmed),
                               unconfirmed);
       }
-      const EndReason reason =
-          recorded_runs_.start_may_count() ? EndReason::kLostStarting : EndReason::kLostBeforeRun;
-      return EndBeforeStart(cli::EndWithStatus(context_.options.conflict_exit_code, reason,
-                                               context_.ancestors.DisplayPath()),
-                            unconfirmed);
+      return EndLostBeforeStart(context_.ancestors.DisplayPath(), unconfirmed);
     }
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
       Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
       return CannotExecute(context_, *failed, command_->long_variable());
+    }
+    if (running_->WasLostBeforeStart()) {
+      const bool is_outer = running_->cause() == EndCause::kOuter;
+      return EndLostBeforeStart(is_outer ? context_.ancestors.DisplayPath() : display_path_,
+                                CloseSession());
     }
     return Finish(began);
   }
@@ -79,6 +80,13 @@ class LockedRun {
       context_.report.Error(cli::message::kStartMayCount, display_path_);
     }
     return status;
+  }
+
+  int EndLostBeforeStart(const std::string& lost, std::optional<Duration> unconfirmed) {
+    const EndReason reason =
+        recorded_runs_.start_may_count() ? EndReason::kLostStarting : EndReason::kLostBeforeRun;
+    return EndBeforeStart(cli::EndWithStatus(context_.options.conflict_exit_code, reason, lost),
+                          unconfirmed);
   }
 
   static constexpr int kNoSignal = 0;

@@ -42,14 +42,15 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   const AncestorLocks& ancestors = context.ancestors;
   const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
   command.FinishForksWithoutSession();
-  // An outer lock may have been lost in the meantime, or its lease shortened.
-  context.loop.RunReady();
-  if (ancestors.is_lost()) {
+  const auto end_lost_before_run = [&] {
     return context.End(locks,
                        cli::EndWithStatus(context.options.conflict_exit_code,
                                           cli::EndReason::kLostBeforeRun, locks),
                        std::nullopt);
-  }
+  };
+  // An outer lock may have been lost in the meantime, or its lease shortened.
+  context.loop.RunReady();
+  if (ancestors.is_lost()) return end_lost_before_run();
   process::LeaveWorkingDirectory();
   if (const auto signal = TakeEndingSignal(context.signals)) {
     if (reserved.empty()) {
@@ -76,6 +77,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   if (const auto* failed = supervisor.exec_failed()) {
     return CannotExecute(context, *failed, command.long_variable());
   }
+  if (running.WasLostBeforeStart()) return end_lost_before_run();
   running.PublishEnd();
   running.ReportEnd();
   if (!reserved.empty()) ReportOutlived(context, reserved);

@@ -201,6 +201,10 @@ EndCause RunningCommand::cause() const {
   return supervisor_.cause().value_or(loss_.value_or(EndCause::kItself));
 }
 
+bool RunningCommand::WasLostBeforeStart() const {
+  return !supervisor_.has_started() && (IsLoss(cause()) || cause() == EndCause::kReleaseRequested);
+}
+
 int RunningCommand::Status() const {
   return cli::EndStatus(cli::RowOf(cause()).reason, process::ShellStatus(ended_.wait_status));
 }

@@ -68,6 +68,9 @@ class RunningCommand {
   /// outlived; kItself if it ended by itself. May still change before the release, if nested runs
   /// have to end.
   [[nodiscard]] EndCause cause() const;
+  /// Returns whether the lock was lost, or its release requested, before the command was executed.
+  /// Must be called when the command has been reaped.
+  [[nodiscard]] bool WasLostBeforeStart() const;
   /// Returns the exit status of zklock.
   [[nodiscard]] int Status() const;
   /// Reports why the command had to end and what ended it, and the processes that it left behind.

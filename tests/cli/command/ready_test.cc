@@ -22,6 +22,7 @@
 #include "support/contender_names.h"
 #include "support/peer.h"
 #include "support/process.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -304,11 +305,32 @@ TEST_CASE("a command that is stopped until the lock is lost does not start", "[s
   joining.gate.Open();
   joining.zklock.ReadErrUntil("acquired " + joining.lock);
   joining.gate.Freeze();
-  CHECK(joining.zklock.Wait() == Exited(76));
+  CHECK(joining.zklock.Wait() == Exited(75));
   CHECK(joining.zklock.out().empty());
-  CHECK_THAT(joining.zklock.err(), !Catch::Contains("running"));
   CHECK_THAT(joining.zklock.err(),
-             Catch::Contains(ignores_term ? "ended with status 137" : "ended with status 143"));
+             !Catch::Contains("running") && !Catch::Contains("ended with") &&
+                 Catch::Contains(joining.lock + " was lost before the command could be run"));
+}
+
+TEST_CASE("a run whose contender is deleted before the command has started exits with 75") {
+  const Forks forks;
+  forks.StopCommands();
+  const std::string lock = NewLock("late");
+  const TemporaryDirectory directory;
+  const std::string events = directory.Path("events");
+  const bool is_asked = GENERATE(false, true);
+  Child zklock = Child::Start(
+      forks.Use(Zklock({"exclusive", "-v", "--events", events, lock, "--", "echo", "run"})));
+  zklock.ReadErrUntil("acquired " + lock);
+  if (is_asked) {
+    RunZklock({"release", "--holders", "--yes", lock}, Exited(0));
+  } else {
+    Tree().Delete(lock + "/" + Tree().Children(lock).at(0));
+  }
+  CHECK(zklock.Wait() == Exited(75));
+  CHECK(zklock.out().empty());
+  CHECK_THAT(ReadFile(events).value(), !Catch::Contains("exited"));
+  CHECK(Tree().Children(lock).empty());
 }
 
 TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {
