@@ -81,6 +81,7 @@ struct RunOptions {
   std::vector<WantedLock> locks;
   bool any = false;  ///< one of `locks` is enough; there are at least two
   protocol::Dialect dialect = protocol::Dialect::kCurator;
+  std::string subcommand;        ///< its name, for the hint after an error
   bool try_only = false;         ///< `try`, --nonblock, --wait 0
   std::optional<Duration> wait;  ///< none: no limit
   int conflict_exit_code = 0;

@@ -128,7 +128,11 @@ void CheckDialect(const OptionReader& reader, const RunOptions& options) {
   if (HasMode(options, Mode::kRead) || HasMode(options, Mode::kWrite)) {
     reader.Reject("--dialect", message::kSimpleShared);
   }
-  if (options.supersede || options.max_queue) reader.Reject("--dialect", message::kSimpleQueue);
+  if (!options.supersede && !options.max_queue) return;
+  // Name the option that the user may not know of.
+  const char* const other = options.supersede ? "--supersede" : "--max-queue";
+  const bool is_nearer = reader.Value("--dialect").origin > reader.Value(other).origin;
+  reader.Reject(is_nearer ? other : "--dialect", message::kSimpleQueue);
 }
 
 void CheckAny(const OptionReader& reader, const RunOptions& options) {
@@ -255,6 +259,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   options.verbosity = fields.verbosity;
   options.dry_run = fields.dry_run;
   options.locks = ReadLocks(reader, subcommand.bit, options.server.root);
+  options.subcommand = subcommand.name;
   options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
   // With a deadline that passes at once, the run would end before it learns that the lock is free.
   if (options.try_only) options.wait.reset();

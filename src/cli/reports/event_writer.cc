@@ -40,7 +40,8 @@ UniqueFd TakeOver(int fd) {
 
 }  // namespace
 
-UniqueFd OpenEvents(const std::string& target, const std::string& place) {
+UniqueFd OpenEvents(const std::string& target, const std::string& place,
+                    const std::string& subcommand) {
   const bool is_number = std::all_of(target.begin(), target.end(),
                                      [](char letter) { return letter >= '0' && letter <= '9'; });
   if (is_number) {
@@ -48,7 +49,7 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
     UniqueFd fd = number ? TakeOver(*number) : UniqueFd();
     const std::string why = fmt::format(message::kNoDescriptor, target);
     if (!fd && !place.empty()) throw ConfigError(place + ": " + why);
-    if (!fd) throw UsageError(why, "exclusive");
+    if (!fd) throw UsageError(why, subcommand);
     return fd;
   }
   // Non-blocking: opening a FIFO without a reader fails at once.

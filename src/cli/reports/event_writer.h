@@ -16,9 +16,10 @@ namespace zklock::cli {
 /// Opens the target of --events: a file to append to, or the number of a descriptor that zklock was
 /// started with, which it takes over. The command does not inherit it, except for descriptors 0 to
 /// 2. If that descriptor is not open for writing, throws UsageError, or ConfigError if `place`
-/// names the file and line that set the number. Throws std::system_error for a file that cannot
-/// be opened.
-[[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
+/// names the file and line that set the number. `subcommand`: whose help the error names. Throws
+/// std::system_error for a file that cannot be opened.
+[[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place,
+                                  const std::string& subcommand);
 
 /// The parts of an event's JSON object that the event itself does not contain.
 struct EventContext {

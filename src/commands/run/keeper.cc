@@ -313,23 +313,23 @@ class Keeper {
 }  // namespace
 
 process::Owner FindOwner(const cli::RunOptions& options) {
-  const std::string subcommand(protocol::ModeName(options.locks.front().mode));
   auto owner = options.owner_pid ? process::Owner::Open(static_cast<pid_t>(*options.owner_pid))
                                  : process::Owner::Parent();
   if (!owner) {
     process::RequireProcessTree();  // without /proc, no process can be found
     throw cli::UsageError(
         fmt::format(cli::message::kNoSuchProcess, options.owner_pid.value_or(getppid())),
-        subcommand);
+        options.subcommand);
   }
   const bool is_wrapper = owner->id().pid == 1 || std::find(kWrappers.begin(), kWrappers.end(),
                                                             owner->name()) != kWrappers.end();
   if (!options.owner_pid && is_wrapper) {
     throw cli::UsageError(fmt::format(cli::message::kUnclearOwner, owner->name(), owner->id().pid),
-                          subcommand);
+                          options.subcommand);
   }
   if (owner->Signal(0) != 0) {
-    throw cli::UsageError(fmt::format(cli::message::kForeignOwner, owner->id().pid), subcommand);
+    throw cli::UsageError(fmt::format(cli::message::kForeignOwner, owner->id().pid),
+                          options.subcommand);
   }
   return *std::move(owner);
 }

@@ -9,8 +9,9 @@ std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) 
   if (options.events.empty()) return nullptr;
   std::vector<std::string> locks;
   for (const cli::WantedLock& wanted : options.locks) locks.push_back(wanted.path);
-  return std::make_unique<cli::EventWriter>(cli::OpenEvents(options.events, options.events_place),
-                                            locks, options.any);
+  return std::make_unique<cli::EventWriter>(
+      cli::OpenEvents(options.events, options.events_place, options.subcommand), locks,
+      options.any);
 }
 
 }  // namespace

@@ -54,6 +54,15 @@ TEST_CASE("each subcommand refuses an unusable LOCK before any connection") {
   CheckUsageError({"release", "/a//b", "--holders", "--yes"});
 }
 
+TEST_CASE("the hint after an unusable descriptor or owner names the subcommand that was called") {
+  for (const char* subcommand : {"exclusive", "write", "try"}) {
+    CheckUsageError({subcommand, "--events", "77", "/l", "--", "true"});
+  }
+  for (const char* subcommand : {"exclusive", "try"}) {
+    CheckUsageError({subcommand, "--hold", "--owner-pid", "2147483646", "/l"});
+  }
+}
+
 TEST_CASE("an invalid value in the environment is refused as on the command line") {
   for (const char* variable :
        {"ZKLOCK_ROOT=relative", "ZKLOCK_CONNECT_TIMEOUT=x", "ZKLOCK_SESSION_TIMEOUT=0"}) {

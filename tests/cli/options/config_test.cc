@@ -322,6 +322,19 @@ TEST_CASE("a file that a run refuses is refused by --print-config with the same 
   }
 }
 
+TEST_CASE(
+    "an option in a file that the argument --dialect simple excludes is named with its line") {
+  const TemporaryDirectory directory;
+  for (const char* line : {"supersede = yes\n", "max-queue = 3\n"}) {
+    const std::string file = directory.Write("zklock.conf", line);
+    CHECK_THAT(RunZklock({"exclusive", "--config", file, "--dialect", "simple", "/t/config/six",
+                          "--", "true"},
+                         Exited(78))
+                   .err,
+               Catch::StartsWith("zklock: " + file + ":1: --dialect simple has no queue"));
+  }
+}
+
 TEST_CASE("a value that no file can express is a comment in the output of --print-config") {
   const TemporaryDirectory directory;
   for (const std::string label : {"a\nquiet = yes", "\x1b[2J", "\"a\" b", "a \" # b"}) {
