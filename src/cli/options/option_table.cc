@@ -626,7 +626,7 @@ constexpr OptionSpec kTable[] = {
      .section = Section::kServers,
      .subcommands = kAll, .environment = "ZKLOCK_SESSION_TIMEOUT", .in_file = true,
      .store = SessionTimeout},
-    {.name = "auth-file", .metavar = "FILE", .help = "credentials, one scheme:credential a line",
+    {.name = "auth-file", .metavar = "FILE", .help = "credentials, one scheme:credential per line",
      .section = Section::kServers, .is_common = true,
      .subcommands = kAll, .environment = "ZKLOCK_AUTH_FILE", .in_file = true,
      .store = Credentials},

@@ -74,7 +74,8 @@ inline constexpr char kLongSecret[] =
     "USER:PASSWORD for --sasl digest-md5 is too long; the maximum is {} bytes";
 inline constexpr char kNoService[] =
     "{}: invalid service name '{}'; expected one such as zookeeper";
-inline constexpr char kNoKey[] = "has no key; name the file that has it with --tls-key";
+inline constexpr char kNoKey[] =
+    "contains no private key; name the file that contains it with --tls-key";
 inline constexpr char kKeyNeedsCert[] = "--tls-key needs --tls-cert";
 inline constexpr char kOnlyOptions[] = "--print-config takes only options, not '{}'";
 
@@ -151,14 +152,17 @@ inline constexpr char kNoProcessNumber[] = "--owner-pid: invalid process ID '{}'
 inline constexpr char kNoSuchProcess[] =
     "--hold: there is no process {}; name one with --owner-pid (in a shell: --owner-pid $$)";
 inline constexpr char kUnclearOwner[] =
-    "--hold: the parent is {} (pid {}), perhaps not the one to hold for: name that with "
-    "--owner-pid (in a shell: --owner-pid $$)";
+    "--hold: the parent process is {} (pid {}), which may not be the intended owner; name the "
+    "owner "
+    "with --owner-pid (in a shell: --owner-pid $$)";
 inline constexpr char kForeignOwner[] =
-    "--hold: process {} is another user's: it could not be told of a loss; run zklock as that user";
+    "--hold: process {} belongs to another user and could not be signalled after a loss; run "
+    "zklock as "
+    "that user";
 
 // A zklock that runs under another zklock.
 inline constexpr char kNotCovered[] =
-    "{} is already held ({}) by an outer zklock, and {} cannot run under that; use that mode in "
+    "{} is already held ({}) by an outer zklock, and {} cannot run under it; use that mode in "
     "the outer zklock";
 
 inline constexpr char kWaitsByNoNest[] =
@@ -191,7 +195,7 @@ inline constexpr char kHolderCrowded[] =
 
 inline constexpr char kHeldElsewhere[] =
     "{} is held ({}) by an outer zklock in another PID or time namespace, process {} there, which "
-    "cannot be verified: {} cannot run under that; call it in that namespace, or give --no-nest{}";
+    "cannot be verified: {} cannot run under it; run it in that namespace, or give --no-nest{}";
 inline constexpr char kAndWait[] = " and --wait";
 
 inline constexpr char kTooFewLeftAbove[] =
@@ -202,7 +206,7 @@ inline constexpr char kPermitsHeldAbove[] =
     "forever; allow more, or give --wait";
 
 inline constexpr char kWaitsForOwner[] =
-    "{} is held ({}) by an outer zklock, but process {} does not run under that: {} would wait "
+    "{} is held ({}) by an outer zklock, but process {} does not run under it: {} would wait "
     "for itself forever; name a process that does";
 
 // Options of inspect and release.
@@ -236,7 +240,7 @@ inline constexpr char kSecretControl[] =
 inline constexpr char kNoCredential[] = "expected scheme:credential, such as digest:user:password";
 inline constexpr char kNoDigest[] = "expected digest:user:password";
 inline constexpr char kNoCredentials[] =
-    "no credentials found; expected one scheme:credential a line";
+    "no credentials found; expected one scheme:credential per line";
 inline constexpr char kSecretsUnread[] = "cannot be read: {}; see {}";
 inline constexpr char kSecretIsNoFile[] =
     "{}:... is not a file: put that line in a file that only you can read, and name that file with "

@@ -26,8 +26,8 @@ inline constexpr char kMineUnconfirmed[] =
 inline constexpr char kNoLongerMine[] =
     "{} is no longer held for this process: stop what relies on it";
 inline constexpr char kHistoryForeign[] =
-    "cannot read the history of {}: the data of its child last-run is another program's, or of a "
-    "later version of zklock";
+    "cannot read the history of {}: its child last-run contains data from another program or from "
+    "a later version of zklock";
 inline constexpr char kHistoryUnread[] =
     "cannot read the history of {}: not authorised to read its child last-run; see --auth-file";
 
@@ -41,8 +41,8 @@ inline constexpr char kOn[] = "on {}";
 inline constexpr char kPid[] = "pid {}";
 inline constexpr char kLabel[] = "label '{}'";
 inline constexpr char kDataUnread[] = "its data is not readable";
-inline constexpr char kUnknownProgram[] = "of an unknown program";
-inline constexpr char kUnknownOwner[] = "of {}, which does not record the owner";
+inline constexpr char kUnknownProgram[] = "created by an unknown program";
+inline constexpr char kUnknownOwner[] = "created by {}, which does not record the owner";
 inline constexpr char kLeaveQuestion[] = "ask {} to leave the queue of {}? [y/N] ";
 inline constexpr char kEndQuestion[] = "end {} and release {}? [y/N] ";
 inline constexpr char kRemoveQuestion[] = "remove {} from the queue of {}? [y/N] ";
@@ -78,8 +78,8 @@ inline constexpr char kNothingHeld[] =
 inline constexpr char kReleaseWaits[] =
     "{} will be released when its nested runs have ended: {} left, the first with pid {}";
 inline constexpr char kReleaseBelow[] =
-    "{} cannot be released from here: the release would wait for the nested run that this is "
-    "part of; release it from the shell that holds it";
+    "{} cannot be released from here: the release would wait for the nested run that this "
+    "process belongs to; release it from the shell that holds it";
 inline constexpr char kKeeperSilent[] =
     "{} seems to be held for this shell by process {}, which does not answer: nothing was released";
 inline constexpr char kCannotBeAsked[] =

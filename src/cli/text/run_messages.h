@@ -18,7 +18,7 @@ inline constexpr char kVariableTooLong[] =
 
 // Parts of other messages: the contender ahead, and the sender of a release request.
 inline constexpr char kManyWait[] = "already has {} or more waiters";
-inline constexpr char kNoneMayWait[] = "is held, and with 0 nobody may wait for it";
+inline constexpr char kNoneMayWait[] = "is held, and a limit of 0 allows no waiters";
 inline constexpr char kIsHeld[] = "held{}";
 inline constexpr char kIsHeldBy[] = "held by {}";
 inline constexpr char kIsReserved[] = "reserved for {}";
@@ -105,8 +105,8 @@ inline constexpr char kOutlived[] =
     "{} is no longer reserved for {}: {} outlived the reservation, and the next holder may have "
     "run at the same time";
 inline constexpr char kRanPastEnd[] =
-    "the reservation of {} for {} ended at {}, before {} did: nobody has taken the lock yet; give "
-    "--for a longer time";
+    "the reservation of {} for {} ended at {}, before {} did: no one has taken the lock yet; use "
+    "a longer --for";
 inline constexpr char kOutlivedUnknown[] =
     "cannot tell whether {} stayed reserved for {} until {} ended: {}";
 inline constexpr char kStaysReservedAfterSignal[] =
@@ -115,8 +115,8 @@ inline constexpr char kStaysReservedAfterSignal[] =
 
 // --history.
 inline constexpr char kForeignLastRun[] =
-    "the history of {} is not kept: its last-run has data of another program, or of a later "
-    "version";
+    "the history of {} is not kept: its last-run contains data from another program or from a "
+    "later version of zklock";
 inline constexpr char kLastRunRefused[] =
     "the history of {} is not kept: not authorised to write {}/last-run; see its ACL";
 inline constexpr char kLastRunQuota[] = "the history of {} is not kept: a quota is used up";

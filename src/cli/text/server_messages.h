@@ -36,7 +36,7 @@ inline constexpr char kNotZooKeeper[] = "answers, but not as a ZooKeeper server:
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
 inline constexpr char kClosesOnRequest[] =
-    "closes the connection when it gets a request: is that larger than its jute.maxbuffer?";
+    "closes the connection when it receives a request: is it larger than its jute.maxbuffer?";
 inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
 inline constexpr char kNotUnderstood[] = "sent an answer that violates the ZooKeeper protocol";
 inline constexpr char kAnswersNothing[] =

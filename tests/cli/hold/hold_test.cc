@@ -97,7 +97,7 @@ TEST_CASE("--max-queue counts the shell's hold for others, but not for runs belo
   CHECK(script.ReadLine() == "ran");
   CHECK(script.ReadLine() == "0");
   CHECK_THAT(RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"}, Exited(75)).err,
-             Catch::Contains("nobody may wait for it"));
+             Catch::Contains("a limit of 0 allows no waiters"));
   CHECK(Finish(script) == Exited(0));
 }
 
@@ -395,7 +395,7 @@ TEST_CASE("A --hold that would wait forever for a zklock above it is refused") {
   }
   const Finished writer = run("read", "write --hold");
   CHECK(writer.out == "64\n");
-  CHECK_THAT(writer.err, Catch::Contains("write cannot run under that"));
+  CHECK_THAT(writer.err, Catch::Contains("write cannot run under it"));
   CHECK(run("exclusive", "exclusive -q --hold --no-nest --wait 1ms").out == "75\n");
   CHECK(run("exclusive", "try -q --hold --no-nest").out == "75\n");
   CHECK(run("read", "read --hold --no-nest").out == "0\n");
@@ -413,7 +413,7 @@ TEST_CASE("A shell that holds the lock as a reader is told why it can never writ
   CHECK(Tree().Children(lock).size() == 1);  // the refused run left nothing in the queue
   script.CloseInput();
   script.Wait();
-  CHECK_THAT(script.err(), Catch::Contains("write cannot run under that"));
+  CHECK_THAT(script.err(), Catch::Contains("write cannot run under it"));
 }
 
 TEST_CASE("A run waits for another shell's hold") {

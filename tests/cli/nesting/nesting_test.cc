@@ -87,7 +87,7 @@ TEST_CASE("A reader may nest a reader, and is told why it can never nest a write
   Run(Script(lock, "$Z read $L -- $Z read $L -- true"), Exited(0));
   for (const std::string inner : {"write", "try --write"}) {
     CHECK_THAT(Run(Script(lock, "$Z read $L -- $Z " + inner + " $L -- true"), Exited(64)).err,
-               Catch::Contains("write cannot run under that"));
+               Catch::Contains("write cannot run under it"));
   }
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
   const auto is_full = Catch::Contains("or more waiters");
   const auto waited = Catch::Contains("did not become free within 1s");
   CHECK(told("60s", "0") == "zklock: " + lock +
-                                " is held, and with 0 nobody may wait for it (--max-queue); the "
+                                " is held, and a limit of 0 allows no waiters (--max-queue); the "
                                 "command was not run\n");
   CHECK_THAT(told("1s", "1"), waited);
   Child waiter = StartWaiter(lock);

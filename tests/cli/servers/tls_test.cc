@@ -263,7 +263,7 @@ TEST_CASE("TLS files that cannot be used are named") {
   SECTION("a certificate without its key") {
     const Finished finished = run({"--tls-cert", cert});
     CHECK(finished.exit == Exited(78));
-    CHECK_THAT(finished.err, Catch::Contains("host.crt: has no key; name the file"));
+    CHECK_THAT(finished.err, Catch::Contains("host.crt: contains no private key; name the file"));
   }
   SECTION("files with other contents, and the key of another certificate") {
     // This is detected before any connection.

@@ -67,9 +67,9 @@ TEST_CASE("an error names the number of the line, and does not show the line") {
 
 TEST_CASE("a text without credentials is refused") {
   CHECK(CredentialsErrorOf("") ==
-        "FILE: no credentials found; expected one scheme:credential a line");
+        "FILE: no credentials found; expected one scheme:credential per line");
   CHECK(CredentialsErrorOf("# none\n\n") ==
-        "FILE: no credentials found; expected one scheme:credential a line");
+        "FILE: no credentials found; expected one scheme:credential per line");
 }
 
 TEST_CASE("a file that other users can access is not used, whatever it contains") {

@@ -68,10 +68,11 @@ TEST_CASE("A contender without data is described by its program") {
   ContenderView view = Holder();
   view.program = protocol::Program::kCurator;
   CHECK(DescribeTarget("/l", view) ==
-        "b7-x-lock-0000000003 holds /l (exclusive): of Curator, which does not record the owner");
+        "b7-x-lock-0000000003 holds /l (exclusive): created by Curator, which does not record the "
+        "owner");
   view.program = protocol::Program::kUnknown;
   CHECK(DescribeTarget("/l", view) ==
-        "b7-x-lock-0000000003 holds /l (exclusive): of an unknown program");
+        "b7-x-lock-0000000003 holds /l (exclusive): created by an unknown program");
   view.readable = false;
   CHECK(DescribeTarget("/l", view) ==
         "b7-x-lock-0000000003 holds /l (exclusive): its data is not readable");
