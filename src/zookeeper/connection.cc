@@ -300,6 +300,7 @@ int Connection::TakeSocket(std::span<const std::byte> last) {
   // Query again: a request made since the last wait may have been sent only in part.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
+  incomplete_reply_ = replies_.Incomplete();
   // Send `last` first: a contender may be waiting for its effect, and the next steps, which need
   // descriptors, may fail.
   if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=

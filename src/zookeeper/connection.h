@@ -118,9 +118,9 @@ class Connection {
   /// segment with the requests that were held back. Returns the socket, or -1 on failure or if the
   /// library has sent only part of a request, which must not be cut off.
   [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
-  /// Returns what the library has read of an incomplete reply: the rest will be read from the
-  /// socket. Must be called before TakeSocket(), which makes the library forget it.
-  [[nodiscard]] std::vector<std::byte> IncompleteReply() const { return replies_.Incomplete(); }
+  /// Returns what the library had read of an incomplete reply when TakeSocket() succeeded: the rest
+  /// will be read from the socket.
+  [[nodiscard]] const std::vector<std::byte>& incomplete_reply() const { return incomplete_reply_; }
   /// Returns the helper, which the socket needs; null without one.
   [[nodiscard]] std::unique_ptr<Helper> TakeHelper() { return std::move(helper_); }
 
@@ -152,6 +152,7 @@ class Connection {
   TimePoint before_call_{};
   int fd_ = -1;  // the library's; -1 before the first connect
   ReplyCheck replies_;
+  std::vector<std::byte> incomplete_reply_;
   bool greeting_is_sound_ = false;
   bool wants_write_ = false;
   bool holds_back_ = false;

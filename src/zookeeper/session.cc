@@ -474,9 +474,9 @@ void Session::SendClose() {
   std::vector<bool> asked = UnansweredReleases();
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
   if (under_way != std::exchange(releases_, 0)) asked.clear();
-  const std::vector<std::byte> read = connection_->IncompleteReply();
   closing_socket_.Reset(connection_->TakeSocket(MakeCloseRequest(kCloseXid)));
   close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
+  const std::vector<std::byte>& read = connection_->incomplete_reply();
   close_scanner_.Feed(read.data(), read.size());
   closing_helper_ = connection_->TakeHelper();
   connection_.reset();

@@ -609,7 +609,8 @@ void SessionRequests::CheckCreate(const std::string& path, const std::string& da
   pending->SetOperations(and_delete ? 4 : 2);
   const char* const name = pending->paths[0].c_str();
   for (zoo_op_t& operation : pending->operations) {
-    zoo_create_op_init(&operation, name, kept.data(), static_cast<int>(kept.size()),
+    const bool is_first = &operation == &pending->operations[0];
+    zoo_create_op_init(&operation, name, kept.data(), is_first ? static_cast<int>(kept.size()) : 0,
                        ToAclVector(access_.acl), ZOO_EPHEMERAL, nullptr, 0);
   }
   if (and_delete) zoo_delete_op_init(&pending->operations[1], name, -1);

@@ -51,7 +51,8 @@ class ReplyCheck {
   /// Checks what one call of the library has read. A read never spans two frames, and the pieces of
   /// a frame are adjacent in memory. Returns false if the connection must be closed.
   [[nodiscard]] bool Feed(const std::byte* data, std::size_t size);
-  /// Returns what has arrived of a frame that is not complete, including its length.
+  /// Returns what has arrived of a frame that is not complete, including its length. Must not be
+  /// called once the library has lost the connection: it then frees the frame.
   [[nodiscard]] std::vector<std::byte> Incomplete() const;
 
  private:

@@ -1,6 +1,7 @@
 #include "zookeeper/session.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -751,7 +752,10 @@ TEST_CASE("a close is answered even if the library has read only a part of the f
   });
   ConnectedClient client({server.address()}, 30s);
   WaitUntil([&] { return is_cut.load(); });
-  client.RunFor(5ms);
+  client.RunUntil([&] {
+    int unread = 0;
+    return ioctl(client.session().GetInterest().fd, FIONREAD, &unread) == 0 && unread == 0;
+  });
   client.Close();
   CHECK(connections == 1);
 }

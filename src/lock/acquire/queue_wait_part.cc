@@ -94,6 +94,7 @@ void QueueWaitPart::OnPlaceLost() {
 
 void QueueWaitPart::LookIfFree() {
   Enter(State::kLooking, "");
+  ranked_ = !attempt_.request.try_only;  // a run that supersedes others stays once it has joined
   attempt_.LookAtQueue([this](const QueueList& list) { JoinOrLeave(list); });
 }
 
@@ -105,11 +106,9 @@ void QueueWaitPart::JoinOrLeave(const QueueList& list) {
   // can show that.
   const bool may_have_ended = HasReservation(list.contenders);
   if (!request.try_only) {
-    const bool is_full =
-        CountWaiting(request, true, protocol::RankOf(list.contenders, "")) >= *request.max_queue;
-    if (is_full && !may_have_ended) return LeaveFull(list);
-    ranked_ = !is_full;
-    return attempt_.next.Join();
+    const std::size_t waiting = CountWaiting(request, true, protocol::RankOf(list.contenders, ""));
+    const bool is_full = waiting >= *request.max_queue && !may_have_ended;
+    return is_full ? LeaveFull(list) : attempt_.next.Join();
   }
   if (request.permits && may_have_ended) return attempt_.next.Join();
   predecessor_ = {

@@ -71,7 +71,7 @@ struct AcquireRequest {
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: forever
   TimePoint wait_end = kNever;   ///< when the wait for an earlier LOCK of the same run ends
   /// Leave at once if, after joining, at least this many contenders wait ahead of us. If ours
-  /// supersedes older ones, do not even join.
+  /// supersedes older ones, this is decided before joining; see QueueWaitPart::LookIfFree().
   std::optional<std::size_t> max_queue{};
   /// Supersede older contenders, and leave the queue when a newer one supersedes ours.
   bool supersede = false;

@@ -56,7 +56,9 @@ bool OwnerGuard::IsGone() const {
 
 bool OwnerGuard::WasReady() const {
   char first;
-  return recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  const auto peek = [&] { return recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT); };
+  // The first call fails if the guard has left one of our messages unread (ECONNRESET).
+  return peek() > 0 || peek() > 0;
 }
 
 void OwnerGuard::BeginHold(TimePoint lease_end, Duration grace) {
@@ -101,10 +103,10 @@ void OwnerGuard::Fork() {
   GuardSocket ends = MakeGuardSocket();
   guard_ = ForkBlocked("fork");
   if (guard_ == 0) Watch(keeper, ends.guard.get());
+  socket_ = std::move(ends.zklock);
   process_ = PidFd::Open(guard_);
   // For lack of descriptors or memory, the guard's death would not be noticed.
   if (process_->fd() < 0 && IsShortage(errno)) ThrowErrno("watching another process (pidfd_open)");
-  socket_ = std::move(ends.zklock);
 }
 
 void OwnerGuard::Dismiss() {

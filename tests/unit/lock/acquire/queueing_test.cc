@@ -333,18 +333,27 @@ TEST_CASE("Contenders that a new one supersedes do not fill the queue, but all o
 
 TEST_CASE("A contender that supersedes others stays even if the queue fills while it joins") {
   World world;
-  Joined holder(world);
-  Joined older(world, Newest());
+  const bool was_free = GENERATE(false, true);
+  std::optional<Joined> holder;
+  std::optional<Joined> older;
+  std::optional<Joined> late;
+  const auto fill = [&] {
+    holder.emplace(world);
+    older.emplace(world, Newest());
+  };
+  if (!was_free) fill();
   AcquireRequest request = Newest();
   request.max_queue = 1;
   Contender newer(world, request);
-  std::optional<Joined> late;
-  newer.store.Before("create /l", [&] { late.emplace(world); });
+  newer.store.Before("create /l", [&] {
+    if (was_free) fill();
+    late.emplace(world);
+  });
   newer.store.Connect();
   newer.store.Run();
   REQUIRE(late);
-  older.store.Run();
-  CHECK(older.why() == Busy::Why::kSuperseded);
+  older->store.Run();
+  CHECK(older->why() == Busy::Why::kSuperseded);
   CHECK_FALSE(newer.acquire.outcome());
 }
 

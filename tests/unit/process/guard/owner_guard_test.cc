@@ -98,6 +98,17 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
   CHECK_FALSE(guarded.guard.cause());
 }
 
+TEST_CASE("a guard that dies with an unread message is replaced at once") {
+  Guarded guarded(BootClock::now() + hours(1), seconds(1));
+  kill(guarded.guard_pid, SIGSTOP);
+  guarded.guard.AddNestedRun(STDIN_FILENO);
+  kill(guarded.guard_pid, SIGKILL);
+  pollfd end = {guarded.guard.GetInterest().fd, POLLIN, 0};
+  REQUIRE(poll(&end, 1, 10'000) == 1);
+  guarded.guard.OnReady(POLLIN);
+  CHECK(guarded.guard.GetInterest().fd >= 0);
+}
+
 #ifndef ZKLOCK_SANITIZED  // the sanitizers need descriptors, too
 TEST_CASE("--hold fails if there are too few descriptors for a guard") {
   const Child process = Child::Start({.argv = {"sleep", "1000"}});
