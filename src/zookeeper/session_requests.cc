@@ -19,8 +19,8 @@ namespace {
 constexpr int kLongList = 32;
 
 // The maximum number of versions to skip for a converted contender. Anyone who may write to a
-// contender can raise its version above this. The new znode then has a version that the contender
-// had, and accepts a request from a process that read the contender at that version.
+// contender can raise its version above this. The new znode then repeats a version of the
+// contender, so a request that depends on that version succeeds when it should fail.
 constexpr std::int32_t kMostSkipped = 500;
 
 // The pause before a throttled request is sent again. Heartbeats are at least half a second apart.

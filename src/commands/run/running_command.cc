@@ -132,7 +132,7 @@ void RunningCommand::SetReason(std::string reason) {
     report_at_ = context_.clock.Now() + kPromptEnd;
     alarm_.Set(report_at_);
   } else {
-    context_.report.Error(reason);  // the command already has another reason to end
+    context_.report.Error(reason);  // the command is already being ended for another reason
   }
 }
 

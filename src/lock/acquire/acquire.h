@@ -63,9 +63,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener, priva
   /// With --reserve: returns whether a run with our ID that takes any of several LOCKs, including
   /// `lock`, is ahead of us in the part of the queue that was read.
   [[nodiscard]] bool HasRivalFor(const std::string& lock) const;
-  /// With --reserve: returns whether there is a reservation for our ID that was not used, because
-  /// another contender is before it in the latest list, or because it may have ended by the
-  /// servers' clock.
+  /// With --reserve: returns whether a reservation for our ID exists but was not used: another
+  /// contender precedes it in the latest list, or it may have ended by the servers' clock.
   [[nodiscard]] bool MayBeReserved() const { return attempt_.may_be_reserved; }
   /// Returns our contender; null if it is not known to have been created.
   [[nodiscard]] const Ticket* contender() const;

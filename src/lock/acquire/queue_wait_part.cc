@@ -268,7 +268,7 @@ void QueueWaitPart::OnPredecessor(const GetReply& reply) {
   if (!predecessor_.readable || request.supersede || request.permits || reserves) WatchChildren();
 }
 
-/// Handles a reservation in the way. Returns false if another step has begun instead of the wait.
+/// Handles a reservation in the way. Returns false if it has begun a step other than waiting.
 bool QueueWaitPart::TakeReservation(const Reserved& reserved) {
   const AcquireRequest& request = attempt_.request;
   if (!attempt_.contender.ticket()) {

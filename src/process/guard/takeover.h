@@ -37,8 +37,8 @@ class TakeOver {
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;
 
-  /// Sends KILL to every process of the tree, to guards of nested runs last. Returns true once only
-  /// survivors() are alive. Until then, call it again at next_round().
+  /// Sends KILL to every process in the tree, to the guards of nested runs last. Returns true once
+  /// only survivors() are alive. Until then, call it again at next_round().
   bool Round(TimePoint lease_end);
 
   [[nodiscard]] TimePoint next_round() const { return next_round_; }

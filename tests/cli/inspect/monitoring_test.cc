@@ -363,7 +363,7 @@ class CutShort {
           return std::nullopt;
         });
     words.insert(words.begin(), "inspect");
-    // zklock gives up a silent server after part of the session timeout.
+    // zklock gives up on a silent server well before the session timeout.
     words.insert(words.end(),
                  {"-z", proxy_.address(), "--session-timeout", "6s", "--connect-timeout", "3s"});
     child_.emplace(Child::Start(Zklock(words)));

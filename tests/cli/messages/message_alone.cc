@@ -1,4 +1,4 @@
-// Messages that no test can make a whole zklock print reliably. The tests call the function that
+// Messages that cannot be provoked reliably by running zklock. The tests call the function that
 // prints each message. The comments say why, and which test covers the condition.
 
 #include <fcntl.h>

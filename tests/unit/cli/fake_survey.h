@@ -109,7 +109,7 @@ inline void Report(lock::SurveySink& sink, const std::vector<lock::LockSurvey>& 
   sink.OnEnd();
 }
 
-/// Sets a LOCK's own data to the record of a run, and the time when it was written.
+/// Sets a LOCK's own data to the record of a run, and its modification time to `written_ms`.
 inline void SetLastRun(lock::LockSurvey& lock, const protocol::ReleaseRecord& record,
                        std::int64_t written_ms) {
   lock.data = protocol::FormatLockData({record});

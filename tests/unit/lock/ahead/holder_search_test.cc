@@ -1,4 +1,4 @@
-// A waiter notices over its own session that --hold holds the lock for the waiter itself.
+// A waiter detects, over its own session, that --hold already holds the lock on its behalf.
 
 #include "lock/ahead/holder_search.h"
 
