@@ -49,7 +49,7 @@ inline constexpr char kBriefGrant[] =
     "{servers} grants a session timeout of {least}: a change of leader may last longer, and end "
     "the command";
 inline constexpr char kGrantBelowAsked[] =
-    "no server grants the session timeout of {most} that was asked for; the longest is {least}";
+    "no server grants the requested session timeout of {most}; the longest granted is {least}";
 inline constexpr char kEvenList[] =
     "the list has {count} servers; if these are the ensemble, it survives no more failures than "
     "{fewer} would";
