@@ -208,7 +208,7 @@ TEST_CASE("a dry run shows each of several LOCKs, and names those that it would 
                                      !Catch::Contains("would wait for " + two));
 }
 
-TEST_CASE("a dry run with --any would wait for one LOCK though the queue of another is full") {
+TEST_CASE("a dry run with --any reports a wait for one LOCK though the queue of another is full") {
   const std::string parent = Tree().Create(NewLock("dry-any"));
   const std::string full = parent + "/1";
   const std::string other = parent + "/2";
@@ -256,7 +256,7 @@ TEST_CASE(
   CHECK(tree.Get(lock)->children_zxid == before->children_zxid);
 }
 
-TEST_CASE("after an error in one LOCK a dry run shows the others") {
+TEST_CASE("a dry run that reports an error for one LOCK still shows the others") {
   auto [tree, closed] = MadeLock("dry-closed");
   const std::string other = tree.Create(closed + "/open");
   tree.SetAcl(closed, kRead);
@@ -366,7 +366,7 @@ TEST_CASE("a dry run takes permits and dialects into account") {
   }
 }
 
-TEST_CASE("a dry run is refused because of a znode that no session owns, as a run is") {
+TEST_CASE("a dry run is refused, like a run, because of a znode that no session owns") {
   Tree tree;
   const std::string lock = NewLock("dry-stray");
   const std::string stray = kZklockLock + "0000000000";

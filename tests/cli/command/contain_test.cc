@@ -600,7 +600,8 @@ TEST_CASE("a command that has frozen its cgroup is killed") {
   CHECK(cgroup.Below().empty());
 }
 
-TEST_CASE("the next zklock kills what zklock and its guard leave when killed together") {
+TEST_CASE(
+    "the next zklock kills the processes left when a zklock and its guard are killed together") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
@@ -683,7 +684,7 @@ TEST_CASE("processes left by another user's crash are not killed") {
   CHECK(cgroup.Below().size() == 1);
 }
 
-TEST_CASE("another user cannot lock a run's cgroup and so keep it from being cleaned up") {
+TEST_CASE("another user cannot prevent the cleanup of a run's cgroup by locking it") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));

@@ -157,7 +157,7 @@ TEST_CASE("a set has a single guard that exists before its first contender") {
   CHECK(Finish(zklock) == Exited(0));
 }
 
-TEST_CASE("only waiters with few contenders before them have their guard and command ready") {
+TEST_CASE("only waiters with few contenders ahead of them have their guard and command ready") {
   const std::string lock = NewPersistentLock("next");
   Child holder = StartHolder({"exclusive", "--verbose"}, lock);
   Child next = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));

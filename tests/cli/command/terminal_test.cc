@@ -104,7 +104,8 @@ TEST_CASE(
   CHECK(terminal.Status() == "0.");
 }
 
-TEST_CASE("A job stopped for longer than its lease has lost lock and command when it continues") {
+TEST_CASE(
+    "A job stopped for longer than its lease has lost its lock and its command when it continues") {
   Terminal terminal("terminal");
   terminal.Type(
       "$Z exclusive --session-timeout 4s -k 200ms $L -- "
@@ -151,7 +152,7 @@ TEST_CASE("A terminal that hangs up ends the command and releases the lock") {
   RunZklock({"exclusive", terminal.lock(), "--", "true"}, Exited(0));
 }
 
-TEST_CASE("With nohup the terminal may hang up") {
+TEST_CASE("With nohup a terminal that hangs up does not end the command") {
   Terminal terminal("terminal");
   const std::string fifo = "/tmp/zklock-nohup-" + BaseName(terminal.lock());
   REQUIRE(Run({.argv = {"mkfifo", fifo}}).exit == Exited(0));

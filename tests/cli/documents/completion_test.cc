@@ -215,7 +215,7 @@ TEST_CASE("with servers that do not answer, completion ends soon and prints noth
   CHECK(finished.err.empty());
 }
 
-TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not") {
+TEST_CASE("the LOCK of a semaphore is offered, but the znodes of its queue are not") {
   Tree tree;
   const std::string above = Made(tree);
   // LOCKs with these names.
@@ -238,7 +238,8 @@ TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not")
   CHECK(Offered(all, [&] { return Run(options).out; }) == all);
 }
 
-TEST_CASE("a LOCK that keeps records of its runs is offered, the znodes of the records are not") {
+TEST_CASE(
+    "a LOCK that keeps records of its runs is offered, but the znodes of the records are not") {
   Tree tree;
   const std::string above = Made(tree);
   for (const std::string record : {"/last-run", "/last-start"}) {
@@ -265,7 +266,7 @@ TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   }
 }
 
-TEST_CASE("a LOCK is offered with its number of users and release offers no free LOCK") {
+TEST_CASE("a LOCK is offered with its number of users, and release offers no free LOCK") {
   Tree tree;
   const std::string above = Made(tree);
   tree.Create(above + "/free");

@@ -120,7 +120,7 @@ TEST_CASE("Ctrl-C ends the script and releases the lock") {
   Tree().WaitForChildren(lock, 0);
 }
 
-TEST_CASE("Ctrl-C during the wait leaves the queue and ends the script") {
+TEST_CASE("After Ctrl-C during the wait zklock leaves the queue, and the script ends") {
   auto [lock, holder] = HoldNewLock("hold");
   ChildOptions options = Script(lock, "$Z exclusive -v --hold $L; echo went on");
   options.keep_stdin = false;
@@ -469,7 +469,8 @@ TEST_CASE(
   kill(nested, SIGKILL);
 }
 
-TEST_CASE("A nested command killed after its lock was released counts as ended by the release") {
+TEST_CASE(
+    "A nested command killed after its lock was released is reported as ended by the release") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(
       lock,
@@ -489,7 +490,8 @@ TEST_CASE("A nested command killed after its lock was released counts as ended b
   CHECK_THAT(script.err(), Catch::Contains("the outer zklock that held it released it"));
 }
 
-TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends the session") {
+TEST_CASE(
+    "When the keeper is killed, the owner is signalled, and the session ends when the owner ends") {
   const auto signal = GENERATE(SIGKILL, SIGTERM);
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));

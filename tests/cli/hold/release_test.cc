@@ -80,7 +80,7 @@ TEST_CASE(
   CHECK(tree.Get(incompatible)->data == "data");
 }
 
-TEST_CASE("A zklock obeys Curator's message, but no other data, not even a megabyte of it") {
+TEST_CASE("A zklock obeys Curator's message and ignores all other data, even almost a megabyte") {
   auto [lock, holder] = HoldNewLock("release");
   Tree tree;
   const std::string contender = lock + "/" + OnlyContender(lock);
@@ -109,7 +109,7 @@ TEST_CASE("release --force deletes at once and states the consequences") {
 }
 
 TEST_CASE(
-    "release hits no newer holder: the name must match exactly, and a free LOCK has no match") {
+    "release affects no newer holder: the name must match exactly, and a free LOCK has no match") {
   const std::string lock = NewLock("release");
   std::string old;
   {
@@ -290,7 +290,7 @@ TEST_CASE("A waiter deleted by --force has no command that could run beside anot
       Catch::EndsWith("zklock: deleted " + waiting + " from the queue of " + lock + "\n"));
 }
 
-TEST_CASE("A child that is ephemeral but has no number is not called persistent") {
+TEST_CASE("release does not call an ephemeral child without a queue number persistent") {
   const std::string lock = NewLock("release");
   const std::string permit = "0123456789abcdef0123456789abcdef";  // of kazoo's Semaphore
   Tree tree;

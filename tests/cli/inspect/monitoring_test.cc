@@ -302,7 +302,7 @@ TEST_CASE("the metrics replace the whole file") {
   }
 }
 
-TEST_CASE("metrics that cannot be written completely leave the old file and no other") {
+TEST_CASE("if metrics cannot be written completely, the old file stays and no other file is left") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.prom", "old");
   SECTION("a full disk") {
@@ -381,8 +381,7 @@ class CutShort {
   std::optional<Child> child_;
 };
 
-TEST_CASE(
-    "a server that is lost in the middle of a survey leaves a check unknown, and no metrics") {
+TEST_CASE("if the server is lost during a survey, a check is unknown and no metrics are written") {
   const OwnServer server({});
   {
     Tree tree("", server.address());

@@ -88,7 +88,7 @@ const Words kAllWords = {"4lw.commands.whitelist=*"};
 
 }  // namespace
 
-TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing") {
+TEST_CASE("the report on a sound ensemble says to fix nothing, and leaves no znode behind") {
   const OwnServer servers(Joined(kAllWords, {"maxClientCnxns=60"}), 3);
   const json report = JsonReport(servers.address(), 0);
   REQUIRE(report["servers"].size() == 3);
@@ -158,7 +158,8 @@ TEST_CASE("different granted timeouts, a stopped server and disabled words are r
           Contains("note: cannot determine the connections and connection limit of " + second));
 }
 
-TEST_CASE("a server behind a slow line is found too slow for heartbeats, in bounded time") {
+TEST_CASE(
+    "the report ends in time, and calls a server behind a slow line too slow for heartbeats") {
   // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts. Over the slower
   // line, the time runs out before many requests are answered.
   for (const std::chrono::milliseconds way : {300ms, 600ms}) {
@@ -181,7 +182,7 @@ TEST_CASE("a server behind a slow line is found too slow for heartbeats, in boun
   }
 }
 
-TEST_CASE("a clock that differs by hours is found, in both directions") {
+TEST_CASE("a clock that is hours ahead or behind is detected") {
   for (const int skew : {7200, -7200}) {
     const Finished finished =
         Run(WithSkewedClock(Report(TestServers(), {"--json"}), std::to_string(skew)));
@@ -229,7 +230,7 @@ TEST_CASE("the report finds a server that the newest configuration no longer con
   CHECK(stranger["servers"] == json::array({addresses[2]}));
 }
 
-TEST_CASE("a ZooKeeper that is too old for zklock has to be fixed") {
+TEST_CASE("the report says to fix a ZooKeeper that is too old for zklock") {
   HostileServer server([](int socket, int) {
     std::array<char, 4> word{};
     if (recv(socket, word.data(), word.size(), MSG_WAITALL) != 4) return;
@@ -241,7 +242,7 @@ TEST_CASE("a ZooKeeper that is too old for zklock has to be fixed") {
   CHECK(FindingOf(report, "oldVersion")["fix"] == true);
 }
 
-TEST_CASE("an observer is not a voter, and the order of the servers does not matter") {
+TEST_CASE("the report lists servers in any order, and does not take an observer for a voter") {
   const OwnServer servers(kAllWords, 4, {"--observers", "1"});
   const Words addresses = Split(servers.address());
   // The servers are listed in reverse order.
@@ -253,7 +254,7 @@ TEST_CASE("an observer is not a voter, and the order of the servers does not mat
   CHECK(FindingOf(report, "otherEnsemble").is_null());
 }
 
-TEST_CASE("a server that has lost its quorum is not taken for one that is down") {
+TEST_CASE("a server that has lost its quorum is reported as such, not as unreachable") {
   const OwnServer servers({}, 3);
   const std::string first = Split(servers.address())[0];
   servers.Stop(2);
@@ -272,7 +273,7 @@ TEST_CASE("a server that has lost its quorum is not taken for one that is down")
 }
 
 TEST_CASE(
-    "where nothing may be created the rest is measured, and the report says what is missing") {
+    "without permission to create znodes the report measures the rest and says what is missing") {
   const OwnServer server({});
   Tree tree("admin:x", server.address());
   tree.SetAcl("/", {{"", kRead}, {"admin:x", 31}});
@@ -333,7 +334,7 @@ TEST_CASE("the report says to fix a chroot that does not exist, and creates no z
   CHECK_THAT(JsonReport(address, 0)["findings"].dump(), !Catch::Contains("noChroot"));
 }
 
-TEST_CASE("a four-letter word may be answered late if --connect-timeout leaves time for it") {
+TEST_CASE("a late answer to a four-letter word is used if --connect-timeout leaves time for it") {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-c", R"(
 import socket, threading, time
@@ -352,7 +353,7 @@ while True:
   CHECK(report["servers"][0]["role"] == "standalone");
 }
 
-TEST_CASE("an answer that is not ZooKeeper's is bounded in time and size, and shown harmlessly") {
+TEST_CASE("the report ends in time, with status 69, although a server sends garbage without end") {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-c", R"(
 import socket, threading
@@ -380,7 +381,7 @@ while True:
 }
 
 TEST_CASE(
-    "without a server the status is 69 within --connect-timeout, and the reasons are printed") {
+    "without a server the report exits with 69 within --connect-timeout, and prints the reasons") {
   const KeptPort closed;
   const Finished finished =
       Run(Report(closed.address() + ",nowhere.invalid:2181,[::1]:" + closed.number(),

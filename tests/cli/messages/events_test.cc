@@ -144,7 +144,7 @@ TEST_CASE("events name the lock, the contender and the token like the command's 
   CHECK(acquired["lock"] == lock);
 }
 
-TEST_CASE("the events of runs that do not get the lock: no command exits") {
+TEST_CASE("the events of runs that do not get the lock include neither acquired nor exited") {
   auto [lock, holder] = HoldNewLock("events");
   const std::string held = Tree().Children(lock).front();
   const auto busy = EventsOf({"try"}, lock, {"true"});
@@ -216,7 +216,7 @@ TEST_CASE("the events of a run that leaves one of several queues") {
   CheckDocumented(events);
 }
 
-TEST_CASE("the events of a run that is too soon: the lock is acquired, no command exits") {
+TEST_CASE("the events of a run that is too soon include acquired, but not exited") {
   const std::string lock = NewLock("events");
   RunZklock({"exclusive", lock, "--", "true"}, Exited(0));
   const auto check = [&](const std::string& option) {

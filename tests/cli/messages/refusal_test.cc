@@ -108,8 +108,7 @@ TEST_CASE("control characters in wrong arguments are escaped, not sent to the te
   CHECK(finished.err.find('\x07') == std::string::npos);
 }
 
-TEST_CASE(
-    "unreachable servers exit with 69 within the time allowed, naming those that were tried") {
+TEST_CASE("a run that reaches no server exits with 69 in time, and names those that it tried") {
   const ClosedPort first;
   const ClosedPort second;
   const auto before = SteadyClock::now();
@@ -300,7 +299,8 @@ TEST_CASE("a run still waits for a contender that it cannot read") {
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("a run exits with 78 and a remedy if programs that would not see zklock use LOCK") {
+TEST_CASE(
+    "a run exits with 78 and suggests a remedy if programs that would ignore zklock use the LOCK") {
   Tree tree;
   const std::string lock = NewLock("dialect");
   std::string other;

@@ -198,7 +198,7 @@ TEST_CASE("a child named zklock-clock blocks nobody") {
   RunZklock({"release", "--reserve", "x", pool.locks[0]}, Exited(0));
 }
 
-TEST_CASE("any: a LOCK of another kind ends the run before another is taken") {
+TEST_CASE("any: a LOCK of another kind ends the run before it takes another LOCK") {
   const Pool pool;
   const Child holder = StartHolder({"exclusive", "--permits", "2"}, pool.locks[2]);
   const std::string err = pool.Run({"exclusive"}, "true", Exited(78)).err;

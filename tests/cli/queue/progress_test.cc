@@ -101,7 +101,7 @@ TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
   CHECK(waiter.Wait() == Killed(SIGINT));
 }
 
-TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
+TEST_CASE("Ctrl-Z erases the live line, and fg draws it again") {
   auto [lock, holder] = HoldNewLock("bar");
   ChildOptions options = Zklock({});
   options.argv = {"bash", "--norc", "--noprofile", "-i"};

@@ -192,7 +192,8 @@ TEST_CASE(
   CHECK(outer.Wait() == Exited(76));
 }
 
-TEST_CASE("a free lock whose servers are too slow for the session ends with 69, not with 75") {
+TEST_CASE(
+    "a run exits with 69, not 75, if a lock is free but the servers are too slow for the session") {
   Proxy proxy(TestServers());
   proxy.Delay(std::chrono::milliseconds(600));
   for (const Words& wait : {Words{}, Words{"--wait", "1s"}}) {

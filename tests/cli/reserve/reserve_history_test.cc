@@ -52,7 +52,7 @@ bool IsUntouched(const std::string& lock, const std::optional<Znode>& before) {
 
 }  // namespace
 
-TEST_CASE("a reservation is in the history while it exists and has its end after its release") {
+TEST_CASE("the history has a reservation while it exists, and its end after its release") {
   const Words words =
       GENERATE(Words{"exclusive"}, Words{"write"}, Words{"try"},
                Words{"exclusive", "--permits", "2"}, Words{"write", "--dialect", "kazoo"});
@@ -195,7 +195,7 @@ TEST_CASE("a reservation made without a history is recorded by a later call, in 
   CHECK(StatesOf(lock) == States{"ended"});
 }
 
-TEST_CASE("reservations of permits that are released together all get their ends") {
+TEST_CASE("when reservations of permits are released together, the end of each is recorded") {
   const std::string lock = NewLock("kept");
   const Words ids = {"a", "b", "c", "d"};
   for (const std::string& id : ids) ReserveKept(id, lock, kPermits);
@@ -285,7 +285,7 @@ TEST_CASE("the history shows a reservation that has ended or was taken away as l
   }
 }
 
-TEST_CASE("a release whose reply was lost has recorded the end once") {
+TEST_CASE("a release whose reply was lost records the end only once") {
   const std::string lock = NewLock("kept");
   const std::string lost = GENERATE(as<std::string>{}, "/zklock-clock-", "");
   ReserveKept("ci", lock);

@@ -592,7 +592,7 @@ TEST_CASE("a child that only looks like a reservation is not one") {
   }
 }
 
-TEST_CASE("a reservation made with credentials is released with them only") {
+TEST_CASE("a reservation made with credentials can be released only with them") {
   const std::string lock = Tree().Create(NewLock("reserve")) + "/lock";
   const auto as = [](const std::string& user, const Words& words) {
     return Run(With(Zklock(words), {"ZKLOCK_AUTH=digest:" + user}));

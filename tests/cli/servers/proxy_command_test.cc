@@ -159,8 +159,7 @@ TEST_CASE("the status of a proxy command that failed is part of the message") {
              !Catch::Contains("ended with status"));
 }
 
-TEST_CASE(
-    "a proxy command that failed before another one worked is not the reason of a later loss") {
+TEST_CASE("a later loss is not blamed on a proxy command that failed before another one worked") {
   const TemporaryDirectory files;
   const std::string failed = files.Path("failed");
   const std::string gone = files.Path("gone");

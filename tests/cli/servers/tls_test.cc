@@ -107,7 +107,7 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   mark.WaitForEnd();
 }
 
-TEST_CASE("each fault of a server's TLS has a reason of its own") {
+TEST_CASE("each fault in a server's TLS is reported with its own reason") {
   const Certificates certificates;
   const Words ca = certificates.Ca();
   Trial expired(certificates, "expired", ca);
@@ -151,7 +151,7 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK_THAT(dropping.Reason(), Catch::Contains("does not answer connection attempts"));
 }
 
-TEST_CASE("an address that is only a DNS name in a certificate does not count as an IP address") {
+TEST_CASE("a certificate that has the server's IP address only as a DNS name is rejected") {
   const Certificates certificates;
   Trial in_san(certificates, "wrong-san", certificates.Ca());
   CHECK(in_san.Reason() ==

@@ -122,7 +122,8 @@ TEST_CASE(
   CHECK_FALSE(ahead.IsNextInLine());
 }
 
-TEST_CASE("Once the writer before some readers has released, the writer after them is next") {
+TEST_CASE(
+    "Once the writer ahead of some readers has released the lock, the writer after them is next") {
   QueueAhead ahead = AheadOfLast({WriterName(0), ReaderName(1), ReaderName(2), WriterName(3)});
   ahead.Take(RecordOf(WriterName(0)));
   CHECK(ahead.IsNextInLine());

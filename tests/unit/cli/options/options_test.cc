@@ -158,7 +158,7 @@ TEST_CASE("The defaults are those in the manual pages") {
   CHECK_FALSE(options.publish_command);
 }
 
-TEST_CASE("Options are read anywhere before --, and the last of two counts") {
+TEST_CASE("Options are accepted anywhere before --, and the last occurrence counts") {
   const RunOptions options = ParseRun({"write",     "-w",
                                        "1m",        "backup",
                                        "--root=/r", "-E",

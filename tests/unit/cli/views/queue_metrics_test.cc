@@ -145,7 +145,8 @@ TEST_CASE("Reservations of several locks with the same ID have a start and an en
   }
 }
 
-TEST_CASE("A time in the future counts as now, and a success in the future as recorded") {
+TEST_CASE(
+    "A start in the future is treated as now; a success in the future is reported as recorded") {
   QueueMetrics metrics(kNoon - 1000);
   lock::LockSurvey lock{.path = "/l", .entries = {Contender(OurName("h", "lock-", 1), 0)}};
   lock.last_run = "zklock/1 " + std::to_string(kNoon + 1000000) + " h";

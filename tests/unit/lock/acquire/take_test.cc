@@ -472,7 +472,7 @@ TEST_CASE("A reservation that is made while its permits are read has not lost an
   if (!id.empty()) CHECK(other.found.front().more.size() == 2);
 }
 
-TEST_CASE("A waiting run's place counts runs, not permits") {
+TEST_CASE("The queue position of a waiting run counts runs, not permits") {
   World world;
   const Taken holder(world, 10, 8);
   const Taken waiter(world, 10, 4);
