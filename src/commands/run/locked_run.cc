@@ -65,7 +65,7 @@ class LockedRun {
     if (running_->WasLostBeforeStart()) {
       const bool is_outer = running_->cause() == EndCause::kOuter;
       return EndLostBeforeStart(is_outer ? context_.ancestors.DisplayPath() : display_path_,
-                                CloseSession());
+                                CloseSession(), running_->TakeWhyNotBegun());
     }
     return Finish(began);
   }
@@ -82,11 +82,15 @@ class LockedRun {
     return status;
   }
 
-  int EndLostBeforeStart(const std::string& lost, std::optional<Duration> unconfirmed) {
-    const EndReason reason =
-        recorded_runs_.start_may_count() ? EndReason::kLostStarting : EndReason::kLostBeforeRun;
-    return EndBeforeStart(cli::EndWithStatus(context_.options.conflict_exit_code, reason, lost),
-                          unconfirmed);
+  /// `why`: may be empty.
+  int EndLostBeforeStart(const std::string& lost, std::optional<Duration> unconfirmed,
+                         const std::string& why = "") {
+    const bool may_count = recorded_runs_.start_may_count();
+    cli::RunEnd end =
+        cli::EndWithStatus(context_.options.conflict_exit_code,
+                           may_count ? EndReason::kLostStarting : EndReason::kLostBeforeRun, lost);
+    if (!may_count && !why.empty()) end.message = why;
+    return EndBeforeStart(end, unconfirmed);
   }
 
   static constexpr int kNoSignal = 0;

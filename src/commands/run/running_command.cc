@@ -125,7 +125,7 @@ void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
 }
 
 void RunningCommand::SetReason(std::string reason) {
-  if (supervisor_.ended() != nullptr) {
+  if (supervisor_.ended() != nullptr && supervisor_.has_started()) {
     context_.report.Error(reason + "; " + FateOfCommand(FateAtEnd()));
   } else if (reason_.empty() && !has_sent_stop_) {
     reason_ = std::move(reason);
@@ -192,6 +192,7 @@ void RunningCommand::PublishEnd() {
   ended_ = *supervisor_.ended();
   context_.signals.SetCommandEnd(ended_.wait_status);
   PublishProgress();
+  if (!supervisor_.has_started()) return;
   const bool is_contained = std::holds_alternative<std::string>(supervisor_.containment());
   const int sent = ended_.got_kill ? SIGKILL : ended_.got_stop ? context_.options.stop_signal : 0;
   context_.events.Publish(cli::ExitedEvent{ended_.wait_status, is_contained, sent});
@@ -203,6 +204,11 @@ EndCause RunningCommand::cause() const {
 
 bool RunningCommand::WasLostBeforeStart() const {
   return !supervisor_.has_started() && (IsLoss(cause()) || cause() == EndCause::kReleaseRequested);
+}
+
+std::string RunningCommand::TakeWhyNotBegun() {
+  if (reason_.empty()) return "";
+  return std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kNotBegun);
 }
 
 int RunningCommand::Status() const {

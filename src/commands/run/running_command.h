@@ -60,7 +60,7 @@ class RunningCommand {
   /// `own_lease_end`: kNever if only ancestors hold locks.
   void HandleSignals(TimePoint own_lease_end);
 
-  /// Publishes the end of the command, which the supervisor has reaped.
+  /// Publishes the end of the command, which the supervisor has reaped, if it was executed.
   void PublishEnd();
   /// Valid after PublishEnd().
   [[nodiscard]] process::Ended& ended() { return ended_; }
@@ -71,6 +71,8 @@ class RunningCommand {
   /// Returns whether the lock was lost, or its release requested, before the command was executed.
   /// Must be called when the command has been reaped.
   [[nodiscard]] bool WasLostBeforeStart() const;
+  /// Returns why the command was not executed; empty if that has been reported.
+  [[nodiscard]] std::string TakeWhyNotBegun();
   /// Returns the exit status of zklock.
   [[nodiscard]] int Status() const;
   /// Reports why the command had to end and what ended it, and the processes that it left behind.

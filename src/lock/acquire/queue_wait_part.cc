@@ -94,7 +94,6 @@ void QueueWaitPart::OnPlaceLost() {
 
 void QueueWaitPart::LookIfFree() {
   Enter(State::kLooking, "");
-  ranked_ = !attempt_.request.try_only;  // a run that supersedes others stays once it has joined
   attempt_.LookAtQueue([this](const QueueList& list) { JoinOrLeave(list); });
 }
 
@@ -149,7 +148,9 @@ void QueueWaitPart::WaitFor(const std::string& predecessor, const QueueList& lis
       protocol::RankOf(request.permits ? RunsOf(list.contenders) : list.contenders, own_name);
   const bool supersedes = protocol::ViewContenderName(own_name)->supersedes();
   const std::size_t waiting = CountWaiting(request, supersedes, rank);
-  const bool is_full = !ranked_ && request.max_queue && waiting >= *request.max_queue;
+  // Older contenders have left for one that supersedes them: it stays.
+  const bool is_full =
+      !ranked_ && !supersedes && request.max_queue && waiting >= *request.max_queue;
   if (is_full && !request.is_for_turnstile()) return LeaveFull(list);
   ranked_ = !is_full;
   attempt_.is_first = false;

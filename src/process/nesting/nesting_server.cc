@@ -1,6 +1,6 @@
 #include "process/nesting/nesting_server.h"
 
-#include <sys/eventfd.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,10 +33,10 @@ constexpr Duration kStrangerTime = std::chrono::seconds(1);
 
 /// Whether there are descriptors for a connection, the peer's pidfd and a file in /proc. With
 /// fewer, a nested run could not be told from a stranger.
-bool HasDescriptors() {
+bool HasDescriptors(int open_file) {
   std::array<UniqueFd, 3> files;
   for (UniqueFd& file : files) {
-    file = UniqueFd(eventfd(0, EFD_CLOEXEC));
+    file = UniqueFd(fcntl(open_file, F_DUPFD_CLOEXEC, 0));
     if (!file) return false;
   }
   return true;
@@ -124,7 +124,7 @@ void NestingServer::OnReady(short /*revents*/) {
 
 void NestingServer::Accept() {
   for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
-    if (!HasDescriptors()) return PauseAccepting(kAcceptPause);
+    if (!HasDescriptors(listener_.get())) return PauseAccepting(kAcceptPause);
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
