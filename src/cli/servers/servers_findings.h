@@ -24,7 +24,7 @@ struct ServersReport {
   std::string chroot;              ///< of --servers; may be empty
 };
 
-/// Returns a finding as a sentence, printable.
+/// Returns a finding as a printable sentence.
 [[nodiscard]] std::string FindingText(const protocol::Finding& finding,
                                       const ServersReport& report);
 /// Says how long a command survives without servers; empty if no server was reached.

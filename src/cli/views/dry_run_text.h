@@ -17,7 +17,7 @@
 #include "protocol/contender_name.h"
 #include "zookeeper/store.h"
 
-// The output of --dry-run, besides the queues that inspect shows.
+// The output of --dry-run, except the queues, which are shown as by inspect.
 
 namespace zklock::cli {
 
@@ -41,8 +41,8 @@ struct DryRunRow {
 /// Says that there is no command. `owner`: the process to hold for, with --hold; null: the run only
 /// reserves.
 [[nodiscard]] DryRunRow NoCommandRow(const process::Owner* owner);
-/// Says how zklock would find the command's processes to end them: by a cgroup in `parent`; without
-/// one, for the reason `none`; or, if neither is given, without one because of --contain off.
+/// Says whether the command would get a cgroup, by which zklock would find its processes. `parent`:
+/// where; `none`: why it would get none. Neither is given with --contain off.
 [[nodiscard]] DryRunRow ContainRow(const std::string& parent,
                                    const std::optional<process::NoCgroup>& none);
 /// Says how long the command may run, or an owner may hold the lock (--max-run).

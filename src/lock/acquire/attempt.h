@@ -52,7 +52,7 @@ class WaitPart : public AcquirePart {
   virtual void OnLockData(const zookeeper::GetReply& reply) = 0;
   virtual void CheckPredecessor() = 0;
   [[nodiscard]] virtual const protocol::QueueAhead& ahead() const = 0;
-  /// Returns whether the holders have been searched for one on our behalf, or need not be.
+  /// Returns whether the search for a contender that holds on our behalf is over or unnecessary.
   [[nodiscard]] virtual bool HasSearched() const { return true; }
 
   /// Handles a watch event that is not for our own contender. Called only while IsWaiting().

@@ -40,7 +40,7 @@ class OperationFailed : public std::exception {
 /// lost during any of them; Repeat() then runs the work again.
 class Calls final : public ServerOperation {
  public:
-  /// Serves the event loop, with `source` in it, until `is_done` returns true. May throw to end the
+  /// Runs the event loop, with `source` added, until `is_done` returns true. May throw to end the
   /// operation.
   using Serve = std::function<void(EventSource& source, const std::function<bool()>& is_done)>;
 

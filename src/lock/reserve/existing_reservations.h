@@ -48,7 +48,7 @@ struct Renewal {
 /// has reached its end. Throws OperationFailed.
 ///
 /// The transaction requires the versions that were read. If it succeeded but its reply was lost,
-/// the retry extends the ends again, by the time that has passed since.
+/// the retry extends the reservations again, by the time that has passed.
 [[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, const Renewal& renewal);
 

@@ -69,8 +69,8 @@ class SurveyQueue {
   [[nodiscard]] std::vector<std::string> Strays() const;
   /// Returns whether runs are refused because of one of the strays.
   [[nodiscard]] bool IsBlocked() const;
-  /// Returns whether it is a LOCK: even if its queue is empty, its children or its data may show
-  /// that.
+  /// Returns whether the znode is a LOCK. If its queue is empty, its children or its data may still
+  /// identify it as one.
   [[nodiscard]] bool IsLock() const;
   /// Returns whether it has children other than its queue and zklock's own znodes.
   [[nodiscard]] bool HasOthers() const;

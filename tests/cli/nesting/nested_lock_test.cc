@@ -51,8 +51,8 @@ std::string NodeIn(const std::string& line) {
   return line.substr(3);
 }
 
-/// A zklock whose command has exited with 3 and left a nested run behind, whose exit status will be
-/// printed.
+/// A zklock whose command has exited with 3 while a nested run continues. The exit status of the
+/// nested run will be printed.
 struct Outlived {
   explicit Outlived(const std::string& lock, const std::string& options = "",
                     const std::string& servers = TestServers())
