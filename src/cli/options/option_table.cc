@@ -344,8 +344,8 @@ std::string Events(const OptionValue& value, OptionFields& fields) {
   return value.WasGiven() && value.text.empty() ? message::kNoEvents : "";
 }
 
-/// Reads `[WARN:]CRIT`, each part with `parse`. Returns the invalid part, which may be empty, or
-/// "".
+/// Reads `[WARN:]CRIT`, each part with `parse`. Returns the invalid part, or "" if there
+/// is none or it is empty.
 template <typename Parse>
 std::string ReadLimit(const std::string& text, std::optional<CheckLimit>& limit, Parse parse) {
   const std::size_t colon = text.find(':');

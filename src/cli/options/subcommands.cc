@@ -129,10 +129,10 @@ void CheckDialect(const OptionReader& reader, const RunOptions& options) {
     reader.Reject("--dialect", message::kSimpleShared);
   }
   if (!options.supersede && !options.max_queue) return;
-  // Name the option that the user may not know of.
+  // Blame the option that the user may not know to be set.
   const char* const other = options.supersede ? "--supersede" : "--max-queue";
-  const bool is_nearer = reader.Value("--dialect").origin > reader.Value(other).origin;
-  reader.Reject(is_nearer ? other : "--dialect", message::kSimpleQueue);
+  const bool is_other_farther = reader.Value(other).origin < reader.Value("--dialect").origin;
+  reader.Reject(is_other_farther ? other : "--dialect", message::kSimpleQueue);
 }
 
 void CheckAny(const OptionReader& reader, const RunOptions& options) {

@@ -153,12 +153,10 @@ inline constexpr char kNoSuchProcess[] =
     "--hold: there is no process {}; name one with --owner-pid (in a shell: --owner-pid $$)";
 inline constexpr char kUnclearOwner[] =
     "--hold: the parent process is {} (pid {}), which may not be the intended owner; name the "
-    "owner "
-    "with --owner-pid (in a shell: --owner-pid $$)";
+    "owner with --owner-pid (in a shell: --owner-pid $$)";
 inline constexpr char kForeignOwner[] =
     "--hold: process {} belongs to another user and could not be signalled after a loss; run "
-    "zklock as "
-    "that user";
+    "zklock as that user";
 
 // A zklock that runs under another zklock.
 inline constexpr char kNotCovered[] =

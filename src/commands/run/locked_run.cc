@@ -55,17 +55,17 @@ class LockedRun {
         return EndBeforeStart(cli::InterruptedEnd(display_path_, *signal, unconfirmed),
                               unconfirmed);
       }
-      return EndLostBeforeStart(context_.ancestors.DisplayPath(), unconfirmed);
+      return EndBeforeStart(cli::EndWithStatus(context_.options.conflict_exit_code, ReasonIfLost(),
+                                               context_.ancestors.DisplayPath()),
+                            unconfirmed);
     }
     Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
       Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
       return CannotExecute(context_, *failed, command_->long_variable());
     }
-    if (running_->WasLostBeforeStart()) {
-      const bool is_outer = running_->cause() == EndCause::kOuter;
-      return EndLostBeforeStart(is_outer ? context_.ancestors.DisplayPath() : display_path_,
-                                CloseSession(), running_->TakeWhyNotBegun());
+    if (const auto lost = running_->EndIfLostBeforeStart(ReasonIfLost())) {
+      return EndBeforeStart(*lost, CloseSession());
     }
     return Finish(began);
   }
@@ -82,15 +82,9 @@ class LockedRun {
     return status;
   }
 
-  /// `why`: may be empty.
-  int EndLostBeforeStart(const std::string& lost, std::optional<Duration> unconfirmed,
-                         const std::string& why = "") {
-    const bool may_count = recorded_runs_.start_may_count();
-    cli::RunEnd end =
-        cli::EndWithStatus(context_.options.conflict_exit_code,
-                           may_count ? EndReason::kLostStarting : EndReason::kLostBeforeRun, lost);
-    if (!may_count && !why.empty()) end.message = why;
-    return EndBeforeStart(end, unconfirmed);
+  /// Returns the reason if the lock is lost before the command is executed.
+  [[nodiscard]] EndReason ReasonIfLost() const {
+    return recorded_runs_.start_may_count() ? EndReason::kLostStarting : EndReason::kLostBeforeRun;
   }
 
   static constexpr int kNoSignal = 0;

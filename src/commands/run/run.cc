@@ -42,15 +42,14 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   const AncestorLocks& ancestors = context.ancestors;
   const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
   command.FinishForksWithoutSession();
-  const auto end_lost_before_run = [&](const std::string& why) {
-    cli::RunEnd end = cli::EndWithStatus(context.options.conflict_exit_code,
-                                         cli::EndReason::kLostBeforeRun, locks);
-    if (!why.empty()) end.message = why;
-    return context.End(locks, end, std::nullopt);
-  };
   // An outer lock may have been lost in the meantime, or its lease shortened.
   context.loop.RunReady();
-  if (ancestors.is_lost()) return end_lost_before_run("");
+  if (ancestors.is_lost()) {
+    return context.End(locks,
+                       cli::EndWithStatus(context.options.conflict_exit_code,
+                                          cli::EndReason::kLostBeforeRun, locks),
+                       std::nullopt);
+  }
   process::LeaveWorkingDirectory();
   if (const auto signal = TakeEndingSignal(context.signals)) {
     if (reserved.empty()) {
@@ -77,7 +76,9 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   if (const auto* failed = supervisor.exec_failed()) {
     return CannotExecute(context, *failed, command.long_variable());
   }
-  if (running.WasLostBeforeStart()) return end_lost_before_run(running.TakeWhyNotBegun());
+  if (const auto lost = running.EndIfLostBeforeStart(cli::EndReason::kLostBeforeRun)) {
+    return context.End(locks, *lost, std::nullopt);
+  }
   running.PublishEnd();
   running.ReportEnd();
   if (!reserved.empty()) ReportOutlived(context, reserved);

@@ -202,13 +202,17 @@ EndCause RunningCommand::cause() const {
   return supervisor_.cause().value_or(loss_.value_or(EndCause::kItself));
 }
 
-bool RunningCommand::WasLostBeforeStart() const {
-  return !supervisor_.has_started() && (IsLoss(cause()) || cause() == EndCause::kReleaseRequested);
-}
-
-std::string RunningCommand::TakeWhyNotBegun() {
-  if (reason_.empty()) return "";
-  return std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kNotBegun);
+std::optional<cli::RunEnd> RunningCommand::EndIfLostBeforeStart(cli::EndReason reason) const {
+  const bool is_lost = IsLoss(cause()) || cause() == EndCause::kReleaseRequested;
+  if (supervisor_.has_started() || !is_lost) return std::nullopt;
+  cli::RunEnd end =
+      cli::EndWithStatus(context_.options.conflict_exit_code, reason,
+                         cause() == EndCause::kOuter ? context_.ancestors.DisplayPath() : locks_);
+  // `reason_` is more exact, unless the start may count or it has already been reported.
+  if (reason == cli::EndReason::kLostBeforeRun && !reason_.empty()) {
+    end.message = reason_ + "; " + FateOfCommand(cli::Fate::kNotBegun);
+  }
+  return end;
 }
 
 int RunningCommand::Status() const {

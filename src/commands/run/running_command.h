@@ -68,11 +68,9 @@ class RunningCommand {
   /// outlived; kItself if it ended by itself. May still change before the release, if nested runs
   /// have to end.
   [[nodiscard]] EndCause cause() const;
-  /// Returns whether the lock was lost, or its release requested, before the command was executed.
-  /// Must be called when the command has been reaped.
-  [[nodiscard]] bool WasLostBeforeStart() const;
-  /// Returns why the command was not executed; empty if that has been reported.
-  [[nodiscard]] std::string TakeWhyNotBegun();
+  /// Returns how the run ends, with this `reason`, if the lock was lost or its release requested
+  /// before the command was executed; otherwise none. Must be called after the command was reaped.
+  [[nodiscard]] std::optional<cli::RunEnd> EndIfLostBeforeStart(cli::EndReason reason) const;
   /// Returns the exit status of zklock.
   [[nodiscard]] int Status() const;
   /// Reports why the command had to end and what ended it, and the processes that it left behind.

@@ -340,6 +340,22 @@ TEST_CASE("a run whose contender is deleted before the command has started exits
   CHECK(Tree().Children(lock).empty());
 }
 
+TEST_CASE("a nested run that loses the outer lock before its command has started exits with 75") {
+  const Forks forks;
+  forks.StopCommands();
+  const std::string lock = NewLock("late");
+  const Words nested = Words{"env"} + forks.Use({}).also_environment +
+                       Words{"setsid", Binary(), "exclusive", "-v", lock, "--", "echo", "run"};
+  Child outer = Child::Start(Zklock(Words{"exclusive", "--on-lost", "warn", lock, "--", "sh", "-c",
+                                          "\"$@\"; echo \"status $?\"", "sh"} +
+                                    nested));
+  outer.ReadErrUntil("the command runs ");
+  Tree().Delete(lock + "/" + Tree().Children(lock).at(0));
+  CHECK(outer.ReadLine() == "status 75");
+  outer.ReadToEnd();
+  CHECK_THAT(outer.err(), Catch::Contains("echo was not run"));
+}
+
 TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {
   Joining joining("killed");
   SECTION("zklock alone") { joining.zklock.Signal(SIGKILL); }
