@@ -95,7 +95,9 @@ std::vector<AttemptFailure> Session::Failures() const {
       if (end) end = connection_->Explained(*end);
       if (WasThrottled()) end = {How::kThrottles};
     }
-    if (!end && endpoints_[i].name == refuser_) end = kRefused;
+    // The last attempts before the lease's end are short: after a refusal, silence explains less.
+    const bool is_silent = !end || end->how == How::kFellSilent;
+    if (is_silent && endpoints_[i].name == refuser_) end = kRefused;
     const auto& closers = closers_.servers;
     if (closers_.times > 1 &&
         std::find(closers.begin(), closers.end(), endpoints_[i].name) != closers.end()) {
@@ -354,7 +356,11 @@ void Session::NoteCloser() {
 void Session::LoseConnection(const AttemptEnd& end) {
   SetEnd(connection_->Explained(end));
   if (end.how == How::kClosed && !first_lost_.empty()) NoteCloser();
-  refuser_ = end == kRefused ? connection_->endpoint().name : "";
+  if (end == kRefused) {
+    refuser_ = connection_->endpoint().name;
+  } else if (end.how != How::kFellSilent) {
+    refuser_.clear();
+  }
   phase_ = Phase::kApart;
   connection_.reset();
   AnswerAllLost();

@@ -164,7 +164,7 @@ class Session final : public SessionRequests, public EventSource {
   bool is_of_use_ = false;        // a transaction over this connection has succeeded
   // Connections that were refused, or lost before a transaction or the close succeeded.
   int useless_in_a_row_ = 0;
-  std::string refuser_;             // the server that was given up last, if because of a refusal
+  std::string refuser_;             // the last server that refused a request, until one is served
   bool auth_required_ = false;      // this server requires credentials and closes the connection
   bool closes_as_anybody_ = false;  // the close uses made-up credentials
   std::optional<Credentials> credentials_;

@@ -453,6 +453,23 @@ TEST_CASE("the session moves from a server that hangs to another one") {
   CHECK(failures.front().end == AttemptEnd{How::kFellSilent});
 }
 
+TEST_CASE("a server that refused a request and then fell silent is reported for the refusal") {
+  const std::string znode = MadeLock("refuse").lock;
+  ConnectedClient client({TestServers()}, 40s);
+  const auto end_after = [&](Error refusal) {
+    client.session().GiveUpServer(refusal);
+    client.RunUntil([&] { return !client.session().IsConnected(); });
+    const AttemptEnd end = client.session().Failures().front().end;
+    client.RunUntil([&] { return client.session().IsConnected(); });
+    return end;
+  };
+  CHECK(end_after(Error::kNone) == AttemptEnd{How::kFellSilent});
+  CHECK(end_after(Error::kNoAuth) == AttemptEnd{How::kSystem, EACCES});
+  CHECK(end_after(Error::kNone) == AttemptEnd{How::kSystem, EACCES});
+  CHECK(Check(client, {znode}).error == Error::kNone);
+  CHECK(end_after(Error::kNone) == AttemptEnd{How::kFellSilent});
+}
+
 TEST_CASE("a server may be given up in the callback for an answer") {
   Proxy proxy(TestServers());
   ConnectedClient client({proxy.address()}, 10s);

@@ -128,9 +128,7 @@ std::string MayNotRead() {
   auto [lock, holder] = HoldNewLock("said", kShortLease);
   Tree tree;
   tree.SetAcl(lock + "/" + tree.Children(lock).front(), kAdmin);
-  // The last attempt before the lease's end has only milliseconds: on a busy machine it may fail
-  // for lack of an answer, which is then the reason.
-  holder.ReadErrUntil("; sh continues");
+  holder.ReadErrUntil(" (Permission denied); sh continues");
   return holder.err();
 }
 
