@@ -83,7 +83,7 @@ def _make_cgroups(hosts):
     try:
         return _HostCgroups(hosts)
     except (OSError, TypeError) as error:
-        say(f"compare: no host is frozen: no cgroup hierarchy of version 2 ({error})")
+        say(f"compare: no host is frozen: no cgroup v2 hierarchy ({error})")
         return None
 
 

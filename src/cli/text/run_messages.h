@@ -136,9 +136,8 @@ inline constexpr char kOrphansEnded[] =
     "killed processes in {}, left by a zklock that was killed together with its guard";
 inline constexpr char kOrphansAlive[] =
     "processes in {}, left by a zklock that was killed together with its guard, are still alive: "
-    "end "
-    "them yourself";
-inline constexpr char kNoHierarchy[] = "no cgroup hierarchy of version 2 is mounted";
+    "end them yourself";
+inline constexpr char kNoHierarchy[] = "no cgroup v2 hierarchy is mounted";
 inline constexpr char kNotDelegated[] = "{} is not delegated by systemd";
 inline constexpr char kNoCgroupKill[] = "the kernel cannot kill a cgroup; that needs Linux 5.14";
 inline constexpr char kThreadedCgroup[] = "{} is a threaded cgroup";

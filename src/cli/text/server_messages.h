@@ -63,7 +63,7 @@ inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the AC
 inline constexpr char kNotAuthorised[] =
     "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL{}";
 /// With the digest scheme, the servers accept any password.
-inline constexpr char kOrWrongPassword[] = ", or is the password wrong?";
+inline constexpr char kOrWrongPassword[] = ", or check the password";
 inline constexpr char kNoIdentity[] = "a caller without credentials";
 inline constexpr char kByKerberos[] = "the Kerberos principal";
 inline constexpr char kByLine[] = "the credentials in {}";

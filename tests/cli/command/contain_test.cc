@@ -780,8 +780,7 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
   SECTION("where only the whole hierarchy is mounted") {
     // The hierarchy's root is outside the namespace, so zklock cannot find its own cgroup there by
     // name.
-    CHECK_THAT(Run(options, Exited(71)).err,
-               Catch::Contains("no cgroup hierarchy of version 2 is mounted"));
+    CHECK_THAT(Run(options, Exited(71)).err, Catch::Contains("no cgroup v2 hierarchy is mounted"));
   }
   CHECK(cgroup.Below().empty());
 }
@@ -841,7 +840,7 @@ TEST_CASE(
     if (unshare(CLONE_NEWNS) != 0) throw std::runtime_error("unshare");
   };
   SECTION("no hierarchy of version 2 is mounted") {
-    MustFallBack(cgroup, "no cgroup hierarchy of version 2 is mounted", [&] {
+    MustFallBack(cgroup, "no cgroup v2 hierarchy is mounted", [&] {
       in_own_mounts();
       const std::string mounts = [] {
         std::ifstream file("/proc/self/mounts");

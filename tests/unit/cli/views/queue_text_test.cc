@@ -377,7 +377,7 @@ TEST_CASE("Contenders' whole names are shown on request, even on a narrow termin
   }
 }
 
-TEST_CASE("With the names the text shows which commands have a cgroup of their own") {
+TEST_CASE("With names, the text also shows which commands run in a cgroup") {
   lock::LockSurvey lock{.path = "/l"};
   const auto data = [](std::optional<bool> contained) {
     return lock::FormatContenderData({.host = "b7", .contained = contained});

@@ -31,7 +31,7 @@ void PutRecord(World& world, const std::string& path, Mode mode = Mode::kExclusi
 
 // ---- LOCK's data ----------------------------------------------------------------------------
 
-TEST_CASE("A LOCK that zklock creates is marked as its own, the znodes above it are not") {
+TEST_CASE("zklock marks a LOCK that it creates, but not the znodes above it") {
   World world(false);
   world.servers.knows_containers = GENERATE(true, false);
   Joined self(world, {.lock = {"/a/b/c", ""}});

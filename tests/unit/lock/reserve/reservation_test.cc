@@ -472,7 +472,7 @@ TEST_CASE("Two runs with the same ID in the turnstile get one permit") {
   CHECK(world.servers.Children("/l/leases").size() == 1);
 }
 
-TEST_CASE("A waiter for a permit ends the reservation that ends first") {
+TEST_CASE("A waiter for a permit deletes the reservation whose end comes first") {
   World world;
   MakeReservation(world, "a", {.permits = 2});
   const ReservedLock b = MakeReservation(world, "b", {.permits = 2, .lasts = 1min});

@@ -337,7 +337,7 @@ TEST_CASE("A lost connection at any request of a walk does not change the result
   }
 }
 
-TEST_CASE("The child last-run is read if that is requested, and cut") {
+TEST_CASE("last-run is read on request, and truncated") {
   SurveyBench bench{"/l"};
   bench.servers.now_ms = 1234;
   bench.servers.Put("/l/last-run", 0, false, std::string(kMostLastRun - 1, 'x') + "yz");

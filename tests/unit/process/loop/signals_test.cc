@@ -45,7 +45,7 @@ bool IsBlocked(int number) {
   return sigismember(&mask, number) == 1;
 }
 
-TEST_CASE("each handled signal is reported, and not as the terminal's if a process sent it") {
+TEST_CASE("a signal sent by a process is not reported as the terminal's") {
   Signals signals;
   CHECK_FALSE(signals.Next());
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP}) {
