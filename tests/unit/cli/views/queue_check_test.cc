@@ -127,7 +127,7 @@ TEST_CASE("A success in the future is ignored") {
   CHECK(Judge({lock}, limits, 2 * kHour).state == CheckState::kCritical);
 }
 
-TEST_CASE("A time in the future counts as now") {
+TEST_CASE("A time in the future is treated as the present") {
   const CheckLimits limits{.held = CheckLimit{.critical = 0}, .wait = CheckLimit{.critical = 0}};
   const CheckResult ahead = Judge({Held()}, limits, -kHour);
   CHECK(ahead.line ==

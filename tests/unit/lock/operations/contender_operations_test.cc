@@ -57,7 +57,7 @@ std::vector<Holder> HoldersOf(FakeStore& store, const FakeClock& clock, const st
   return RunCalls(store, clock, [&](Calls& calls) { return ReadHolders(calls, {lock, ""}); });
 }
 
-TEST_CASE("A forced release is not undone by a history that cannot be read") {
+TEST_CASE("A history that cannot be read is returned as an error, not thrown") {
   ContendersBench bench;
   std::function<void()> lose = [&] {
     bench.store.PlaceFault("get /l/last-run", Fault::kReplyLost);
