@@ -1,6 +1,7 @@
 #include "commands/session/output.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ std::size_t SizeFromEnvironment(const char* name) {
 
 Output::Output(std::function<void()> on_room)
     : on_room_(std::move(on_room)),
-      writer_(HasStandardOutput() ? STDOUT_FILENO : -1, process::StreamWriter::Writers::kOne) {}
+      writer_(HasStandardOutput() ? STDOUT_FILENO : -1, process::StreamWriter::Writers::kOne),
+      is_terminal_(isatty(STDOUT_FILENO) == 1) {}
 
 void Output::WriteLast(const std::string& text) {
   writer_.Discard();
@@ -50,7 +52,16 @@ void Output::WriteLast(const std::string& text) {
 
 bool Output::IsFull() const { return writer_.waiting() >= kFull && error() == 0; }
 
+// While there is nothing to write, also notices that the reader is gone, like tail -f: in
+// `zklock inspect --watch --json LOCK | head -1`, nothing may change for days.
+EventSource::Interest Output::GetInterest() {
+  if (!IsDone() || error() != 0 || is_terminal_) return writer_.GetInterest();
+  return {.fd = STDOUT_FILENO};
+}
+
 void Output::OnReady(short revents) {
+  const auto gone = static_cast<unsigned>(POLLERR) | static_cast<unsigned>(POLLHUP);
+  if (IsDone() && (static_cast<unsigned>(revents) & gone) != 0) error_ = EPIPE;
   const bool was_full = IsFull();
   writer_.OnReady(revents);
   if (was_full && !IsFull() && on_room_) on_room_();

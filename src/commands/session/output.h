@@ -28,14 +28,16 @@ class Output final : public EventSource {
   [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }
   /// Returns the errno of a failed write, after which nothing more is written: EPIPE if the reader
   /// is gone, EBADF if standard output is closed. 0 if no write has failed.
-  [[nodiscard]] int error() const { return writer_.error(); }
+  [[nodiscard]] int error() const { return error_ != 0 ? error_ : writer_.error(); }
 
-  Interest GetInterest() override { return writer_.GetInterest(); }
+  Interest GetInterest() override;
   void OnReady(short revents) override;
 
  private:
   std::function<void()> on_room_;
   process::StreamWriter writer_;
+  const bool is_terminal_;  ///< whose end sends HUP
+  int error_ = 0;           ///< found while there was nothing to write
 };
 
 /// Reports that standard output cannot be written to; `error` is the errno. Returns the exit

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/hold/hold_script.h"
 #include "cli/inspect/inspect_output.h"
 #include "support/contender_names.h"
 #include "support/peer.h"
@@ -360,6 +361,14 @@ TEST_CASE("without a terminal --watch prints a JSON line for each change") {
   watcher.Signal(SIGINT);
   CHECK(watcher.Wait() == Exited(130));
   CHECK(watcher.err().empty());
+}
+
+TEST_CASE("--watch ends when its reader is gone, even if nothing changes") {
+  const std::string lock = NewLock("gone");
+  const Finished finished = Run(Script(
+      lock, "{ $Z inspect --watch --json $L; echo $? >&2; } | head -n 1 >/dev/null; echo ended"));
+  CHECK(finished.out == "ended\n");
+  CHECK(finished.err == "141\n");
 }
 
 TEST_CASE("without a terminal --watch shows all contenders of a tree, as --json does") {
