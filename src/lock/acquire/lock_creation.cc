@@ -47,7 +47,10 @@ std::optional<AcquireOutcome> LockCreation::failure() const {
   if (error_ == Error::kNoAuth || error_ == Error::kInvalidAcl) {
     return Refused{"make", lock.display_path(), error_, "CREATE", lock.DisplayPath(refused_path_)};
   }
-  if (error_ == Error::kNoChildrenForEphemerals) return Unusable{Unusable::Why::kBelowEphemeral};
+  if (error_ == Error::kNoChildrenForEphemerals) {
+    const bool is_lock = refused_path_ == lock.path;
+    return Unusable{is_lock ? Unusable::Why::kEphemeral : Unusable::Why::kBelowEphemeral};
+  }
   if (error_ == Error::kQuotaExceeded) return QuotaExceeded{lock.display_path(), ""};
   if (attempts_ == kMostAttempts) return Defect{Defect::What::kVanishes, lock.display_path()};
   return std::nullopt;

@@ -39,7 +39,7 @@ class LockCreation {
   bool containers_ = true;                            ///< the servers support container znodes
   int attempts_ = 0;                                  ///< since LOCK was last seen in use
   zookeeper::Error error_ = zookeeper::Error::kNone;  ///< of the last attempt
-  std::string refused_path_;  ///< the znode in which we lack permission to create
+  std::string refused_path_;  ///< the znode in which nothing could be created
   CallbackScope scope_;
 };
 

@@ -344,9 +344,14 @@ TEST_CASE(
 TEST_CASE("a run exits with 78 if LOCK is an ephemeral znode") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("ephemeral"), ZnodeKind::kEphemeral);
-  Refuse({"exclusive", lock, "--", "true"}, 78);
-  Refuse({"exclusive", lock + "/below", "--", "true"}, 78);
-  Refuse({"try", lock, "--", "true"}, 78);
+  const std::string itself = "it is an ephemeral znode";
+  CHECK_THAT(Refuse({"exclusive", lock, "--", "true"}, 78), Catch::Contains(itself));
+  CHECK_THAT(Refuse({"try", lock, "--", "true"}, 78), Catch::Contains(itself));
+  CHECK_THAT(Refuse({"exclusive", "--permits=2", lock, "--", "true"}, 78), Catch::Contains(itself));
+  for (const char* const permits : {"--permits=2", "--no-nest"}) {
+    CHECK_THAT(Refuse({"exclusive", permits, lock + "/below", "--", "true"}, 78),
+               Catch::Contains("a znode above it is ephemeral"));
+  }
 }
 
 TEST_CASE("the name of another program's contender is printed without its control characters") {
