@@ -92,7 +92,7 @@ struct Unusable {
     kBelowEphemeral,    ///< a znode above it is ephemeral
     kLocalSessions,     ///< the servers grant sessions that cannot own contenders
     kOldServers,        ///< the servers do not know a request that we need
-    kRecordUnknown,     ///< the data of `child`, a record of runs, cannot be parsed
+    kRecordUnknown,     ///< `child`, a record of runs, cannot be parsed or is ephemeral
     kHasPermits,        ///< it is a semaphore, and we asked for no permit
     kHasNoPermits,      ///< it is in use without permits, and we asked for one
     kOtherPermits,      ///< it is a semaphore of `permits`, and we asked for another number
@@ -135,7 +135,7 @@ using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unr
 
 /// Why an operation failed.
 using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
-/// Why a record of runs is unknown or cannot be written. Unusable: its data cannot be parsed.
+/// Why a record of runs is unknown or cannot be written. Unusable: it is invalid.
 using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// Returns the failure of `operation` on `lock` because of an error that the caller does not

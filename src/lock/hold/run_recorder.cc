@@ -208,8 +208,9 @@ void RunRecorder::TakeData(Place& place, const GetReply& reply) {
   if (!exists && reply.error != Error::kNoNode) {
     return FailToRead(place, PathOf(place), reply.error);
   }
-  // An administrator may have created it empty, to set its ACL.
-  if (!protocol::ParseLastRunData(reply.data)) {
+  // An administrator may have created it empty, to set its ACL. An ephemeral znode would vanish
+  // with its creator's session.
+  if (reply.stat.ephemeral_owner != 0 || !protocol::ParseLastRunData(reply.data)) {
     unknown_ = Unusable{.why = Unusable::Why::kRecordUnknown,
                         .child = std::string(protocol::kLastRunChild)};
     return GiveUp(place, std::nullopt);

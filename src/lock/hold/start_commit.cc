@@ -78,10 +78,12 @@ void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
   const auto written_at = std::exchange(place.version, std::nullopt);
   if (reply.error == Error::kNoNode) return;
   place.version = reply.stat.version;
+  // Our start must stay recorded: an ephemeral znode would vanish with its creator's session.
+  const bool stays = reply.stat.ephemeral_owner == 0;
   // An administrator may have created it empty, to set its ACL.
-  if (reply.data.empty()) return;
+  if (stays && reply.data.empty()) return;
   const auto last = protocol::ParseStartRecord(reply.data);
-  if (!last) {
+  if (!stays || !last) {
     refusal_ = Unusable{.why = Unusable::Why::kRecordUnknown,
                         .child = std::string(protocol::kLastStartChild)};
     return;

@@ -99,7 +99,9 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, boo
     require(replies[1], run, "read the last run under");
     const auto kept = protocol::ParseLastRunData(replies[1].data);
     const auto data = protocol::ParseLockData(replies[0].data);
-    if (!kept) last.unknown = unknown(protocol::kLastRunChild);
+    if (!kept || replies[1].stat.ephemeral_owner != 0) {
+      last.unknown = unknown(protocol::kLastRunChild);
+    }
     last.success = protocol::NewestSuccess(kept ? kept->success : std::nullopt,
                                            data ? data->last_release : std::nullopt,
                                            protocol::ServerTime(replies[0].stat.modified_ms));
@@ -109,7 +111,10 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, boo
     last.start = protocol::ParseStartRecord(replies[2].data);
     last.started = std::chrono::milliseconds(replies[2].stat.modified_ms);
     // An administrator may have created it empty, to set its ACL.
-    if (!last.start && !replies[2].data.empty()) last.unknown = unknown(protocol::kLastStartChild);
+    const bool is_valid = last.start || replies[2].data.empty();
+    if (!is_valid || replies[2].stat.ephemeral_owner != 0) {
+      last.unknown = unknown(protocol::kLastStartChild);
+    }
   }
   return last;
 }

@@ -765,6 +765,12 @@ TEST_CASE("A last run that cannot be read is unknown, not absent") {
     REQUIRE(run.recorder->unknown());
     CHECK(std::get<Unusable>(*run.recorder->unknown()).why == Unusable::Why::kRecordUnknown);
   }
+  SECTION("because it is ephemeral") {
+    bench.servers.Put("/l/last-run", 8);
+    run.FindLastSuccess();
+    REQUIRE(run.recorder->unknown());
+    CHECK(std::get<Unusable>(*run.recorder->unknown()).why == Unusable::Why::kRecordUnknown);
+  }
   CHECK_FALSE(run.recorder->newest());
 }
 

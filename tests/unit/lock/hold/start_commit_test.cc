@@ -185,7 +185,7 @@ TEST_CASE("A znode without data, as created for its ACL, is not a start") {
   CHECK(holder.Last().data == "zklock/1 7 db1");
 }
 
-TEST_CASE("Without permission or with another program's data the run is refused") {
+TEST_CASE("Without permission or with an invalid record the run is refused") {
   Holder holder;
   SECTION("READ") {
     holder.PutStart("zklock/1 5 db0", 0);
@@ -223,6 +223,12 @@ TEST_CASE("Without permission or with another program's data the run is refused"
     CHECK(unusable.why == Unusable::Why::kRecordUnknown);
     CHECK(unusable.child == "last-start");
     CHECK(holder.Last().data == "yesterday");
+  }
+  SECTION("a znode that would vanish, and the start with it") {
+    const std::string data = GENERATE("", "zklock/1 5 db0");
+    holder.servers.Put("/l/last-start", 8, false, data);
+    CHECK(holder.RefusalOf<Unusable>().why == Unusable::Why::kRecordUnknown);
+    CHECK(holder.Last().data == data);
   }
 }
 
