@@ -354,14 +354,26 @@ int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Sig
   return releasing.empty() || !all_can ? kExitConflict : kExitOk;
 }
 
+/// Returns the holds of the calling shell. Throws Exit if the servers cannot be asked; a script
+/// that goes on must know that it still holds the LOCK.
+std::vector<OwnHold> FindHoldsToRelease(const cli::ReleaseOptions& options,
+                                        process::Signals& signals, cli::Report& report) {
+  ShortSession session(options.server, signals, report);
+  try {
+    // The search starts at this process, not its parent: the shell that holds the LOCK may have
+    // become this zklock by exec.
+    return FindOwnHolds(session, LockOf(options), getpid());
+  } catch (const Exit& exit) {
+    if (exit.status() == kExitUnavailable) report.Error(message::kNotReleased, options.lock);
+    throw;
+  }
+}
+
 /// Releases the LOCK that the calling shell holds with --hold: asks the keeper, and waits until it
 /// has released the LOCK.
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
-  // The search starts at this process, not its parent: the shell that holds the LOCK may have
-  // become this zklock by exec.
-  ShortSession session(options.server, signals, report);
   std::optional<pid_t> silent;
-  for (const OwnHold& hold : FindOwnHolds(session, LockOf(options), getpid())) {
+  for (const OwnHold& hold : FindHoldsToRelease(options, signals, report)) {
     using Kind = protocol::NestingRequest::Kind;
     const HolderAnswer answer =
         AskHolder(hold.claim, options.dry_run ? Kind::kMayRelease : Kind::kRelease,
@@ -369,6 +381,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
       // The keeper releases the LOCK as soon as nothing runs under it any longer.
       const protocol::NestingRelease& release = (*link)->release();
+      if (release.locks > 1) report.Say(message::kReleasesAll, options.lock, release.locks);
       if (release.runs > 0) {
         report.Say(message::kReleaseWaits, options.lock, release.runs, release.pid);
       }

@@ -1,7 +1,9 @@
 #include "protocol/nesting.h"
 
+#include <array>
 #include <charconv>
-#include <utility>
+#include <initializer_list>
+#include <system_error>
 
 namespace zklock::protocol {
 namespace {
@@ -19,20 +21,26 @@ bool TakePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-/// Parses two numbers with one space between them.
-std::optional<std::pair<std::int64_t, std::int64_t>> TwoNumbers(std::string_view text) {
-  std::pair<std::int64_t, std::int64_t> numbers;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, numbers.first);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
-  const auto second = std::from_chars(first.ptr + 1, end, numbers.second);
-  if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
-  if (numbers.first < 0 || numbers.second < 0) return std::nullopt;
-  return numbers;
+/// Parses N non-negative numbers with one space between them.
+template <std::size_t N>
+std::optional<std::array<std::int64_t, N>> Numbers(std::string_view text) {
+  std::array<std::int64_t, N> numbers{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < N; ++i) {
+    if (i > 0 && (at == end || *at++ != ' ')) return std::nullopt;
+    const auto [next, error] = std::from_chars(at, end, numbers[i]);
+    if (error != std::errc() || numbers[i] < 0) return std::nullopt;
+    at = next;
+  }
+  return at == end ? std::optional(numbers) : std::nullopt;
 }
 
-std::string Join(std::string_view prefix, std::int64_t first, std::int64_t second) {
-  return std::string(prefix) + std::to_string(first) + ' ' + std::to_string(second);
+std::string Join(std::string_view prefix, std::initializer_list<std::int64_t> numbers) {
+  std::string text(prefix);
+  for (const std::int64_t number : numbers) text += std::to_string(number) + ' ';
+  text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -50,15 +58,16 @@ std::string FormatNesting(const NestingRequest& request) {
 }
 
 std::string FormatNesting(const NestingLease& lease) {
-  return Join(kLease, lease.end.time_since_epoch().count(), lease.session_timeout.count());
+  return Join(kLease, {lease.end.time_since_epoch().count(), lease.session_timeout.count()});
 }
 
 std::string FormatNesting(const NestingCommand& command) {
-  return Join(kCommand, command.pid, static_cast<std::int64_t>(command.start_time));
+  return Join(kCommand, {command.pid, static_cast<std::int64_t>(command.start_time)});
 }
 
 std::string FormatNesting(const NestingRelease& release) {
-  return Join(kReleasing, static_cast<std::int64_t>(release.runs), release.pid);
+  return Join(kReleasing, {static_cast<std::int64_t>(release.runs), release.pid,
+                           static_cast<std::int64_t>(release.locks)});
 }
 
 std::optional<NestingRequest> ParseNestingRequest(std::string_view text) {
@@ -77,23 +86,26 @@ std::optional<NestingRequest> ParseNestingRequest(std::string_view text) {
 
 std::optional<NestingLease> ParseNestingLease(std::string_view text) {
   if (!TakePrefix(text, kLease)) return std::nullopt;
-  const auto numbers = TwoNumbers(text);
+  const auto numbers = Numbers<2>(text);
   if (!numbers) return std::nullopt;
-  return NestingLease{TimePoint(Duration(numbers->first)), Duration(numbers->second)};
+  const auto [end, session_timeout] = *numbers;
+  return NestingLease{TimePoint(Duration(end)), Duration(session_timeout)};
 }
 
 std::optional<NestingCommand> ParseNestingCommand(std::string_view text) {
   if (!TakePrefix(text, kCommand)) return std::nullopt;
-  const auto numbers = TwoNumbers(text);
+  const auto numbers = Numbers<2>(text);
   if (!numbers) return std::nullopt;
-  return NestingCommand{numbers->first, static_cast<std::uint64_t>(numbers->second)};
+  const auto [pid, start_time] = *numbers;
+  return NestingCommand{pid, static_cast<std::uint64_t>(start_time)};
 }
 
 std::optional<NestingRelease> ParseNestingRelease(std::string_view text) {
   if (!TakePrefix(text, kReleasing)) return std::nullopt;
-  const auto numbers = TwoNumbers(text);
+  const auto numbers = Numbers<3>(text);
   if (!numbers) return std::nullopt;
-  return NestingRelease{static_cast<std::size_t>(numbers->first), numbers->second};
+  const auto [runs, pid, locks] = *numbers;
+  return NestingRelease{static_cast<std::size_t>(runs), pid, static_cast<std::size_t>(locks)};
 }
 
 }  // namespace zklock::protocol

@@ -38,10 +38,11 @@ struct NestingCommand {
   friend bool operator==(const NestingCommand&, const NestingCommand&) = default;
 };
 
-/// The answer to kRelease: the lock will be released when these nested runs have ended.
+/// The answer to kRelease: the locks will be released when these nested runs have ended.
 struct NestingRelease {
   std::size_t runs = 0;
-  std::int64_t pid = 0;  ///< the pid of one of them
+  std::int64_t pid = 0;   ///< the pid of one of them
+  std::size_t locks = 0;  ///< how many LOCKs the hold consists of; all are released together
   friend bool operator==(const NestingRelease&, const NestingRelease&) = default;
 };
 

@@ -77,6 +77,10 @@ inline constexpr char kNothingHeld[] =
     "this shell does not hold {0} (with --hold): nothing was released; see zklock inspect {0}";
 inline constexpr char kReleaseWaits[] =
     "{} will be released when its nested runs have ended: {} left, the first with pid {}";
+inline constexpr char kNotReleased[] =
+    "nothing was released: if this shell holds {}, it still does; repeat the release";
+inline constexpr char kReleasesAll[] =
+    "{} is one of {} LOCKs of the same --hold, which are released together";
 inline constexpr char kReleaseBelow[] =
     "{} cannot be released from here: the release would wait for the nested run that this "
     "process belongs to; release it from the shell that holds it";

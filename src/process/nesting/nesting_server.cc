@@ -203,8 +203,8 @@ bool NestingServer::Answer(Connection& connection, const NestingRequest& request
     // release.
     const std::vector<pid_t> runs = Runs();
     if (request.kind == NestingRequest::Kind::kRelease) release_requested_ = true;
-    SendText(socket, FormatNesting(protocol::NestingRelease{
-                         runs.size(), runs.empty() ? 0 : static_cast<std::int64_t>(runs.front())}));
+    const auto first = runs.empty() ? 0 : static_cast<std::int64_t>(runs.front());
+    SendText(socket, FormatNesting(protocol::NestingRelease{runs.size(), first, nodes_.size()}));
   } else {
     SendText(socket, protocol::kNestingRefusal);
   }

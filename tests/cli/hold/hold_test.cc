@@ -154,6 +154,18 @@ TEST_CASE("One shell holds two LOCKs, and releases them one by one") {
   CHECK(finished.out == "both\nfree\ndone\n");
 }
 
+TEST_CASE("The LOCKs of one --hold are released together, and the release says so") {
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(Script(lock,
+                                       "$Z exclusive --hold $L-a $L-b || exit;"
+                                       "$Z release --dry-run $L-a >/dev/null; $Z release $L-a;"
+                                       "$Z try $L-b -- echo free; $Z release -q $L-b; echo $?"));
+  CHECK(finished.out == "free\n75\n");
+  const std::string says =
+      "zklock: " + lock + "-a is one of 2 LOCKs of the same --hold, which are released together\n";
+  CHECK(finished.err == says + says);
+}
+
 TEST_CASE("With --permits each --hold takes its own permit, and a release releases one") {
   const std::string lock = NewLock("hold");
   const Finished finished =

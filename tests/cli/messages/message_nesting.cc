@@ -132,6 +132,12 @@ std::string BehindWriter() {
   return reader.err();
 }
 
+/// Two LOCKs of one --hold.
+std::string ReleasedTogether() {
+  return Said(Run(Script(NewLock("said"), "$Z exclusive --hold $L $L-b && $Z release $L")),
+              Exited(0));
+}
+
 /// Returns the message of `zklock WORDS` below a run that holds the LOCK.
 std::string Below(const std::string& words) {
   return Said(Run(Script(NewLock("said"), "$Z exclusive $L -- $Z " + words)), Exited(64));
@@ -153,6 +159,12 @@ Provocations NestingProvocations() {
       {{Saying("kKeptForNested").With({"", "1", "\\d+"}), Part("kOuterReleased")},
        NestedRunOutlived},
       {{"kReleaseBelow", Saying("kReleaseWaits").With({"", "1", "\\d+"})}, Released},
+      {{"kNotReleased"},
+       [] {
+         return Said(Run(ZklockAt("127.0.0.1:1", {"release", "--connect-timeout", "1s", "/said"})),
+                     Exited(69));
+       }},
+      {{Saying("kReleasesAll").With({"", "2"})}, ReleasedTogether},
       {{"kInterruptedBeforeRun"}, InterruptedBeforeRun},
       {{"kSuspendingNested"}, SuspendedWithNested},
       {{"kWaitsBehindWriter"}, BehindWriter},

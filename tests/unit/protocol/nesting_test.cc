@@ -22,19 +22,23 @@ TEST_CASE("Messages between nested zklocks are parsed as they were formatted") {
   const NestingCommand command{4711, 123456};
   CHECK(FormatNesting(command) == "command 4711 123456");
   CHECK(ParseNestingCommand(FormatNesting(command)) == command);
-  const NestingRelease waits{2, 4711};
+  const NestingRelease waits{2, 4711, 3};
+  CHECK(FormatNesting(waits) == "releasing 2 4711 3");
   CHECK(ParseNestingRelease(FormatNesting(waits)) == waits);
 }
 
 TEST_CASE("Any other message between nested zklocks is rejected") {
   for (const char* text :
        {"", "run", "run ", "run a", "walk /a", "release", "lease", "lease ", "lease 1", "lease 1 ",
-        "lease  1 2", "lease 1 2 ", "lease 1 2x", "lease -1 2", "lease 1 -2", "releasing 1",
+        "lease  1 2", "lease 1 2 ", "lease 1 2x", "lease -1 2", "lease 1 -2", "releasing 1 2",
         "command 1", "lease 99999999999999999999 1", kNestingRefusal.data()}) {
     CAPTURE(text);
     CHECK_FALSE(ParseNestingRequest(text));
     CHECK_FALSE(ParseNestingLease(text));
     CHECK_FALSE(ParseNestingCommand(text));
+    CHECK_FALSE(ParseNestingRelease(text));
+  }
+  for (const char* text : {"releasing 1 2 ", "releasing 1 2 -3", "releasing 1 2 3 4"}) {
     CHECK_FALSE(ParseNestingRelease(text));
   }
 }
