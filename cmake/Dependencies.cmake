@@ -48,11 +48,6 @@ target_compile_definitions(zookeeper::client INTERFACE
                            $<$<BOOL:${ZKLOCK_HAVE_TLS}>:HAVE_OPENSSL_H>
                            $<$<BOOL:${ZKLOCK_HAVE_SASL}>:HAVE_CYRUS_SASL_H>)
 
-find_package(CLI11 QUIET)
-if(NOT CLI11_FOUND)
-  zklock_need(CLI11 libcli11-dev)
-endif()
-
 find_package(nlohmann_json QUIET)
 if(NOT nlohmann_json_FOUND)
   zklock_need("nlohmann/json" nlohmann-json3-dev)

@@ -1,9 +1,8 @@
 #include "cli/options/option_reader.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <variant>
@@ -17,40 +16,6 @@
 
 namespace zklock::cli {
 namespace {
-
-/// Returns the arguments in reverse order, as CLI11 expects them. `--name=` becomes two words,
-/// because CLI11 would take the next word as its value.
-std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
-      continue;
-    }
-    arguments[i].pop_back();
-    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
-  }
-  std::reverse(arguments.begin(), arguments.end());
-  return arguments;
-}
-
-/// Returns the option's names for CLI11: "-w,--wait,--timeout".
-std::string Cli11Names(const OptionSpec& option) {
-  std::string names;
-  if (option.letter != '\0') names = std::string{'-', option.letter};
-  for (const std::string_view name : {option.name, option.alias}) {
-    if (!name.empty()) names += (names.empty() ? "--" : ",--") + std::string(name);
-  }
-  return names;
-}
-
-/// Returns whether CLI11 might read one of `words` as the option; never false if it does.
-bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    if (word.size() < 2 || word[0] != '-') return false;
-    if (word[1] == '-') return option.HasName(word);
-    // The word may combine several letters.
-    return option.letter != '\0' && word.find(option.letter) != std::string_view::npos;
-  });
-}
 
 /// Returns whether `name` equals option.Name(). Each start calls this a thousand times, so it
 /// builds no strings, and compares only names of equal length.
@@ -79,72 +44,24 @@ std::string ValueOf(const Setting& setting, const OptionSpec& option) {
 
 }  // namespace
 
-struct OptionReader::Parser {
-  explicit Parser(std::string_view name) : app("", std::string(name)) {
-    app.allow_extras();
-    app.set_help_flag("-h,--help", "");
-    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  }
-
-  void Declare(OptionValue& value) {
-    const OptionSpec& option = *value.spec;
-    const std::string names = Cli11Names(option);
-    if (option.IsFlag()) {
-      Add(value,
-          app.add_flag(names, value.flag)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
-    } else if (option.repeatable) {
-      Add(value, app.add_option(names, value.list)
-                     ->expected(1)
-                     ->allow_extra_args(false)
-                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
-    } else {
-      Add(value, app.add_option(names, value.text));
-    }
-  }
-
-  void Add(OptionValue& value, const CLI::Option* option) { declared.push_back({&value, option}); }
-
-  struct Declared {
-    OptionValue* value;
-    const CLI::Option* option;
-  };
-  CLI::App app;
-  std::vector<Declared> declared;
-};
-
-OptionReader::OptionReader(const SubcommandSpec& subcommand)
-    : subcommand_(subcommand), parser_(std::make_unique<Parser>(subcommand.name)) {
+OptionReader::OptionReader(const SubcommandSpec& subcommand) : subcommand_(subcommand) {
   const auto options = OptionsOf(subcommand.bit);
   values_.reserve(options.size());
   for (const OptionSpec* option : options) values_.push_back(DefaultOf(*option));
 }
 
-OptionReader::~OptionReader() = default;
-
 bool OptionReader::Read(const Words& arguments) {
   RefuseValuesOfFlags(arguments);
-  Declare(arguments);
-  try {
-    Parse(arguments);
-  } catch (const CLI::CallForHelp&) {
-    return false;
-  }
-  ReadExtras(arguments);
+  const Words others = ReadArguments(arguments);
+  if (WasGiven("--help")) return false;
+  ReadOthers(others, arguments);
   ReadEnvironment();
   ReadFiles();
   KeepStronger("--quiet", "--verbose");
   return true;
 }
 
-// CLI11 needs as much time to declare an option as the kernel needs for an exec. So of the forty
-// options, only those that may be among the arguments are declared.
-void OptionReader::Declare(const Words& arguments) {
-  for (OptionValue& value : values_) {
-    if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
-  }
-}
-
-// CLI11 would read `--quiet=7` as yes.
+// ReadArguments() would take the value for letters.
 void OptionReader::RefuseValuesOfFlags(const Words& arguments) const {
   for (const std::string& word : arguments) {
     const std::size_t equals = word.find('=');
@@ -184,29 +101,47 @@ void OptionReader::RequireSeparator(const Words& arguments) const {
   if (locks > 1) throw Error(message::kNoCommand);
 }
 
-void OptionReader::Parse(const Words& arguments) {
-  try {
-    parser_->app.parse(AsCli11Takes(arguments));
-  } catch (const CLI::CallForHelp&) {
-    throw;
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string what = error.what();
-    throw Error(fmt::format(message::kNeedsValue, what.substr(0, what.find_first_of(": "))));
-  } catch (const CLI::ParseError& error) {
-    std::string what = error.what();
-    if (!what.empty()) what[0] = static_cast<char>(std::tolower(what[0]));
-    throw Error(fmt::format(message::kUnreadable, what));
+OptionReader::Words OptionReader::ReadArguments(const Words& arguments) {
+  Words others;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    std::string rest = *word;  // letters are taken from it one by one: `-qw5s` is `-q -w 5s`
+    do {
+      const bool is_long = rest.starts_with("--");
+      const std::string name = is_long ? rest.substr(0, rest.find('=')) : rest.substr(0, 2);
+      const std::string attached = rest.substr(name.size());
+      const auto value = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& one) {
+        return one.spec->HasName(name);
+      });
+      if (value == values_.end()) {
+        others.push_back(rest);
+        if (rest == "--") return others;  // which ReadOthers() refuses
+        break;
+      }
+      value->origin = Origin::kArgument;
+      rest.clear();
+      if (value->spec->IsFlag()) {
+        value->flag = true;
+        if (!attached.empty()) rest = "-" + attached;
+        continue;
+      }
+      if (attached.empty() && ++word == arguments.end()) {
+        throw Error(fmt::format(message::kNeedsValue, value->spec->Name()));
+      }
+      const std::string text = attached.empty() ? *word : attached.substr(is_long ? 1 : 0);
+      if (value->spec->repeatable) {
+        value->list.push_back(text);
+      } else {
+        value->text = text;
+      }
+    } while (!rest.empty());
   }
-  for (const auto& [value, option] : parser_->declared) {
-    if (option->count() > 0) value->origin = Origin::kArgument;
-  }
+  return others;
 }
 
-// LOCKs are not declared to CLI11 as positionals: it would read `[a,b]` as a list.
-void OptionReader::ReadExtras(const Words& arguments) {
-  for (const std::string& extra : parser_->app.remaining()) {
+void OptionReader::ReadOthers(const Words& others, const Words& arguments) {
+  for (const std::string& extra : others) {
     if (extra.starts_with("-=")) {
-      // This is what CLI11 leaves of `-v=1`.
+      // This is what is left of `-v=1`.
       const auto typed =
           std::find_if(arguments.begin(), arguments.end(), [&](const std::string& word) {
             return word.starts_with('-') && !word.starts_with("--") &&

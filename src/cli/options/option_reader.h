@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,16 +9,13 @@
 
 namespace zklock::cli {
 
-/// Reads the options of one subcommand according to the option table, from the arguments (with
-/// CLI11, which no other file includes), the environment and the configuration files. Errors name
-/// the option, its value, its origin if that is not an argument, and what is wrong: ConfigError for
-/// a value from a configuration file, otherwise UsageError.
+/// Reads the options of one subcommand according to the option table, from the arguments, the
+/// environment and the configuration files. Errors name the option, its value, its origin if that
+/// is not an argument, and what is wrong: ConfigError for a value from a configuration file,
+/// otherwise UsageError.
 class OptionReader {
  public:
   explicit OptionReader(const SubcommandSpec& subcommand);
-  ~OptionReader();
-  OptionReader(const OptionReader&) = delete;
-  OptionReader& operator=(const OptionReader&) = delete;
 
   /// Reads `arguments`, the environment and the configuration. Returns false if the arguments ask
   /// for help; most errors in them are then ignored.
@@ -69,12 +65,12 @@ class OptionReader {
   [[nodiscard]] std::string ShowConfig() const;
 
  private:
-  struct Parser;
   using Words = std::vector<std::string>;
 
-  void Declare(const Words& arguments);
-  void Parse(const Words& arguments);
-  void ReadExtras(const Words& arguments);
+  /// Returns the words that are not options of the subcommand, nor their values.
+  Words ReadArguments(const Words& arguments);
+  /// Reads LOCKs. `others`: what ReadArguments() returned for `arguments`.
+  void ReadOthers(const Words& others, const Words& arguments);
   void ReadEnvironment();
   void ReadFiles();
   void RefuseValuesOfFlags(const Words& arguments) const;
@@ -85,8 +81,7 @@ class OptionReader {
   void CheckRule(const OptionRule& rule, std::string_view option) const;
 
   const SubcommandSpec& subcommand_;
-  std::unique_ptr<Parser> parser_;
-  std::vector<OptionValue> values_;  ///< in the order of the table; CLI11 writes into them
+  std::vector<OptionValue> values_;  ///< in the order of the table
   std::vector<std::string> locks_;
   std::string unused_config_;
 };

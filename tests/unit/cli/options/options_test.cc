@@ -185,6 +185,19 @@ TEST_CASE("Options are accepted anywhere before --, and the last occurrence coun
   CHECK(options.server.servers.chroot == "/c");
 }
 
+TEST_CASE("Letters can be combined, and the value of an option can be any word") {
+  const RunOptions letters = ParseRun({"exclusive", "-vk7s", "-nlx", "/l", "--", "c"});
+  CHECK(letters.verbosity == Verbosity::kVerbose);
+  CHECK(letters.kill_after == 7s);
+  CHECK(letters.try_only);
+  CHECK(letters.label == "x");
+  for (const char* const word : {"", "-q", "--quiet", "--root=", "--root=/r", "=", "[a,b]", "{}"}) {
+    CHECK(ParseRun({"exclusive", "/l", "--label", word, "--", "c"}).label == word);
+    CHECK(ParseRun({"exclusive", "/l", "-l", word, "--", "c"}).label == word);
+    CHECK(ParseRun({"exclusive", "/l", "--label=" + std::string(word), "--", "c"}).label == word);
+  }
+}
+
 TEST_CASE("Variables set options, and arguments override variables") {
   const Variable servers("ZKLOCK_SERVERS", "zk1:2000");
   const Variable root("ZKLOCK_ROOT", "/from/env");
