@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
-#include <filesystem>
+#include <climits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -65,7 +68,12 @@ void PrintRows(RunContext& context, const std::vector<cli::DryRunRow>& rows) {
 std::string AbsolutePath(std::string_view file) {
   if (file.starts_with('/')) return std::string(file);
   while (file.starts_with("./")) file.remove_prefix(2);
-  return (std::filesystem::current_path() / file).string();
+  std::array<char, PATH_MAX> directory{};
+  if (getcwd(directory.data(), directory.size()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), "getcwd");
+  }
+  const std::string above = directory.data();
+  return (above == "/" ? "" : above) + "/" + std::string(file);
 }
 
 cli::DryRunRow Containment(cli::Contain contain) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "process/transport/transport_helper.h"
 #include "zookeeper/orphaned_session.h"
 
@@ -45,8 +46,12 @@ void SessionForGuard::WriteAddresses(const zookeeper::Session& session) {
 void SessionForGuard::Close() const {
   if (!page_->is_set) return;
   std::vector<zookeeper::Endpoint> endpoints;
-  std::istringstream lines(page_->addresses.at(static_cast<std::size_t>(page_->in_use)).data());
-  for (zookeeper::Endpoint one; lines >> one.address >> one.name;) endpoints.push_back(one);
+  std::string_view lines = page_->addresses.at(static_cast<std::size_t>(page_->in_use)).data();
+  while (!lines.empty()) {
+    std::string_view name = TakeUntil(lines, '\n');
+    const std::string_view address = TakeUntil(name, ' ');
+    endpoints.push_back({std::string(address), std::string(name)});
+  }
   const auto transport = process::MakeTransport(options_.transport);
   zookeeper::CloseSession({page_->session_id, {page_->password.data(), page_->password.size()}},
                           endpoints, page_->timeout, options_.access, transport.get());

@@ -15,10 +15,11 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
+#include "base/text.h"
 #include "process/loop/child.h"
 
 namespace zklock::process {
@@ -157,14 +158,13 @@ void NameLookup::OnReady(short revents) {
 }
 
 void NameLookup::TakeLine(const std::string& line) {
-  std::istringstream words(line);
-  std::size_t index = 0;
-  std::string word;
-  if (!(words >> index >> word) || index >= servers_.size()) return;
-  answered_[index] = true;
-  const zookeeper::Server& server = servers_[index];
+  std::string_view word = line;
+  const auto index = ParseWhole<std::size_t>(TakeUntil(word, ' '));
+  if (!index || *index >= servers_.size() || word.empty()) return;
+  answered_[*index] = true;
+  const zookeeper::Server& server = servers_[*index];
   if (word.front() != '!') {
-    found_.endpoints.push_back({word, zookeeper::ToString(server)});
+    found_.endpoints.push_back({std::string(word), zookeeper::ToString(server)});
     return;
   }
   int error = 0;
