@@ -8,7 +8,7 @@ target_link_libraries(torture_recorder PRIVATE zklock_flags)
 # some of the library's (ld(1), --wrap). A function that no longer exists is a link error. Not with
 # link-time optimisation, which could inline the functions that are to be replaced.
 set(no_lease_wraps _ZNK6zklock8protocol5Lease3EndEv)
-set(release_first_wraps _ZN6zklock7process9EventLoop3AddERNS_11EventSourceE
+set(release_first_wraps _ZN6zklock8commands15SessionForGuard3SetERKNS_9zookeeper7SessionE
     _ZN6zklock7process10Supervisor7ForwardEi)
 foreach(mutation IN ITEMS no_lease release_first)
   add_executable(zklock_mutant_${mutation} src/main.cc tests/mutations/${mutation}.cc)

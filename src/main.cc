@@ -24,6 +24,8 @@
 #include "commands/session/output.h"
 #include "process/loop/message_sink.h"
 #include "process/loop/signals.h"
+#include "process/tree/cgroup.h"
+#include "process/tree/process_tree.h"
 
 namespace zklock {
 namespace {
@@ -98,6 +100,12 @@ int Main(int argc, char** argv) {
   } catch (const cli::UnsafeFile& error) {
     report.Error(cli::Printable(error.what()));
     status = kExitRefused;
+  } catch (const process::CgroupUnavailable& error) {
+    report.SystemRefused(error);
+    status = kExitSystem;
+  } catch (const process::NoProcessTree& error) {
+    report.SystemRefused(error);
+    status = kExitSystem;
   } catch (const std::system_error& error) {
     report.SystemRefused(error);
     status = kExitSystem;

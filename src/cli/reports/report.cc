@@ -81,10 +81,19 @@ void Report::Explain(const RunEnd& end) {
 
 void Report::Defect(const std::string& what) { Error(message::kDefect, Printable(what)); }
 
+void Report::SystemRefused(const process::CgroupUnavailable& error) {
+  Error(fmt::format(message::kContainRequired, NoCgroupText(error.reason())));
+}
+
+void Report::SystemRefused(const process::NoProcessTree& error) {
+  ReportSystemError(error, fmt::format(message::kNoProc, error.what()));
+}
+
 void Report::SystemRefused(const std::system_error& error) {
-  if (const auto* unavailable = dynamic_cast<const process::CgroupUnavailable*>(&error)) {
-    return Error(fmt::format(message::kContainRequired, NoCgroupText(unavailable->reason())));
-  }
+  ReportSystemError(error, error.what());
+}
+
+void Report::ReportSystemError(const std::system_error& error, const std::string& text) {
   const std::string what = error.what();
   switch (error.code().value()) {
     case EAGAIN:
@@ -95,8 +104,7 @@ void Report::SystemRefused(const std::system_error& error) {
     default:
       break;
   }
-  const bool is_proc = dynamic_cast<const process::NoProcessTree*>(&error) != nullptr;
-  Error(is_proc ? fmt::format(message::kNoProc, what) : what);
+  Error(text);
 }
 
 void Report::NoMemory() { Error(message::kNoMemory); }

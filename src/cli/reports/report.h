@@ -16,6 +16,7 @@
 #include "process/tree/cgroup.h"
 #include "process/tree/ended.h"
 #include "process/tree/executable.h"
+#include "process/tree/process_tree.h"
 
 namespace zklock::cli {
 
@@ -62,6 +63,8 @@ class Report final : public EventListener {
   /// and others may be waiting for the lock.
   void Explain(const RunEnd& end);
   void Defect(const std::string& what);
+  void SystemRefused(const process::CgroupUnavailable& error);
+  void SystemRefused(const process::NoProcessTree& error);
   void SystemRefused(const std::system_error& error);
   void NoMemory();
 
@@ -90,6 +93,9 @@ class Report final : public EventListener {
   void NoHistory(const lock::RunRecorder::Unkept& unkept);
 
  private:
+  /// `text`: for errors that have no text of their own.
+  void ReportSystemError(const std::system_error& error, const std::string& text);
+
   process::MessageSink& sink_;
   Verbosity verbosity_;
   std::string last_line_;
