@@ -42,9 +42,9 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
   }
 }
 
-/// Reads a file of at most a page, without allocating memory. Returns an empty text and sets errno
-/// if it cannot be read.
-std::string_view ReadShortFile(const char* path, std::array<char, 4096>& buffer) {
+/// Reads the start of a file, without allocating memory. Returns an empty text and sets errno if it
+/// cannot be read.
+std::string_view ReadStart(const char* path, std::array<char, 1024>& buffer) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   ssize_t size = -1;
   do {
@@ -78,8 +78,10 @@ std::optional<uid_t> EffectiveUserOf(pid_t pid) {
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   std::array<char, 32> path{};
   std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
-  std::array<char, 4096> buffer;  // NOLINT(*-member-init): the kernel fills it
-  const std::string_view text = ReadShortFile(path.data(), buffer);
+  // Enough for the fields that are read, with a name of 64 bytes. A page would be one more page of
+  // stack in each waiter and guard.
+  std::array<char, 1024> buffer;  // NOLINT(*-member-init): the kernel fills it
+  const std::string_view text = ReadStart(path.data(), buffer);
   // The text is "pid (name) state ppid ...". The name may contain anything, even parentheses and
   // spaces.
   const size_t open = text.find('(');
