@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/read_file.h"
 #include "cli/command/forks.h"
 #include "cli/gate.h"
 #include "cli/zklock.h"
