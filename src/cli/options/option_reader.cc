@@ -51,25 +51,13 @@ OptionReader::OptionReader(const SubcommandSpec& subcommand) : subcommand_(subco
 }
 
 bool OptionReader::Read(const Words& arguments) {
-  RefuseValuesOfFlags(arguments);
   const Words others = ReadArguments(arguments);
   if (WasGiven("--help")) return false;
-  ReadOthers(others, arguments);
+  ReadOthers(others);
   ReadEnvironment();
   ReadFiles();
   KeepStronger("--quiet", "--verbose");
   return true;
-}
-
-// ReadArguments() would take the value for letters.
-void OptionReader::RefuseValuesOfFlags(const Words& arguments) const {
-  for (const std::string& word : arguments) {
-    const std::size_t equals = word.find('=');
-    if (!word.starts_with("--") || equals == std::string::npos) continue;
-    const OptionSpec* const option = SpecOf(word);
-    if (option == nullptr || !option->IsFlag()) continue;
-    throw Error(fmt::format(message::kTakesNoValue, option->Name(), word.substr(equals + 1)));
-  }
 }
 
 void OptionReader::RequireSeparator(const Words& arguments) const {
@@ -120,6 +108,9 @@ OptionReader::Words OptionReader::ReadArguments(const Words& arguments) {
       value->origin = Origin::kArgument;
       rest.clear();
       if (value->spec->IsFlag()) {
+        if (attached.starts_with('=')) {
+          throw Error(fmt::format(message::kTakesNoValue, value->spec->Name(), attached.substr(1)));
+        }
         value->flag = true;
         if (!attached.empty()) rest = "-" + attached;
         continue;
@@ -138,17 +129,8 @@ OptionReader::Words OptionReader::ReadArguments(const Words& arguments) {
   return others;
 }
 
-void OptionReader::ReadOthers(const Words& others, const Words& arguments) {
+void OptionReader::ReadOthers(const Words& others) {
   for (const std::string& extra : others) {
-    if (extra.starts_with("-=")) {
-      // This is what is left of `-v=1`.
-      const auto typed =
-          std::find_if(arguments.begin(), arguments.end(), [&](const std::string& word) {
-            return word.starts_with('-') && !word.starts_with("--") &&
-                   word.ends_with(extra.substr(1));
-          });
-      throw Error(fmt::format(message::kUnreadable, typed != arguments.end() ? *typed : extra));
-    }
     if (extra.size() > 1 && extra.front() == '-') throw Error(UnknownOption(extra));
     locks_.push_back(extra);
   }

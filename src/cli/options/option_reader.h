@@ -69,11 +69,10 @@ class OptionReader {
 
   /// Returns the words that are not options of the subcommand, nor their values.
   Words ReadArguments(const Words& arguments);
-  /// Reads LOCKs. `others`: what ReadArguments() returned for `arguments`.
-  void ReadOthers(const Words& others, const Words& arguments);
+  /// Reads LOCKs. `others`: what ReadArguments() returned.
+  void ReadOthers(const Words& others);
   void ReadEnvironment();
   void ReadFiles();
-  void RefuseValuesOfFlags(const Words& arguments) const;
   [[nodiscard]] std::string UnknownOption(const std::string& word) const;
   /// Returns the subcommand's option that `word` names; null if there is none.
   [[nodiscard]] const OptionSpec* SpecOf(std::string_view word) const;

@@ -49,7 +49,6 @@ inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of e
 inline constexpr char kFromVariable[] = "{} (from ${})";
 inline constexpr char kNeedsValue[] = "option {} requires a value";
 inline constexpr char kTakesNoValue[] = "{} takes no value, but was given '{}'";
-inline constexpr char kUnreadable[] = "{}: cannot be read as an option and its value";
 inline constexpr char kExclude[] = "{} and {} cannot be used together";
 inline constexpr char kRequires[] = "{} requires {}";
 inline constexpr char kNoDuration[] = "{}: invalid duration '{}' (examples: 90, 1.5, 500ms, 1h30m)";

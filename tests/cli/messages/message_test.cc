@@ -74,7 +74,6 @@ std::vector<Case> WrongWords() {
       {"kNeedsValue", 64, {"exclusive", "/l", "--wait", "--", "true"}},
       {"kNoSeparator", 64, {"exclusive", "/l", "ls", "-l"}},
       {"kTakesNoValue", 64, {"exclusive", "--quiet=so", "RUN"}},
-      {"kUnreadable", 64, {"exclusive", "-q=so", "RUN"}},
       {"kExclude", 64, {"exclusive", "--quiet", "--verbose", "RUN"}},
       {"kRequires", 64, {"inspect", "--max-age", "1h", "/l"}},
       {"kNoDuration", 64, {"exclusive", "--wait", "soon", "RUN"}},
