@@ -102,14 +102,15 @@ OptionReader::Words OptionReader::ReadArguments(const Words& arguments) {
       });
       if (value == values_.end()) {
         others.push_back(rest);
-        if (rest == "--") return others;  // which ReadOthers() refuses
         break;
       }
       value->origin = Origin::kArgument;
       rest.clear();
       if (value->spec->IsFlag()) {
-        if (attached.starts_with('=')) {
-          throw Error(fmt::format(message::kTakesNoValue, value->spec->Name(), attached.substr(1)));
+        // Letters follow; `-v-root` is not `-v --root`.
+        if (attached.starts_with('=') || attached.starts_with('-')) {
+          const std::string given = attached.substr(attached[0] == '=' ? 1 : 0);
+          throw Error(fmt::format(message::kTakesNoValue, value->spec->Name(), given));
         }
         value->flag = true;
         if (!attached.empty()) rest = "-" + attached;
