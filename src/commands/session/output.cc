@@ -61,7 +61,10 @@ EventSource::Interest Output::GetInterest() {
 
 void Output::OnReady(short revents) {
   const auto gone = static_cast<unsigned>(POLLERR) | static_cast<unsigned>(POLLHUP);
-  if (IsDone() && (static_cast<unsigned>(revents) & gone) != 0) error_ = EPIPE;
+  if (IsDone() && (static_cast<unsigned>(revents) & gone) != 0) {
+    // Of a terminal that was closed before zklock started, isatty(3) says no, and why.
+    error_ = isatty(STDOUT_FILENO) == 0 && errno == EIO ? EIO : EPIPE;
+  }
   const bool was_full = IsFull();
   writer_.OnReady(revents);
   if (was_full && !IsFull() && on_room_) on_room_();

@@ -26,8 +26,9 @@ class Output final : public EventSource {
   [[nodiscard]] bool IsFull() const;
   /// Returns whether everything has been written, or can no longer be written.
   [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }
-  /// Returns the errno of a failed write, after which nothing more is written: EPIPE if the reader
-  /// is gone, EBADF if standard output is closed. 0 if no write has failed.
+  /// Returns the errno after which nothing more is written: EPIPE if the reader is gone, even if
+  /// nothing was written since; EIO if the terminal is; EBADF if standard output is closed;
+  /// otherwise that of a failed write. 0 while writing is possible.
   [[nodiscard]] int error() const { return error_ != 0 ? error_ : writer_.error(); }
 
   Interest GetInterest() override;

@@ -1,5 +1,10 @@
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -369,6 +374,20 @@ TEST_CASE("--watch ends when its reader is gone, even if nothing changes") {
       lock, "{ $Z inspect --watch --json $L; echo $? >&2; } | head -n 1 >/dev/null; echo ended"));
   CHECK(finished.out == "ended\n");
   CHECK(finished.err == "141\n");
+}
+
+TEST_CASE("inspect ends as if by HUP if its terminal was closed before it started") {
+  ChildOptions options = Zklock({"inspect", NewLock("gone")});
+  options.prepare = [] {
+    ResetSignals();
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    unlockpt(terminal);
+    const int output = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    close(terminal);
+    dup2(output, STDOUT_FILENO);
+  };
+  const Finished finished = Run(options, Exited(128 + SIGHUP));
+  CHECK(finished.err.empty());
 }
 
 TEST_CASE("without a terminal --watch shows all contenders of a tree, as --json does") {
