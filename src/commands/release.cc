@@ -354,8 +354,8 @@ int ReleaseAll(const cli::ReleaseOptions& options, Targets targets, process::Sig
   return releasing.empty() || !all_can ? kExitConflict : kExitOk;
 }
 
-/// Returns the holds of the calling shell. Throws Exit if the servers cannot be asked; a script
-/// that goes on must know that it still holds the LOCK.
+/// Returns the holds of the calling shell. If the servers cannot be asked, says that nothing was
+/// released, since the script may go on, and throws Exit.
 std::vector<OwnHold> FindHoldsToRelease(const cli::ReleaseOptions& options,
                                         process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
@@ -363,8 +363,8 @@ std::vector<OwnHold> FindHoldsToRelease(const cli::ReleaseOptions& options,
     // The search starts at this process, not its parent: the shell that holds the LOCK may have
     // become this zklock by exec.
     return FindOwnHolds(session, LockOf(options), getpid());
-  } catch (const Exit& exit) {
-    if (exit.status() == kExitUnavailable) report.Error(message::kNotReleased, options.lock);
+  } catch (const Exit&) {
+    if (!options.dry_run) report.Error(message::kNotReleased, options.lock);
     throw;
   }
 }
@@ -392,9 +392,14 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
         return kExitOk;
       }
       ShortSession waiting(options.server, signals, report);
-      waiting.Ask([&](lock::Calls& calls) {
-        lock::WaitUntilGone(calls, hold.ticket.lock, hold.ticket.id());
-      });
+      try {
+        waiting.Ask([&](lock::Calls& calls) {
+          lock::WaitUntilGone(calls, hold.ticket.lock, hold.ticket.id());
+        });
+      } catch (const Exit&) {
+        report.Error(message::kReleaseUnseen, options.lock, hold.claim.holder.pid);
+        throw;
+      }
       waiting.Close();
       report.Write(cli::Level::kVerbose, fmt::format(message::kOwnReleased, options.lock));
       return kExitOk;

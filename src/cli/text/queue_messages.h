@@ -79,6 +79,8 @@ inline constexpr char kReleaseWaits[] =
     "{} will be released when its nested runs have ended: {} left, the first with pid {}";
 inline constexpr char kNotReleased[] =
     "nothing was released: if this shell holds {}, it still does; repeat the release";
+inline constexpr char kReleaseUnseen[] =
+    "{} will be released by process {} as soon as possible, but this zklock cannot wait for it";
 inline constexpr char kReleasesAll[] =
     "{} is one of {} LOCKs of the same --hold, which are released together";
 inline constexpr char kReleaseBelow[] =

@@ -158,7 +158,9 @@ Provocations NestingProvocations() {
   return {
       {{Saying("kKeptForNested").With({"", "1", "\\d+"}), Part("kOuterReleased")},
        NestedRunOutlived},
-      {{"kReleaseBelow", Saying("kReleaseWaits").With({"", "1", "\\d+"})}, Released},
+      {{"kReleaseBelow", Saying("kReleaseWaits").With({"", "1", "\\d+"}),
+        Saying("kReleaseUnseen").With({"", "\\d+"})},
+       Released},
       {{"kNotReleased"},
        [] {
          return Said(Run(ZklockAt("127.0.0.1:1", {"release", "--connect-timeout", "1s", "/said"})),
