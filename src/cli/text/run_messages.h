@@ -115,8 +115,8 @@ inline constexpr char kStaysReservedAfterSignal[] =
 
 // --history.
 inline constexpr char kForeignLastRun[] =
-    "the history of {} is not kept: its last-run contains data from another program or from a "
-    "later version of zklock";
+    "the history of {} is not kept: its last-run is ephemeral, or contains data from another "
+    "program or from a later version of zklock";
 inline constexpr char kLastRunRefused[] =
     "the history of {} is not kept: not authorised to write {}/last-run; see its ACL";
 inline constexpr char kLastRunQuota[] = "the history of {} is not kept: a quota is used up";

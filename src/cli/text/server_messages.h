@@ -90,7 +90,7 @@ inline constexpr char kOldServers[] =
     "{} cannot be used: the servers do not support all requests that zklock needs; use ZooKeeper "
     "3.5 or newer";
 inline constexpr char kRecordUnknown[] =
-    "{} cannot be used with {}: the record in its child '{}' is invalid; delete that znode";
+    "{} cannot be used with {}: the record in its child '{}' is ephemeral or invalid; delete it";
 inline constexpr char kQuotaExceeded[] =
     "{} cannot be used: the hard quota on {} is exceeded; raise it (zkCli.sh: setquota), or delete "
     "znodes below it";
