@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <string_view>
 
 #include "base/unique_fd.h"
 
@@ -22,6 +24,17 @@ std::optional<std::string> ReadFile(const std::string& path) {
     if (size == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(size));
   }
+}
+
+std::string AbsolutePath(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  std::array<char, PATH_MAX> directory{};
+  if (getcwd(directory.data(), directory.size()) == nullptr) return path;
+  std::string_view rest = path;
+  while (rest.starts_with("./")) rest.remove_prefix(2);
+  std::string absolute = directory.data();
+  if (absolute != "/") absolute += '/';
+  return absolute.append(rest);
 }
 
 }  // namespace zklock

@@ -10,4 +10,8 @@ namespace zklock {
 /// KiB and initialises a locale.
 [[nodiscard]] std::optional<std::string> ReadFile(const std::string& path);
 
+/// Returns `path`, or, if it is relative, its absolute form; without a leading `./`. If the working
+/// directory no longer exists, returns it unchanged.
+[[nodiscard]] std::string AbsolutePath(const std::string& path);
+
 }  // namespace zklock

@@ -1,16 +1,15 @@
 #include "cli/options/option_table.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <climits>
 #include <cstdlib>
 #include <limits>
 #include <type_traits>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/transport_interface.h"
 #include "cli/options/config.h"
@@ -254,15 +253,6 @@ void TurnTlsOn(const OptionValue& value, OptionFields& fields) {
   RequireTransport(value);
 }
 
-/// Returns the absolute path of `file`: zklock changes its working directory, but uses the file
-/// again for each connection.
-std::string AbsolutePath(const std::string& file) {
-  if (file.starts_with('/')) return file;
-  std::array<char, PATH_MAX> directory{};
-  if (getcwd(directory.data(), directory.size()) == nullptr) return file;
-  return std::string(directory.data()) + "/" + file;
-}
-
 std::string Tls(const OptionValue& value, OptionFields& fields) {
   if (value.flag) TurnTlsOn(value, fields);
   return "";
@@ -272,6 +262,7 @@ template <std::string process::TransportSpec::*kField>
 std::string TlsFile(const OptionValue& value, OptionFields& fields) {
   if (!value.WasGiven()) return "";
   RequireReadable(value.text, value.spec->Name());
+  // zklock changes its working directory, but uses the file again for each connection.
   fields.server.transport.*kField = AbsolutePath(value.text);
   TurnTlsOn(value, fields);
   return "";

@@ -3,19 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <climits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/exit_status.h"
+#include "base/read_file.h"
 #include "cli/reports/end_reason.h"
 #include "cli/reports/report_reasons.h"
 #include "cli/views/dry_run_text.h"
@@ -63,18 +60,6 @@ void PrintRows(RunContext& context, const std::vector<cli::DryRunRow>& rows) {
 }
 
 // ---- the command -----------------------------------------------------------------------------
-
-/// Returns the absolute path of a file that would be executed.
-std::string AbsolutePath(std::string_view file) {
-  if (file.starts_with('/')) return std::string(file);
-  while (file.starts_with("./")) file.remove_prefix(2);
-  std::array<char, PATH_MAX> directory{};
-  if (getcwd(directory.data(), directory.size()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "getcwd");
-  }
-  const std::string above = directory.data();
-  return (above == "/" ? "" : above) + "/" + std::string(file);
-}
 
 cli::DryRunRow Containment(cli::Contain contain) {
   if (contain == cli::Contain::kOff) return cli::ContainRow("", {});
