@@ -337,6 +337,15 @@ TEST_CASE("a dry run reports a run that would be too soon") {
   Tree().SetAcl(lock + "/last-start", kRead | kWrite | kAdmin);
   Tree().SetData(lock + "/last-start", "another program's");
   CheckError(DryRun({"exclusive", "--once-per", "1h"}, {lock}), 78, "last-start");
+  // What a run records in an ephemeral znode would vanish.
+  Tree tree;
+  for (const std::string record : {"last-start", "last-run"}) {
+    tree.Delete(lock + "/" + record);
+    tree.Create(lock + "/" + record, ZnodeKind::kEphemeral);
+    const char* const option = record == "last-start" ? "--once-per" : "--min-interval";
+    CheckError(DryRun({"exclusive", option, "1h"}, {lock}), 78, record);
+    CHECK(RunZklock({"exclusive", option, "1h", lock, "--", "true"}).exit == Exited(78));
+  }
 }
 
 TEST_CASE("a dry run takes permits and dialects into account") {

@@ -348,8 +348,8 @@ TEST_CASE("a run exits with 78 if LOCK is an ephemeral znode") {
   CHECK_THAT(Refuse({"exclusive", lock, "--", "true"}, 78), Catch::Contains(itself));
   CHECK_THAT(Refuse({"try", lock, "--", "true"}, 78), Catch::Contains(itself));
   CHECK_THAT(Refuse({"exclusive", "--permits=2", lock, "--", "true"}, 78), Catch::Contains(itself));
-  for (const char* const permits : {"--permits=2", "--no-nest"}) {
-    CHECK_THAT(Refuse({"exclusive", permits, lock + "/below", "--", "true"}, 78),
+  for (const char* const option : {"--permits=2", "--no-nest"}) {
+    CHECK_THAT(Refuse({"exclusive", option, lock + "/below", "--", "true"}, 78),
                Catch::Contains("a znode above it is ephemeral"));
   }
 }
