@@ -52,6 +52,7 @@ class SessionProof {
   std::optional<std::size_t> unwatched_;
   CallbackScope watches_;
   TimePoint due_ = kNever;
+  unsigned answers_ = 0;  // to proofs while we wait
   CallbackScope scope_;
 };
 
