@@ -60,7 +60,9 @@ void CheckAnswers(const std::string& servers, int count) {
 TEST_CASE("a simulated server answers like a real one") { CheckAnswers(TestServers(), 1); }
 
 TEST_CASE("three simulated servers answer like three real ones") {
-  const OwnServer ensemble({}, 3);
+  // With a tick of 500 ms, servers that get no CPU time for 2.5 s drop each other and their
+  // clients.
+  const OwnServer ensemble({}, 3, {"--tick", "2000"});
   CheckAnswers(ensemble.address(), 3);
 }
 

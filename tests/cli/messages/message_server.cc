@@ -27,13 +27,15 @@ std::string ConfirmedTooSlowly() {
   return finished.err;
 }
 
-/// Returns the message of a waiter whose servers are gone for good.
+/// Returns the message of a waiter whose servers are gone for good. The proxy keeps its port, which
+/// the proxy of another test would otherwise take.
 std::string LostWaiting() {
   auto [lock, holder] = HoldNewLock("said");
-  auto proxy = std::make_unique<Proxy>(TestServers());
+  Proxy proxy(TestServers());
   Child waiter =
-      StartWaiter({"exclusive", "-z", proxy->address(), "--connect-timeout", "200ms"}, lock);
-  proxy.reset();
+      StartWaiter({"exclusive", "-z", proxy.address(), "--connect-timeout", "200ms"}, lock);
+  proxy.Freeze();
+  proxy.Cut();
   CHECK(waiter.Wait() == Exited(69));
   return waiter.err();
 }
