@@ -48,6 +48,8 @@ struct NestingRelease {
 
 /// The answer from a holder that lets no other process run under its lock.
 inline constexpr std::string_view kNestingRefusal = "refused";
+/// The answer to a process that the holder does not see below itself or the owner.
+inline constexpr std::string_view kNestingStranger = "stranger";
 
 [[nodiscard]] std::string FormatNesting(const NestingRequest& request);
 [[nodiscard]] std::string FormatNesting(const NestingLease& lease);

@@ -183,8 +183,11 @@ inline constexpr char kWaitsBehindWriter[] =
     "would wait for the writer forever; omit --no-nest, or give --wait";
 
 inline constexpr char kHolderSilent[] =
-    "{} seems to be held for this process by process {}, which does not answer: {} might wait for "
-    "itself forever; see zklock inspect, or give --wait";
+    "{} seems to be held for this process by process {}, which does not confirm it: {} might wait "
+    "for itself forever; see zklock inspect, or give --wait";
+inline constexpr char kHeldByAncestor[] =
+    "the lock is held by process {}, below which this one runs, so they wait for each other: "
+    "ZKLOCK_HELD is missing; see sudo --preserve-env=ZKLOCK_HELD";
 
 inline constexpr char kHolderCrowded[] =
     "{} seems to be held for this process by process {}, which cannot be asked: too many "

@@ -79,7 +79,7 @@ std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& l
   std::vector<OwnHold> found;
   for (const lock::Holder& holder : holders) {
     const auto claim = ClaimIn(holder.data, holder.path, self);
-    if (!claim || claim->is_elsewhere) continue;
+    if (!claim || claim->socket.empty() || claim->is_elsewhere) continue;
     found.push_back({{.lock = lock,
                       .mode = holder.name.mode(),
                       .path = holder.path,

@@ -82,14 +82,16 @@ HolderClaim ClaimOf(const protocol::HeldLock& held) {
 std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                    const process::Identity& self) {
   const auto parsed = lock::ParseContenderData(data);
-  if (!parsed || !parsed->owner || !parsed->pid || !parsed->start_time || !parsed->pid_namespace ||
+  if (!parsed || !parsed->pid || !parsed->start_time || !parsed->pid_namespace ||
       parsed->boot_id != self.boot_id) {
     return std::nullopt;
   }
+  const process::ProcessId holder = ProcessOf(*parsed->pid, *parsed->start_time);
+  const auto& owner = parsed->owner;
   return HolderClaim{.node = node,
-                     .holder = ProcessOf(*parsed->pid, *parsed->start_time),
-                     .socket = parsed->owner->socket,
-                     .owner = ProcessOf(parsed->owner->pid, parsed->owner->start_time),
+                     .holder = holder,
+                     .socket = owner ? owner->socket : "",
+                     .owner = owner ? ProcessOf(owner->pid, owner->start_time) : holder,
                      .is_elsewhere = parsed->pid_namespace != self.pid_namespace};
 }
 
@@ -140,8 +142,8 @@ HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind 
     auto link = process::NestingLink::Open(claim.socket, claim.holder, claim.owner,
                                            {.kind = kind, .node = claim.node});
     if (!link && errno != EAGAIN) {
-      if (!was_closed && IsAlive(claim.holder)) return NoProof{};
-      return HoldsNothing{};
+      const bool may_hold = errno == EPERM || !was_closed;
+      return may_hold && IsAlive(claim.holder) ? HolderAnswer(NoProof{}) : HoldsNothing{};
     }
     if (link) {
       AwaitAnswer(link.get(), deadline, signals, report);
@@ -150,6 +152,7 @@ HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind 
         case State::kReleasing:
           return link;
         case State::kAsking:
+        case State::kStranger:
           return NoProof{};
         case State::kRefused:
           return Refuses{};

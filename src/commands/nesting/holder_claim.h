@@ -23,12 +23,13 @@ namespace zklock::commands {
 struct HolderClaim {
   std::string node;            ///< the contender's path, chroot included
   process::ProcessId holder;   ///< the process that claims to hold
-  std::string socket;          ///< where it listens
+  std::string socket;          ///< where it listens; empty if unknown
   process::ProcessId owner{};  ///< with --hold the owner, otherwise the holder
   bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
 };
 [[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
-/// Returns none if the data names no owner, or comes from another host or boot than that of `self`.
+/// Returns none if the data names no process, or comes from another host or boot than that of
+/// `self`.
 [[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                                  const process::Identity& self);
 
@@ -53,8 +54,8 @@ struct HoldsNothing {};
 /// The process does not (or no longer) let runs begin under the lock; or, for kRelease, we run
 /// under the lock ourselves.
 struct Refuses {};
-/// The process is alive, but gives no proof that it holds the lock: nothing answers at its socket,
-/// or another process does.
+/// The process is alive, but gives no proof that it holds the lock for us: nothing answers at its
+/// socket, another process does, or it does not see us below itself or the owner.
 struct NoProof {};
 /// So many processes connect to the holder's socket that it has not accepted our connection.
 struct Crowded {};

@@ -246,6 +246,14 @@ InheritedLock FindInheritance(RunContext& context, const cli::WantedLock& wanted
   return FindInheritedLock(context, lock, wanted.mode, beneficiary);
 }
 
+/// Returns whether $ZKLOCK_HELD names `holder`, one of our ancestors. It does not if the
+/// environment was cleared on the way, as by sudo(8).
+bool IsNamedInEnvironment(const process::ProcessId& holder) {
+  const auto held = AncestorHolds(getpid());
+  return std::any_of(held.begin(), held.end(),
+                     [&](const protocol::HeldLock& one) { return ClaimOf(one).holder == holder; });
+}
+
 }  // namespace
 
 void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
@@ -278,7 +286,8 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
   // One permit does not replace another: the holder of one may want more. And a run that would
   // queue beside an exclusive holder would queue beside any holder.
   if (context.options.permits || QueuesBeside(Mode::kExclusive, context.options, mode)) return {};
-  return [&context, &disproven, beneficiary, mode](Mode held, const std::string& data) {
+  const auto warned = std::make_shared<bool>(false);
+  return [&context, &disproven, beneficiary, mode, warned](Mode held, const std::string& data) {
     const cli::RunOptions& options = context.options;
     if (QueuesBeside(held, options, mode) && !QueuesBesideForEver(held, options, mode)) {
       return false;
@@ -292,8 +301,16 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     }
     if (IsHeldElsewhere(*claim)) return true;
     const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
-    return !claim->is_elsewhere &&
-           std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+    const bool is_ours = !claim->is_elsewhere &&
+                         std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+    if (!claim->socket.empty()) return is_ours;
+    // An ancestor that $ZKLOCK_HELD does not name cannot be asked. One that it does name has been
+    // asked already, and is about to release the lock.
+    const bool waits = !options.any && !MayQueueBehind(held, options, mode);
+    if (is_ours && waits && !IsNamedInEnvironment(claim->holder) && !std::exchange(*warned, true)) {
+      context.report.Say(cli::message::kHeldByAncestor, claim->holder.pid);
+    }
+    return false;
   };
 }
 

@@ -30,7 +30,8 @@ std::unique_ptr<NestingLink> NestingLink::Open(const std::string& name, const Pr
   const bool is_holder = peer && peer->pid == holder.pid && UserOf(holder) && IsThere(*peer);
   const bool is_trusted = is_holder && (peer->uid == 0 || peer->uid == geteuid() ||
                                         UserOf(owner) == std::optional(peer->uid));
-  if (!is_trusted || !SendText(socket.get(), FormatNesting(request))) {
+  // A holder that refuses us may have closed its end already (EPIPE), after its answer.
+  if (!is_trusted || (!SendText(socket.get(), FormatNesting(request)) && errno != EPIPE)) {
     errno = EPERM;
     return nullptr;
   }
@@ -63,8 +64,10 @@ void NestingLink::Take(const std::string& text) {
   } else if (const auto release = protocol::ParseNestingRelease(text)) {
     release_ = *release;
     state_ = State::kReleasing;
+  } else if (state_ == State::kHeld) {
+    state_ = State::kEnded;
   } else {
-    state_ = state_ == State::kHeld ? State::kEnded : State::kRefused;
+    state_ = text == protocol::kNestingStranger ? State::kStranger : State::kRefused;
   }
 }
 

@@ -15,7 +15,7 @@ namespace zklock::process {
 
 /// A nested zklock's connection to the ancestor that holds the lock.
 ///
-///   kAsking -> kHeld -> kEnded;  kAsking -> kReleasing, kRefused, kEnded
+///   kAsking -> kHeld -> kEnded;  kAsking -> kReleasing, kRefused, kStranger, kEnded
 class NestingLink final : public EventSource {
  public:
   enum class State {
@@ -23,6 +23,7 @@ class NestingLink final : public EventSource {
     kHeld,       ///< this process runs under the holder's lock, until lease().end at most
     kReleasing,  ///< the holder is releasing the lock, as requested; see release()
     kRefused,    ///< the holder admits no nested runs, or no longer does
+    kStranger,   ///< the holder does not see us below itself: /proc may hide us from it (hidepid)
     kEnded,      ///< the holder is gone, or nested runs must end now
   };
 

@@ -163,7 +163,7 @@ bool NestingServer::Admit(UniqueFd socket) {
     if (strangers_.empty()) strangers_end_ = now + kStrangerTime;
     strangers_.insert(peer->uid);
   }
-  SendText(socket.get(), protocol::kNestingRefusal);
+  SendText(socket.get(), protocol::kNestingStranger);
   return false;
 }
 

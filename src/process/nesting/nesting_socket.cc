@@ -107,7 +107,11 @@ bool SendText(int socket, std::string_view text) {
 
 ReceivedText ReceiveText(int socket) {
   std::array<char, kMostText> buffer{};
-  const ssize_t size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  ssize_t size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  // See PeekText().
+  if (size < 0 && errno == ECONNRESET) {
+    size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  }
   if (size > 0) return {std::string(buffer.data(), static_cast<std::size_t>(size)), false};
   const bool is_open = size < 0 && (errno == EAGAIN || errno == EINTR);
   return {std::nullopt, !is_open};

@@ -81,7 +81,7 @@ TEST_CASE("A forged owner with another process's socket does not let a second co
   const UniqueFd listener = process::ListenAt(name);
   forged.Write(forged.holder.pid(), name);
   CHECK(forged.shell.ReadLine() == "64");
-  CHECK_THAT(forged.shell.err(), Catch::Contains("does not answer"));
+  CHECK_THAT(forged.shell.err(), Catch::Contains("does not confirm it"));
 }
 
 TEST_CASE("A forged owner can neither release another process's lock nor see it as its own") {

@@ -177,6 +177,13 @@ Provocations NestingProvocations() {
        [] { return WhileStopped("$Z inspect --mine --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
+      {{"kHeldByAncestor"},
+       [] {
+         return Run(Script(NewLock("said"),
+                           "$Z exclusive $L -- env -u ZKLOCK_HELD $Z exclusive --dry-run $L -- "
+                           "true"))
+             .err;
+       }},
       {{"kHeldElsewhere", Part("kAndWait", " and --wait")},
        [] { return BelowElsewhere("exclusive"); }},
       {{"kHeldElsewhere"},

@@ -1,13 +1,19 @@
+#include <sched.h>
+#include <sys/mount.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/hold/hold_script.h"
 #include "cli/zklock.h"
+#include "process/loop/system_error.h"
 #include "protocol/held.h"
-
 #include "support/skip.h"
+#include "support/sudo.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -167,12 +173,24 @@ TEST_CASE("A run of another LOCK between the outer and the nested run changes no
       Exited(0));
 }
 
-TEST_CASE("Without the environment a nested run is a contender like any other") {
-  const auto without = [](const std::string& program) {
+TEST_CASE("Without the environment a nested run queues, and warns that it may wait for itself") {
+  const std::string warning = "ZKLOCK_HELD is missing";
+  const auto without = [&](const std::string& program) {
     CAPTURE(program);
-    Run(Script(NewLock("nesting"),
-               "$Z exclusive $L -- " + program + " $Z try -q -z $ZKLOCK_SERVERS $L -- true"),
-        Exited(75));
+    const auto nested = [&](const std::string& run) {
+      return Script(NewLock("nesting"), "exec $Z exclusive $L -- " + program + " $Z " + run +
+                                            " -z $ZKLOCK_SERVERS $L -- true");
+    };
+    for (const std::string run : {"try", "exclusive --wait 0.1", "exclusive --max-queue 0"}) {
+      CHECK_THAT(Run(nested(run), Exited(75)).err, Catch::Contains("is held by"));
+    }
+    CHECK_THAT(Run(nested("try"), Exited(75)).err, !Catch::Contains(warning));
+    CHECK_THAT(Run(nested("exclusive --any $L-other"), Exited(0)).err, !Catch::Contains(warning));
+    CHECK_THAT(Run(nested("read --dry-run"), Exited(75)).err, Catch::Contains(warning));
+    Child waiting = Child::Start(nested("exclusive"));
+    waiting.ReadErrUntil(warning);
+    waiting.Signal(SIGTERM);
+    waiting.Wait();
   };
   without("env -u ZKLOCK_HELD");
   without("env -i");
@@ -181,6 +199,27 @@ TEST_CASE("Without the environment a nested run is a contender like any other") 
   } else {
     Skip("sudo without a password");
   }
+}
+
+TEST_CASE("A nested run of root that hidepid hides from the outer zklock is refused") {
+  const Sudo sudo;
+  if (!sudo.works()) return Skip("root and setuid files");
+  const TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  const std::string binary = directory.Path("zklock");
+  std::filesystem::copy_file(Binary(), binary);
+  const std::string lock = NewLock("nesting");
+  ChildOptions options = Script(
+      lock, binary + " exclusive $L -- " + sudo.command() + binary + " exclusive $L -- echo inner");
+  options.prepare = [] {
+    process::Check(unshare(CLONE_NEWNS), "unshare");
+    process::Check(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "mount");
+    process::Check(mount("proc", "/proc", "proc", 0, "hidepid=2"), "mount");
+    Sudo::BecomeNobody();
+  };
+  const Finished finished = Run(options, Exited(64));
+  CHECK(finished.out.empty());
+  CHECK_THAT(finished.err, Catch::Contains("might wait for itself forever"));
 }
 
 TEST_CASE("A stale claim in the environment does not hide a live one") {
