@@ -56,9 +56,9 @@ protocol::Mode ModeOf(const OptionReader& reader, Subcommands subcommand) {
 /// upper LOCK unusable. The other children that zklock creates in a LOCK (`lock`, `leases`,
 /// `locks`) are valid names for LOCKs; only a run with --dialect simple or --permits refuses a LOCK
 /// that has such a LOCK below it.
-void RefusePartOfLock(const OptionReader& reader, const std::string& word,
-                      const std::string& lock) {
-  std::string path = lock;
+///
+/// `path`: of the LOCK, chroot included: others may use the znodes above the chroot as LOCKs.
+void RefusePartOfLock(const OptionReader& reader, const std::string& word, std::string path) {
   for (std::string above = protocol::ParentOf(path); above != "/";
        path = std::exchange(above, protocol::ParentOf(above))) {
     const std::string_view name = protocol::BaseOf(path);
@@ -66,7 +66,7 @@ void RefusePartOfLock(const OptionReader& reader, const std::string& word,
     const bool is_record = protocol::IsRecordChild(name);
     if (!is_record && (!contender || contender->mark == protocol::Mark::kNone)) continue;
     const std::string what = fmt::format(
-        fmt::runtime(is_record ? message::kIsRecord : message::kIsContender), name, above);
+        fmt::runtime(is_record ? message::kIsRecord : message::kIsContender), path, above);
     throw reader.Error(fmt::format(message::kBadLock, word, what));
   }
 }
@@ -85,7 +85,7 @@ void CheckAlternatives(const OptionReader& reader, const std::vector<WantedLock>
 
 /// Returns the LOCKs, each with its mode, sorted by path; with --any, in the order given.
 std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcommand,
-                                  const std::string& root) {
+                                  const ServerOptions& server) {
   std::vector<WantedLock> wanted;
   const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
     for (const std::string& word : words) {
@@ -93,8 +93,8 @@ std::vector<WantedLock> ReadLocks(const OptionReader& reader, Subcommands subcom
       if (word.starts_with(' ') || word.ends_with(' ')) {
         throw reader.Error(fmt::format(message::kBadLock, word, message::kBlankAtEnd));
       }
-      wanted.push_back({reader.ResolveLock(word, root), mode});
-      RefusePartOfLock(reader, word, wanted.back().path);
+      wanted.push_back({reader.ResolveLock(word, server.root), mode});
+      RefusePartOfLock(reader, word, server.servers.chroot + wanted.back().path);
     }
   };
   add(reader.locks(), ModeOf(reader, subcommand));
@@ -258,7 +258,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
   options.dry_run = fields.dry_run;
-  options.locks = ReadLocks(reader, subcommand.bit, options.server.root);
+  options.locks = ReadLocks(reader, subcommand.bit, options.server);
   options.subcommand = subcommand.name;
   options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
   // With a deadline that passes at once, the run would end before it learns that the lock is free.

@@ -283,7 +283,7 @@ void Survey::TakeQueue(Frontier::iterator node, SurveyQueue queue) {
 void Survey::Walk(Frontier::iterator node, const std::vector<std::string>& children) {
   const auto next = std::next(node);
   // A LOCK can have the name of a record only at the top.
-  const bool has_records = request_.place.DisplayPath(node->path) != "/";
+  const bool has_records = node->path != "/";
   for (const std::string& child : children) {
     if (has_records && protocol::IsRecordChild(child)) continue;
     const std::string path = protocol::ChildPath(node->path, child);

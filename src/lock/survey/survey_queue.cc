@@ -455,8 +455,10 @@ std::int64_t SurveyQueue::NextNumber(bool in_turnstile) const {
 }
 
 /// Returns whether a znode that no session owns is ahead of every new contender. A znode such as
-/// `build-2024010203` may be a LOCK, with a number that no contender will ever reach.
+/// `build-2024010203` may be a LOCK, with a number that no contender will ever reach. No run uses
+/// the root of all znodes as its LOCK.
 bool SurveyQueue::Blocks(const QueueEntry& entry) const {
+  if (path_ == "/") return false;
   const bool is_permit = lock_.IsSemaphore() && !entry.in_turnstile;
   if (entry.name.full == protocol::kSimpleName || is_permit) return false;
   return entry.name.number < NextNumber(entry.in_turnstile);

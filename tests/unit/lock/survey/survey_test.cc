@@ -319,6 +319,11 @@ TEST_CASE("A LOCK may have the name of a record at the top of the tree") {
   SurveyBench bench{"/last-run", "/last-run/job"};
   bench.Join("/last-run/job");
   CHECK(Paths(bench.Find("/", Scope::kTree)) == Strings{"/last-run/job"});
+  for (const char* const path : {"/a", "/a/last-run", "/a/last-run/job"}) {
+    bench.servers.Put(path, 0);
+  }
+  bench.Join("/a/last-run/job");
+  CHECK(Paths(bench.Find({.place = {"/a", "/a"}, .scope = Scope::kTree})) == Strings{});
 }
 
 TEST_CASE("A tree that does not exist has no locks") {
@@ -705,6 +710,13 @@ TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
       const SurveyResult result = bench.Find("/j/free", scope);
       REQUIRE(Paths(result) == Strings{"/j/free", "/j/free/below"});
       for (const LockSurvey& lock : result.locks) CHECK(lock.in_tree);
+    }
+  }
+  SECTION("the root, which is no LOCK, with a child that could be in the way of one") {
+    bench.servers.Put("/x-lock-0000000003", 0);
+    bench.servers.nodes.at("/").next_number = 4;
+    for (const Scope scope : {Scope::kGuess, Scope::kTree}) {
+      for (const LockSurvey& lock : bench.Find("/", scope).locks) CHECK(lock.path != "/");
     }
   }
   SECTION("a free lock with a child that has a number, and might be a LOCK") {
