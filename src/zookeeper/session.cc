@@ -292,8 +292,11 @@ Duration Session::ReconnectDelay(TimePoint now) {
     const Duration pause = std::min<Duration>(20ms * (1 << std::min(useless_in_a_row_, 4)), 250ms);
     return std::min(pause, std::max<Duration>(20ms, (lease_end_ - now) / 8));
   }
+  // A server that accepts the session, but closes the connection on the same request each time, is
+  // of no more use than one that does not accept it.
+  const int failures = closing_ ? failed_rounds_ : std::max(failed_rounds_, closers_.times);
   const Duration base =
-      std::min<Duration>(50ms * (1 << std::min(failed_rounds_, 8)), kLongestReconnectDelay);
+      std::min<Duration>(50ms * (1 << std::min(failures, 8)), kLongestReconnectDelay);
   return std::uniform_int_distribution<Duration::rep>(base.count() / 2, base.count())(random_) *
          1ns;
 }

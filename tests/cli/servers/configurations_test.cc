@@ -112,9 +112,12 @@ TEST_CASE("the last run of a job is found on servers that throttle requests") {
 
 TEST_CASE("a server that closes the connection on a large request is an error, not a conflict") {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
-  for (const Finished& finished : NeverQueued(server.address(), {"-l", std::string(2000, 'x')})) {
+  const Proxy proxy(server.address());
+  for (const Finished& finished : NeverQueued(proxy.address(), {"-l", std::string(2000, 'x')})) {
     CHECK_THAT(finished.err, Catch::Contains("jute.maxbuffer"));
   }
+  // Each of the seven waits longer and longer, up to a second, before it connects again.
+  CHECK(proxy.connections() < 200);
 }
 
 TEST_CASE("a server that grants a session and then hangs is an error, not a conflict") {
