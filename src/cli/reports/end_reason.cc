@@ -103,7 +103,7 @@ constexpr Row kRows[] = {
     {kTaken, "held", false, kConflict, message::kTaken},
     {kWaitOver, "wait-over", false, kConflict, message::kWaitOver},
     {kRemoved, "removed", false, kConflict, message::kRemoved},
-    {kAskedToLeave, "removed", false, kConflict, message::kAskedToLeave},
+    {kAskedToLeave, "requested", false, kConflict, message::kAskedToLeave},
     {kCancelled, "removed", false, kConflict, message::kNone},
     {kLostBeforeRun, "removed", false, kConflict, message::kLostBeforeRun},
     {kLostStarting, "lost", false, kExitLost, message::kLostStarting, Said::kAlways},

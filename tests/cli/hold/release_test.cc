@@ -12,6 +12,7 @@
 #include "cli/zklock.h"
 #include "support/contender_names.h"
 #include "support/peer.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -36,7 +37,8 @@ TEST_CASE(
 
 TEST_CASE("A waiter asked to release leaves with the conflict code; the holder stays") {
   auto [lock, holder] = HoldNewLock("release");
-  Child waiter = StartWaiter({"exclusive", "-E", "5"}, lock);
+  const TemporaryDirectory directory;
+  Child waiter = StartWaiter({"exclusive", "-E", "5", "--events", directory.Path("events")}, lock);
   const std::string waiting = InQueueOrder(Tree().Children(lock)).at(1);
   const Finished asked = RunZklock(
       {"release", "--contender", waiting, "--yes", "-v", "--wait-released", lock}, Exited(0));
@@ -46,6 +48,7 @@ TEST_CASE("A waiter asked to release leaves with the conflict code; the holder s
                             "\nzklock: " + whom + " has left the queue of " + lock + "\n"));
   CHECK(waiter.Wait() == Exited(5));
   CHECK_THAT(waiter.err(), Catch::Contains("asked to leave the queue"));
+  CHECK_THAT(directory.Read("events"), Catch::Contains("\"reason\":\"requested\""));
   CHECK(Tree().Children(lock).size() == 1);
 }
 

@@ -317,6 +317,19 @@ TEST_CASE("A waiter that is not notified of a deletion finds it when it next loo
   CHECK(self.RunToHold());
 }
 
+TEST_CASE("A waiter for a simple lock that is not notified of its deletion finds it, too") {
+  const AcquireRequest simple = {
+      .lock = {"/l", ""}, .dialect = protocol::Dialect::kSimple, .host = "host", .data = ""};
+  QueueOf queue(0);
+  Contender& holder = queue.Join(simple);
+  Contender& self = queue.Join(simple);
+  self.store.LoseWatches();
+  holder.Release(queue.world.servers);
+  CHECK(self.RunToWait());
+  Pass(self, 31s);
+  CHECK(self.RunToHold());
+}
+
 TEST_CASE("Only the first of the readers that wait together is next in line") {
   QueueOf queue(0);
   queue.Join({.mode = Mode::kWrite});
