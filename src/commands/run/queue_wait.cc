@@ -128,6 +128,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   context_.events.Remove(progress);
   FindHolder(acquire->lock(), *outcome);
   ended_at_ = acquire->lock().display_path();
+  held_others_ = !acquire->tickets().empty();
   left_ = events.left();
   const auto* const taken = std::get_if<TakenLocks>(&*outcome);
   wait_end_ = acquire->wait_end();
@@ -331,6 +332,9 @@ cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
     case EndReason::kQueueFull:
       return EndWithStatus(conflict, reason, ended_at_,
                            cli::QueueFullText(options.max_queue.value_or(0)));
+    case EndReason::kRemoved:
+      // It is not known which of the contenders was deleted.
+      return EndWithStatus(conflict, reason, held_others_ ? locks_ : ended_at_);
     default:
       return EndWithStatus(conflict, reason, ended_at_);
   }

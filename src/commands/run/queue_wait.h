@@ -98,6 +98,7 @@ class QueueWait {
   const std::string locks_;
   const WaitHooks hooks_;
   std::string ended_at_;
+  bool held_others_ = false;  // some LOCKs were held while the wait for the next one ended
   QueueEvents::Left left_;
   TimePoint wait_end_ = kNever;
 };

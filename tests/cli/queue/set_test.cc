@@ -146,6 +146,8 @@ TEST_CASE("deleting a lock already taken ends the wait for the rest of the set")
   tree.WaitForChildren(pair.b, 2);
   tree.Delete(pair.a + "/" + tree.Children(pair.a).front());
   CHECK(waiter.Wait() == Exited(75));
+  CHECK_THAT(waiter.err(),
+             Catch::Contains("removed from the queue of " + pair.a + ", " + pair.b + ": "));
   CHECK(tree.Children(pair.b).size() == 1);
 }
 
