@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -244,6 +245,21 @@ std::optional<IncompatibleContender> FindIncompatible(const Contenders& contende
   });
   if (first == nullptr) return std::nullopt;
   return IncompatibleContender{std::string(first->full), *WhyIncompatible(*first, mode, dialect)};
+}
+
+std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders) {
+  std::set<std::pair<Mode, Dialect>> ours;
+  for (const ContenderNameView& one : contenders) {
+    // Permits do not exclude each other.
+    const bool excludes = one.mark != Mark::kNone && one.mark != Mark::kPermit;
+    if (!excludes || one.program() != Program::kZklock) continue;
+    const Dialect dialect = HasKazooMark(one) ? Dialect::kKazoo : Dialect::kCurator;
+    ours.emplace(one.ToName().mode(), dialect);
+  }
+  for (const auto& [mode, dialect] : ours) {
+    if (auto found = FindIncompatible(contenders, "", mode, dialect)) return found;
+  }
+  return std::nullopt;
 }
 
 std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dialect dialect) {

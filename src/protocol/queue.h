@@ -154,6 +154,9 @@ struct IncompatibleContender {
 [[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
                                                                     std::string_view own_name,
                                                                     Mode mode, Dialect dialect);
+/// Returns the first contender that, by its name alone, is incompatible with one of zklock's own
+/// contenders in the same queue: it has arrived later.
+[[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders);
 /// Returns the children that are incompatible with `dialect` if a session owns them: `lock`, the
 /// znode of Dialect::kSimple, and names of 32 hex digits, the permits of kazoo's Semaphore. The
 /// names do not show whether a session owns them.

@@ -229,6 +229,11 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
                      IncompatibleText(incompatible.kind));
 }
 
+std::string OverlapText(const protocol::IncompatibleContender& contender) {
+  return fmt::format(message::kMayOverlap, Printable(contender.child),
+                     IncompatibleText(contender.kind));
+}
+
 const char* IncompatibleText(protocol::IncompatibleContender::Kind kind) {
   using enum protocol::IncompatibleContender::Kind;
   switch (kind) {

@@ -45,6 +45,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string UnusableText(const std::string& lock, const lock::Unusable& unusable);
 /// Says what the contender is, and how to make zklock compatible with it.
 [[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
+/// For inspect: says that a contender in the queue may hold the lock together with zklock's.
+[[nodiscard]] std::string OverlapText(const protocol::IncompatibleContender& contender);
 [[nodiscard]] std::string QuotaText(const lock::QuotaExceeded& quota);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
 /// Says why --max-queue keeps a run out of the queue, as the rest of a sentence that begins with

@@ -113,6 +113,7 @@ inline constexpr char kReservedWithOtherTake[] =
 inline constexpr char kReservedInOtherMode[] =
     "{} is reserved for this ID as {}, by its child '{}'; use that mode, or another ID";
 inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";
+inline constexpr char kMayOverlap[] = "commands may run at the same time: the child '{}' is {}";
 
 // An incompatible contender, and how to make zklock compatible with it.
 inline constexpr char kKazooProgram[] =

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/reports/report_reasons.h"
 #include "cli/text/duration.h"
 #include "cli/text/printable.h"
 
@@ -129,6 +130,10 @@ void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
   if (!blocking_.empty()) {
     Add(CheckState::kCritical,
         fmt::format("{}: {}", path_, OneLine(BlockedText(blocking_), kWidestText)));
+  }
+  if (lock.incompatible) {
+    Add(CheckState::kCritical,
+        fmt::format("{}: {}", path_, OneLine(OverlapText(*lock.incompatible), kWidestText)));
   }
   // The unread data may show a deadlock.
   if (has_unread_) Add(CheckState::kUnknown, path_ + ": a contender cannot be read");

@@ -498,6 +498,10 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
     text += "\n";
     add(BlockedText(blocking_), Tone::kBad);
   }
+  if (lock.incompatible) {
+    text += "\n";
+    add(OverlapText(*lock.incompatible), Tone::kBad);
+  }
   std::vector<std::string> ignored = lock.ignored_children;
   std::erase_if(ignored, protocol::IsRecordChild);
   if (!ignored.empty()) {

@@ -9,6 +9,7 @@
 
 #include "lock/data/reserved.h"
 #include "protocol/contender_name.h"
+#include "protocol/queue.h"
 #include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
@@ -97,6 +98,8 @@ struct LockSurvey {
   std::optional<std::size_t> permit_limit{};    ///< for a semaphore, if known
   std::vector<std::string> ignored_children{};  ///< children whose names do not count, sorted
   bool in_tree = false;                         ///< found while walking a tree
+  /// Set for OnLockEnd(): a contender that cannot see one of zklock's, so both may hold the lock.
+  std::optional<protocol::IncompatibleContender> incompatible{};
 
   [[nodiscard]] bool IsHeld() const { return held != 0; }
   [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }

@@ -503,8 +503,18 @@ void SurveyQueue::ReportEnd(SurveySink& sink) {
     sink.OnEntry(entry);
   }
   FindRunning();
+  FindIncompatible();
   Count();
   sink.OnLockEnd(lock_);
+}
+
+void SurveyQueue::FindIncompatible() {
+  // A child that no session owns is not a contender, whatever its name.
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (!IsOut(i) && !lock_.IsSemaphore()) names.push_back(entries_[i].name.full);
+  }
+  lock_.incompatible = protocol::FindIncompatible(protocol::Contenders(names));
 }
 
 void SurveyQueue::FindRunning() {

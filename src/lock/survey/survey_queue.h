@@ -95,6 +95,7 @@ class SurveyQueue {
   void AddPermits(const std::string& parent, const protocol::Children& children);
   void Ignore(const std::string& above, const protocol::Children& children);
   [[nodiscard]] bool IsOut(std::size_t index) const;
+  void FindIncompatible();
   [[nodiscard]] std::optional<std::size_t> NextEntry();
   bool TakeLock(const zookeeper::GetReply& reply);
   bool TakeTurnstile(const zookeeper::GetReply& reply);

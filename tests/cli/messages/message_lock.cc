@@ -133,6 +133,17 @@ Provocations LockProvocations() {
       {{"kQuotaExceeded"}, [] { return QuotaExceeded(0); }},
       {{"kQuotaAbove"}, [] { return QuotaExceeded(1); }},
       {{"kIncompatibleArrived"}, IncompatibleArrives},
+      {{Part("kMayOverlap", "commands may run at the same time: the child '" + kKazooLock +
+                                "0000000001' is a kazoo contender, which ignores zklock's; "
+                                "use --dialect kazoo, or another LOCK")},
+       [] {
+         auto [lock, holder] = HoldNewLock("said");
+         Tree tree;
+         tree.Create(lock + "/" + kKazooLock, ZnodeKind::kEphemeralSequential);
+         CHECK_THAT(RunZklock({"inspect", lock}, Exited(0)).out,
+                    Catch::Contains("commands may run at the same time"));
+         return RunZklock({"inspect", "--check", lock}, Exited(2)).out;
+       }},
   };
 }
 

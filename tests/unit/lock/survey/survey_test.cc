@@ -145,6 +145,35 @@ TEST_CASE("A contender that vanishes during the survey is left out") {
   CHECK(WaitsOf(lock) == Waits{std::nullopt});
 }
 
+TEST_CASE("A contender that cannot see zklock's is reported, unless no session owns it") {
+  using Kind = protocol::IncompatibleContender::Kind;
+  SurveyBench bench{"/l"};
+  const std::string mark = GENERATE("-lock-", "-__READ__");
+  bench.servers.Put("/l/host-" + std::string(kUuid) + mark, kSession, true);
+  const std::string kazoo = "/l/0123456789abcdef0123456789abcdef__lock__0000000001";
+  CHECK(bench.Read().incompatible == std::nullopt);
+  bench.servers.Put(kazoo, 0);
+  CHECK(bench.Read().incompatible == std::nullopt);
+  bench.servers.Remove(kazoo);
+  bench.servers.Put(kazoo, kSession);
+  REQUIRE(bench.Read().incompatible);
+  CHECK(bench.Read().incompatible->kind == Kind::kKazoo);
+  CHECK(bench.Read().incompatible->child == kazoo.substr(3));
+  bench.servers.Remove(kazoo);
+  bench.Join();  // Curator's mutex sees exclusive contenders, but no readers
+  const auto found = bench.Read().incompatible;
+  CHECK((found ? std::optional(found->kind) : std::nullopt) ==
+        (mark == "-lock-" ? std::nullopt : std::optional(Kind::kCuratorMutex)));
+}
+
+TEST_CASE("Permits of zklock and of Curator are compatible") {
+  SurveyBench bench{"/s", "/s/leases"};
+  bench.servers.Put("/s/leases/" + protocol::MakePermitPrefix("host", kUuid), kSession, true);
+  bench.servers.Put("/s/leases/_c_x-lease-", kSession, true);
+  CHECK(bench.Read("/s/leases").held == 2);
+  CHECK(bench.Read("/s/leases").incompatible == std::nullopt);
+}
+
 TEST_CASE("A persistent child with a number is not a contender, and no entry waits for it") {
   SurveyBench bench{"/l"};
   bench.Join();
