@@ -97,6 +97,12 @@ class Jobs(unittest.TestCase):
         return subprocess.Popen([os.environ["ZKLOCK_COMPARE_JOB"], self.directory, "3", "1", "TOKEN"],
                                 env={"TOKEN": str(token)})
 
+    def hold_until(self, moment):
+        """Keeps the first job from writing before `moment`, in ns of CLOCK_BOOTTIME."""
+        with open(f"{self.directory}/records", "r+b", buffering=0) as file:
+            file.seek(updates.RECORD.size + updates.HOLD_OFFSET)
+            file.write(struct.pack("=q", moment))
+
     def run_all(self, *jobs):
         for job in jobs:
             self.assertEqual(job.wait(10), 0)
@@ -121,14 +127,13 @@ class Jobs(unittest.TestCase):
         self.assertEqual(updates.refused(found), [])
 
     def test_an_old_holder_overwrites_the_file_and_is_refused_by_the_store(self):
+        self.hold_until(2 ** 63 - 1)
         old = self.start(5)
-        while not self.commands():
+        while not any(one.last > one.begin for one in self.commands()):  # it has read
             time.sleep(0.001)
-        with open(f"{self.directory}/records", "r+b", buffering=0) as file:
-            file.seek(updates.RECORD.size + updates.HOLD_OFFSET)
-            file.write(struct.pack("=q", time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 700_000_000))
         self.run_all(self.start(6))
         self.assertIsNone(old.poll())
+        self.hold_until(0)
         self.run_all(old)
         found = self.commands()
         self.assertEqual(pairs(found), [(1, 2)])
