@@ -181,7 +181,9 @@ TEST_CASE("Without the environment a nested run queues, and warns that it may wa
       return Script(NewLock("nesting"), "exec $Z exclusive $L -- " + program + " $Z " + run +
                                             " -z $ZKLOCK_SERVERS $L -- true");
     };
-    for (const std::string run : {"try", "exclusive --wait 0.1", "exclusive --max-queue 0"}) {
+    for (const std::string run :
+         {"try", "exclusive --wait 0.1", "exclusive --preempt all --wait 0.3",
+          "exclusive --max-queue 0"}) {
       CHECK_THAT(Run(nested(run), Exited(75)).err, Catch::Contains("is held by"));
     }
     CHECK_THAT(Run(nested("try"), Exited(75)).err, !Catch::Contains(warning));
