@@ -6,13 +6,16 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/views/dry_run_text.h"
 #include "cli/zklock.h"
 #include "support/cgroup.h"
 #include "support/contender_names.h"
 #include "support/own_server.h"
+#include "support/peer.h"
 #include "support/skip.h"
 #include "support/temporary.h"
 
@@ -382,6 +385,20 @@ TEST_CASE("a dry run is refused, like a run, because of a znode that no session 
   tree.Create(lock + "/" + stray);
   CheckError(DryRun({"exclusive"}, {lock}), 78, stray);
   RunZklock({"exclusive", lock, "--", "true"}, Exited(78));
+}
+
+TEST_CASE("a dry run finds out that the LOCK's sequence numbers are used up") {
+  Tree tree;
+  const std::string lock = NewLock("dry-numbers");
+  tree.Create(lock);
+  Proxy proxy(TestServers());
+  proxy.EditReplies([lock](const std::string& request, std::string reply) {
+    // The stat is at the end of the reply; the servers count the children made in its cversion.
+    if (request == "get " + lock) reply.replace(reply.size() - 32, 4, "\xff\xff\xff", 4);
+    return std::optional(std::move(reply));
+  });
+  CheckError(DryRun({"exclusive", "-z", proxy.address()}, {lock}), 78,
+             "its sequence numbers are used up");
 }
 
 TEST_CASE("a dry run leaves no cgroup behind and shows which one a command would get") {

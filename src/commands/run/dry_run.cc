@@ -137,6 +137,9 @@ class LockExamination {
     CheckStrays();
     if (const lock::QueueEntry* const ours = FindReservation()) return FreeFor(*ours);
     if (auto busy = FindAhead()) return *std::move(busy);
+    if (found_.stat.children_made > protocol::kLastUsableNumber) {
+      Fail({lock::Unusable::Why::kNumbersUsedUp});
+    }
     return CheckIntervals();
   }
 
