@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 #include "cli/reports/report_queue.h"
 #include "cli/text/duration.h"
@@ -33,7 +34,7 @@ constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the co
 constexpr char kInterruptedBeforeRun[] =
     "{} before the command could begin under {}; the command was not run";
 constexpr char kStillLooking[] =
-    "{} while looking for a server: {}; {} was not queued for, and the command was not run";
+    "{} while looking for a server: {}; {} was not queued for; the command was not run";
 constexpr char kMayRemain[] =
     "{} while waiting for {}: no server confirmed that it left the queue; its contender may remain "
     "until the session ends (timeout {}); the command was not run";
@@ -67,6 +68,9 @@ constexpr char kStopped[] = "{} was terminated with {}";
 constexpr char kKilled[] = "{} was killed";
 constexpr char kKilledAfter[] = "{} was killed, since {} did not end it in time";
 constexpr char kUnsignalled[] = "{} could not be signalled";
+
+// What a message above ends with, except that of a run that has no command.
+constexpr std::string_view kCommandNotRun = "; the command was not run";
 
 constexpr const char* kNone = "";
 constexpr const char* kDetails = "{}";  // see report_reasons.h
@@ -236,6 +240,13 @@ fmt::string_view EndFormat(EndReason reason) { return RowOfReason(reason).format
 int EndStatus(EndReason reason, int given) {
   const int status = RowOfReason(reason).status;
   return status == kConflict || status == kGiven ? given : status;
+}
+
+RunEnd WithoutCommand(RunEnd end) {
+  if (end.message.ends_with(message::kCommandNotRun)) {
+    end.message.resize(end.message.size() - message::kCommandNotRun.size());
+  }
+  return end;
 }
 
 RunEnd InterruptedEnd(const std::string& locks, int signal_number,

@@ -111,6 +111,10 @@ template <typename... Args>
   return EndWithStatus(kExitInternal, reason, args...);
 }
 
+/// Returns `end` for a run that has no command, such as one with --hold: its message does not say
+/// that the command was not run.
+[[nodiscard]] RunEnd WithoutCommand(RunEnd end);
+
 /// Returns the RunEnd for a signal that arrived before the command was run, while the run held
 /// `locks` or queued for them. `unconfirmed`: see SessionDriver.
 [[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number,

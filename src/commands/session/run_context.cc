@@ -41,7 +41,7 @@ const process::Identity& RunContext::Self() {
 int RunContext::End(const std::string& locks, const cli::RunEnd& end,
                     std::optional<Duration> unconfirmed) {
   events.Publish(cli::ReleasedEvent{locks, end.reason, end.status, unconfirmed});
-  report.Explain(end);
+  report.Explain(options.command.empty() ? cli::WithoutCommand(end) : end);
   return end.status;
 }
 

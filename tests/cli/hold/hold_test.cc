@@ -716,6 +716,19 @@ TEST_CASE("With --hold, a conflict and unreachable servers have the same exit st
 }
 
 }  // namespace
+TEST_CASE("the message about a conflict names the command only if the run has one") {
+  auto [lock, holder] = HoldNewLock("hold-message");
+  const auto said = [&lock = lock](const Words& words) {
+    return RunZklock(words + Words{lock}, Exited(75)).err;
+  };
+  const std::string end = "; the command was not run\n";
+  for (const Words& without : {Words{"try", "--hold"}, Words{"exclusive", "-w", "1ms", "--hold"},
+                               Words{"try", "--reserve", "ci", "--for", "1h"}}) {
+    CHECK_THAT(said(without), Catch::EndsWith(")\n"));
+  }
+  CHECK_THAT(said({"try", "-c", "true"}), Catch::EndsWith(")" + end));
+}
+
 TEST_CASE("a conflict status of 0 for all runs does not hide that a lock is not held") {
   auto [lock, holder] = HoldNewLock("hold-conflict");
   const TemporaryDirectory directory;

@@ -526,7 +526,7 @@ Provocations QueueProvocations() {
       {{"kInterrupted", Part("kAnyOf"), Part("kOneOfSeveral")}, StoppedWaitingForAny},
       {{Part("kStillLooking",
              "SIGINT while looking for a server: 127.0.0.1:1 (Connection refused); /said was not "
-             "queued for, and the command was not run")},
+             "queued for; the command was not run")},
        StoppedLooking},
       {{Saying("kMayRemain").With({"SIGTERM", "", "30s"}), "kMayBeLeft"}, StoppedWaitingUnanswered},
       {{Saying("kTooRecent").With({"", "succeeded", "", "[\\d.]+m?s", "--min-interval", "1h"})},
