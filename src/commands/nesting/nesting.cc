@@ -322,6 +322,7 @@ std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary) 
   if (reason.empty()) reason = options.label;
   return lock::Preempt{
       .holders = options.preempt == cli::Preempt::kAll,
+      .intervals = {options.min_interval, options.once_per},
       .request = {.by = self.user + " on " + self.host,
                   .reason = reason,
                   .only_waiting = options.preempt == cli::Preempt::kWaiters},

@@ -136,11 +136,16 @@ class LockExamination {
     CheckCompatibility();
     CheckStrays();
     if (const lock::QueueEntry* const ours = FindReservation()) return FreeFor(*ours);
-    if (auto busy = FindAhead()) return *std::move(busy);
+    auto busy = FindAhead();
+    if (busy && context_.options.preempt == cli::Preempt::kNobody) return *std::move(busy);
+    // A run that would be too soon asks nobody to leave.
+    Finding intervals = CheckIntervals();
+    if (intervals.what == Finding::What::kTooRecent) return intervals;
+    if (busy) return *std::move(busy);
     if (found_.stat.children_made > protocol::kLastUsableNumber) {
       Fail({lock::Unusable::Why::kNumbersUsedUp});
     }
-    return CheckIntervals();
+    return intervals;
   }
 
  private:
@@ -353,8 +358,7 @@ class LockExamination {
     const cli::RunOptions& options = context_.options;
     if (options.Intervals().empty()) return Free();
     const lock::LastRuns last = session_.Ask([&](lock::Calls& calls) {
-      return lock::ReadLastRuns(calls, lock_, options.min_interval.has_value(),
-                                options.once_per.has_value());
+      return lock::ReadLastRuns(calls, lock_, {options.min_interval, options.once_per});
     });
     if (last.unknown) Fail(*last.unknown);
     if (last.success && std::chrono::milliseconds(cli::MillisecondsNow()) - last.success->began <

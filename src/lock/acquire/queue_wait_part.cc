@@ -200,6 +200,7 @@ void QueueWaitPart::BeginPreemption(const QueueList& list) {
   for (const protocol::ContenderNameView& one : before) names.emplace_back(one.full);
   preemption_ = std::make_unique<Preemption>(
       attempt_.store, request, request.QueuePath(), std::move(names),
+      attempt_.contender.ticket()->EarliestServerTimeAt(attempt_.clock.Now()),
       [this](const Preempted& result) {
         preempted_ = true;
         attempt_.publish(PreemptedEvent{attempt_.request.lock.display_path(), result});

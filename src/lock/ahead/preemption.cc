@@ -1,5 +1,6 @@
 #include "lock/ahead/preemption.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -7,12 +8,64 @@
 #include "lock/data/reserved.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
+#include "protocol/run_records.h"
 
 namespace zklock::lock {
 
 using zookeeper::Error;
 using zookeeper::GetReply;
 using Why = Preempted::Why;
+
+void Preemption::Begin() {
+  request_.preempt->intervals.IsEmpty() || names_.empty() ? AskNext() : ReadLastRuns();
+}
+
+/// Reads what keeps a run from beginning once it has the lock: nobody should end for a run that
+/// then does not begin.
+void Preemption::ReadLastRuns() {
+  const std::string& lock = request_.lock.path;
+  struct Replies {
+    GetReply lock;
+    GetReply last_run;
+  };
+  const auto replies = std::make_shared<Replies>();
+  store_.Get(lock, zookeeper::Watch::kNo,
+             scope_.Wrap([replies](const GetReply& reply) { replies->lock = reply; }));
+  store_.Get(protocol::ChildPath(lock, protocol::kLastRunChild), zookeeper::Watch::kNo,
+             scope_.Wrap([replies](const GetReply& reply) { replies->last_run = reply; }));
+  store_.Get(protocol::ChildPath(lock, protocol::kLastStartChild), zookeeper::Watch::kNo,
+             scope_.Wrap([this, replies](const GetReply& reply) {
+               if (IsLost(reply.error)) return;
+               const RunIntervals& intervals = request_.preempt->intervals;
+               const auto can_be_read = [](const GetReply& one) {
+                 return one.error == Error::kNone || one.error == Error::kNoNode;
+               };
+               const bool is_known = (!intervals.since_start || can_be_read(reply)) &&
+                                     (!intervals.since_success || (can_be_read(replies->lock) &&
+                                                                   can_be_read(replies->last_run)));
+               if (!is_known) return AskNobody();
+               Judge(LastRunsIn(intervals, replies->lock, replies->last_run, reply));
+             }));
+}
+
+void Preemption::Judge(const LastRuns& last) {
+  const RunIntervals& intervals = request_.preempt->intervals;
+  if (last.unknown || IsTooSoon(intervals, last, now_)) return AskNobody();
+  if (!intervals.since_start) return AskNext();
+  // No znode has this version: nothing is written.
+  store_.Set(protocol::ChildPath(request_.lock.path, protocol::kLastStartChild), "",
+             zookeeper::kNoVersion, scope_.Wrap([this](const zookeeper::Reply& reply) {
+               if (IsLost(reply.error)) return;
+               const bool is_allowed =
+                   reply.error == Error::kBadVersion || reply.error == Error::kNoNode;
+               is_allowed ? AskNext() : AskNobody();
+             }));
+}
+
+void Preemption::AskNobody() {
+  for (const std::string& name : names_) result_.left.push_back({name, Why::kInterval});
+  done_(result_);
+}
 
 void Preemption::AskNext() {
   while (!names_.empty()) {

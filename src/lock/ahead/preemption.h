@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -20,19 +21,25 @@ namespace zklock::lock {
 /// more happens, and the next connection needs a new Preemption.
 class Preemption {
  public:
-  /// `queue`: the znode whose children are the contenders. `names`: in queue order. `done`: called
-  /// once, perhaps before Begin() returns. `store` and `request` must outlive this.
+  /// `queue`: the znode whose children are the contenders. `names`: in queue order. `now`: no later
+  /// than the servers' time. `done`: called once, perhaps before Begin() returns. `store` and
+  /// `request` must outlive this.
   Preemption(zookeeper::Store& store, const AcquireRequest& request, std::string queue,
-             std::vector<std::string> names, std::function<void(const Preempted&)> done)
+             std::vector<std::string> names, std::chrono::milliseconds now,
+             std::function<void(const Preempted&)> done)
       : store_(store),
         request_(request),
         queue_(std::move(queue)),
         names_(std::move(names)),
+        now_(now),
         done_(std::move(done)) {}
 
-  void Begin() { AskNext(); }
+  void Begin();
 
  private:
+  void ReadLastRuns();
+  void Judge(const LastRuns& last);
+  void AskNobody();
   void AskNext();
   void OnRead(const std::string& name, const zookeeper::GetReply& reply);
   void Ask(const std::string& name, const zookeeper::GetReply& read);
@@ -42,6 +49,7 @@ class Preemption {
   const AcquireRequest& request_;
   const std::string queue_;
   std::vector<std::string> names_;  ///< still to be asked
+  const std::chrono::milliseconds now_;
   const std::function<void(const Preempted&)> done_;
   Preempted result_;
   CallbackScope scope_;

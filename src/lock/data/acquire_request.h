@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "lock/data/contender_data.h"
+#include "lock/data/last_runs.h"
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
 #include "protocol/contender_name.h"
@@ -25,6 +26,9 @@ namespace zklock::lock {
 /// For --preempt: how contenders ahead of us are asked to leave.
 struct Preempt {
   bool holders = false;  ///< ask holders too, not only waiters
+  /// Ask nobody if our run could not begin: the last run is more recent than this, or unknown, or
+  /// our start cannot be recorded.
+  RunIntervals intervals{};
   ReleaseRequest request{};
   /// Returns whether the contender with this path and data must not be asked, because it holds the
   /// lock, or waits for it, on our behalf.

@@ -81,7 +81,7 @@ std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request
   });
 }
 
-LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, bool with_start) {
+LastRuns ReadLastRuns(Calls& calls, const LockName& lock, const RunIntervals& intervals) {
   const std::string run = protocol::ChildPath(lock.path, protocol::kLastRunChild);
   const std::string start = protocol::ChildPath(lock.path, protocol::kLastStartChild);
   const auto replies = calls.Repeat([&] { return calls.GetAll({lock.path, run, start}); });
@@ -90,33 +90,12 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, boo
     if (reply.error == Error::kNone || reply.error == Error::kNoNode) return;
     throw OperationFailed(reply.error, operation, lock, "READ", path);
   };
-  const auto unknown = [](std::string_view child) {
-    return Unusable{.why = Unusable::Why::kRecordUnknown, .child = std::string(child)};
-  };
-  LastRuns last;
-  if (with_success) {
+  if (intervals.since_success) {
     require(replies[0], lock.path, "read the last run under");
     require(replies[1], run, "read the last run under");
-    const auto kept = protocol::ParseLastRunData(replies[1].data);
-    const auto data = protocol::ParseLockData(replies[0].data);
-    if (!kept || replies[1].stat.ephemeral_owner != 0) {
-      last.unknown = unknown(protocol::kLastRunChild);
-    }
-    last.success = protocol::NewestSuccess(kept ? kept->success : std::nullopt,
-                                           data ? data->last_release : std::nullopt,
-                                           protocol::ServerTime(replies[0].stat.modified_ms));
   }
-  if (with_start) {
-    require(replies[2], start, "read the last start under");
-    last.start = protocol::ParseStartRecord(replies[2].data);
-    last.started = std::chrono::milliseconds(replies[2].stat.modified_ms);
-    // An administrator may have created it empty, to set its ACL.
-    const bool is_valid = last.start || replies[2].data.empty();
-    if (!is_valid || replies[2].stat.ephemeral_owner != 0) {
-      last.unknown = unknown(protocol::kLastStartChild);
-    }
-  }
-  return last;
+  if (intervals.since_start) require(replies[2], start, "read the last start under");
+  return LastRunsIn(intervals, replies[0], replies[1], replies[2]);
 }
 
 void RequireStartIsWritable(Calls& calls, const LockName& lock) {

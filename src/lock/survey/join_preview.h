@@ -1,14 +1,13 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
 #include "lock/data/acquire_request.h"
+#include "lock/data/last_runs.h"
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
 #include "lock/operations/calls.h"
-#include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
 // For --dry-run: what a contender would encounter in a LOCK, determined without creating one. All
@@ -30,15 +29,9 @@ struct QueueAccess {
 /// can.
 [[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);
 
-/// The records that --min-interval and --once-per depend on.
-struct LastRuns {
-  std::optional<protocol::LastSuccess> success;
-  std::optional<protocol::StartRecord> start;
-  std::chrono::milliseconds started{};  ///< when `start` was written, by the servers' clock
-  std::optional<Unusable> unknown;      ///< why one of them is unknown
-};
-[[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,
-                                    bool with_start);
+/// Reads the records that `intervals` depend on.
+[[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock,
+                                    const RunIntervals& intervals);
 /// For --once-per: throws OperationFailed if we lack permission to write to the last start of LOCK.
 /// Does not throw if there is no last start: a run would create it, as it creates a contender.
 void RequireStartIsWritable(Calls& calls, const LockName& lock);

@@ -297,6 +297,14 @@ std::string PreemptsReservation() {
   });
 }
 
+std::string PreemptsTooSoon() {
+  auto [lock, holder] = HoldNewLock("said");
+  Tree().Create(lock + "/last-start", ZnodeKind::kPersistent, "zklock/1 7 host");
+  return SaidBy(
+      {"exclusive", "--preempt", "all", "--once-per", "1h", "--wait", "1s", lock, "--", "true"},
+      75);
+}
+
 std::string WaitsForReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
@@ -572,6 +580,9 @@ Provocations QueueProvocations() {
       {{"kNobodyAsked", Part("kLeftRight", "we lack permission to write to it")},
        [] { return PreemptsOthers("{}", true); }},
       {{"kNobodyAsked", Part("kLeftReservation", "a reservation")}, PreemptsReservation},
+      {{"kNobodyAsked",
+        Part("kLeftInterval", "this run cannot begin yet: --once-per or --min-interval")},
+       PreemptsTooSoon},
       {{"kNotRecorded"}, NotRecorded},
       {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "lock/data/contender_data.h"
+#include "lock/data/last_runs.h"
+#include "protocol/run_records.h"
 #include "unit/lock/contender.h"
 
 namespace zklock::lock {
@@ -130,6 +132,42 @@ TEST_CASE(
   CHECK(left[2].why == Preempted::Why::kNoRight);
 }
 
+TEST_CASE("A run that could not begin yet asks nobody to leave") {
+  Bench bench;
+  const auto [child, intervals] = GENERATE(table<std::string, RunIntervals>(
+      {{"/l/last-start", {.since_start = 1h}}, {"/l/last-run", {.since_success = 1h}}}));
+  const auto age = GENERATE(59min, 61min);
+  const std::string success = protocol::FormatLastSuccess({.began = 0ms, .host = "host"});
+  const std::string start = protocol::FormatStartRecord({.token = 7, .host = "host"});
+  bench.servers.Put(child, 0, false, child == "/l/last-start" ? start : success);
+  bench.servers.now_ms = std::chrono::milliseconds(age).count();
+  bool may_begin = age > 1h;
+  SECTION("the record is as zklock writes it") {}
+  SECTION("nobody may read the record") {
+    bench.servers.nodes.at(child).readable = may_begin = false;
+  }
+  SECTION("the record is not zklock's") {
+    bench.servers.nodes.at(child).data = "something else";
+    may_begin = false;
+  }
+  SECTION("a session owns the record, and could take it away") {
+    bench.servers.nodes.at(child).owner = 7;
+    may_begin = false;
+  }
+  SECTION("the start of this run could not be recorded") {
+    bench.store.Refuse("set /l/last-start", zookeeper::Error::kNoAuth);
+    if (!may_begin || !intervals.since_start) bench.store.DropPlans();
+    may_begin = may_begin && !intervals.since_start;
+  }
+  CAPTURE(child, age.count());
+  bench.Run({.holders = true, .intervals = intervals});
+  CHECK(bench.AreAsked() == std::vector(4, may_begin));
+  REQUIRE(bench.notes.preempted.size() == 1);
+  const auto& left = bench.notes.preempted.front().left;
+  CHECK(left.size() == (may_begin ? 0 : 4));
+  for (const auto& one : left) CHECK(one.why == Preempted::Why::kInterval);
+}
+
 TEST_CASE("A contender is asked once, unless the first request left holders alone") {
   Bench bench;
   const auto ask = [&](bool only_waiting, bool forced = false) {
@@ -174,11 +212,12 @@ TEST_CASE("Data written to a contender while it is being asked is kept") {
 
 TEST_CASE("All contenders are asked despite a fault at any request") {
   const Fault fault = GENERATE(from_range(kLosses));
-  for (std::size_t at = 0; at < 14; ++at) {
+  const bool has_intervals = GENERATE(false, true);
+  for (std::size_t at = 0; at < (has_intervals ? 18 : 14); ++at) {
     CAPTURE(static_cast<int>(fault), at);
     Bench bench;
     bench.store.PlaceFault(at, fault);
-    bench.Run({});
+    bench.Run(has_intervals ? Preempt{.intervals = {1h, 1h}} : Preempt{});
     CHECK(bench.AreAsked() == std::vector{false, true, true, true});
     CHECK(bench.notes.preempted.size() == 1);
     for (const std::string& name : bench.names) bench.servers.Remove(name);
@@ -206,7 +245,7 @@ TEST_CASE("Any number of contenders of other programs can be left alone") {
     names.push_back(fmt::format("_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-{:010d}", i));
   }
   std::size_t left = 0;
-  Preemption preemption(bench.store, request, "/l", std::move(names),
+  Preemption preemption(bench.store, request, "/l", std::move(names), 0ms,
                         [&left](const Preempted& result) { left = result.left.size(); });
   preemption.Begin();
   CHECK(left == kMany);

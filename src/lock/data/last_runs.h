@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "base/clock.h"
+#include "lock/data/outcome.h"
+#include "protocol/run_records.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// How long ago the last run must have begun.
+struct RunIntervals {
+  std::optional<Duration> since_success{};  ///< --min-interval
+  std::optional<Duration> since_start{};    ///< --once-per
+
+  [[nodiscard]] bool IsEmpty() const { return !since_success && !since_start; }
+};
+
+/// The records in LOCK that --min-interval and --once-per depend on.
+struct LastRuns {
+  std::optional<protocol::LastSuccess> success;
+  std::optional<protocol::StartRecord> start;
+  std::chrono::milliseconds started{};  ///< when `start` was written, by the servers' clock
+  std::optional<Unusable> unknown;      ///< why one of them is unknown
+};
+
+/// Returns those records that `intervals` depend on, from the answers to reads of LOCK and of its
+/// children last-run and last-start. A child that does not exist has recorded nothing.
+[[nodiscard]] LastRuns LastRunsIn(const RunIntervals& intervals, const zookeeper::GetReply& lock,
+                                  const zookeeper::GetReply& last_run,
+                                  const zookeeper::GetReply& last_start);
+
+/// Returns whether a run at `now`, by the servers' clock, would be too soon.
+[[nodiscard]] bool IsTooSoon(const RunIntervals& intervals, const LastRuns& last,
+                             std::chrono::milliseconds now);
+
+}  // namespace zklock::lock
