@@ -17,6 +17,7 @@
 #include "cli/text/messages.h"
 #include "cli/text/printable.h"
 #include "cli/text/queue_view.h"
+#include "cli/text/run_messages.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::cli {
@@ -120,13 +121,17 @@ void EventWriter::Write(const EventText& event) {
   }
 }
 
-void EventWriter::Finish() {
+std::string EventWriter::Finish() {
   writer_.Drain(kDrainPatience);
-  if (!last_dropped_) return;
-  // The reader needs the last event most: it tells how the run ended.
-  --dropped_;
-  Write(EventText(*last_dropped_));
-  writer_.Drain(kDrainPatience);
+  if (last_dropped_ && writer_.waiting() == 0) {
+    // The reader needs the last event most: it tells how the run ended.
+    --dropped_;
+    Write(EventText(*last_dropped_));
+    writer_.Drain(kDrainPatience);
+  }
+  if (writer_.waiting() > 0) return message::kEventsUnread;
+  const int error = writer_.error();
+  return error == 0 || error == EPIPE ? "" : std::generic_category().message(error);
 }
 
 }  // namespace zklock::cli

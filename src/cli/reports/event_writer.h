@@ -42,10 +42,8 @@ class EventWriter final : public EventListener, public EventSource {
 
   void OnEvent(const Event& event) override;
   /// Waits for the reader, but not forever. Call this at the end, when nothing is held any longer.
-  void Finish();
-  /// Returns the errno of the write that failed, after which nothing was written; 0 if none has
-  /// failed.
-  [[nodiscard]] int error() const { return writer_.error(); }
+  /// Returns why the last events were not written; empty if they were, or the reader has gone.
+  [[nodiscard]] std::string Finish();
 
   Interest GetInterest() override { return writer_.GetInterest(); }
   void OnReady(short revents) override { writer_.OnReady(revents); }

@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -142,11 +140,8 @@ int Run(const cli::RunOptions& options, process::Signals& signals, process::Mess
     status = exit.status();
   }
   if (context.event_writer) {
-    context.event_writer->Finish();
-    const int error = context.event_writer->error();
-    if (error != 0 && error != EPIPE) {
-      context.report.Error(cli::message::kEventsUnwritten, std::generic_category().message(error));
-    }
+    const std::string why = context.event_writer->Finish();
+    if (!why.empty()) context.report.Error(cli::message::kEventsUnwritten, why);
   }
   return status;
 }

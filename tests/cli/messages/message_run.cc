@@ -260,6 +260,14 @@ std::string EventsWithoutReader() {
   return SaidBy({"exclusive", "--events", fifo, NewLock("said"), "--", "true"}, 71);
 }
 
+std::string EventsUnread() {
+  const StalledPipe pipe;
+  ChildOptions options = Zklock(
+      {"exclusive", "--events", std::to_string(pipe.write.get()), NewLock("said"), "--", "true"});
+  options.inherit = {pipe.write.get()};
+  return Said(Run(std::move(options)), Exited(0));
+}
+
 }  // namespace
 
 Provocations RunProvocations() {
@@ -297,6 +305,8 @@ Provocations RunProvocations() {
        [] {
          return SaidBy({"exclusive", "--events", "/dev/full", NewLock("said"), "--", "true"}, 0);
        }},
+      {{"kEventsUnwritten", Part("kEventsUnread", "their reader does not read them")},
+       EventsUnread},
       {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be terminated before then"); }},
       {{Saying("kSuspendingUnguarded").With({"", "2\\d(\\.\\d)?s"})},
        [] {
