@@ -208,7 +208,8 @@ cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::Unusable& unusable) const {
-  return EndRun(EndReason::kUnusable, cli::UnusableText(lock_, unusable));
+  return EndRun(EndReason::kUnusable,
+                cli::UnusableText(unusable.lock.empty() ? lock_ : unusable.lock, unusable));
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::QuotaExceeded& quota) const {

@@ -9,6 +9,9 @@ OperationFailure FailureOf(zookeeper::Error error, const std::string& operation,
     return Refused{operation, shown, error, right, path.empty() ? shown : lock.DisplayPath(path)};
   }
   if (error == zookeeper::Error::kQuotaExceeded) return QuotaExceeded{shown, ""};
+  if (error == zookeeper::Error::kLocalSession) {
+    return Unusable{.why = Unusable::Why::kLocalSessions, .lock = shown};
+  }
   return Defect{Defect::What::kAnswer, shown, operation, error};
 }
 

@@ -106,6 +106,7 @@ struct Unusable {
   };
   Why why = Why::kEphemeral;
   std::string child{};
+  std::string lock{};  ///< as the user knows it; empty: the caller knows which LOCK
   std::size_t permits = 0;
   std::optional<protocol::IncompatibleContender> incompatible{};
   protocol::Mode reserved_mode = protocol::Mode::kExclusive;
@@ -134,13 +135,13 @@ using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unr
                                     Refused, Unusable, QuotaExceeded, Defect>;
 
 /// Why an operation failed.
-using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
+using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Unusable, Defect>;
 /// Why a record of runs is unknown or cannot be written. Unusable: it is invalid.
 using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// Returns the failure of `operation` on `lock` because of an error that the caller does not
 /// handle: Refused if we lack the permission `right` on `path`, or on LOCK if `path` is empty;
-/// QuotaExceeded for that error; otherwise a Defect.
+/// QuotaExceeded for that error; Unusable if the session may not own znodes; otherwise a Defect.
 [[nodiscard]] OperationFailure FailureOf(zookeeper::Error error, const std::string& operation,
                                          const LockName& lock, const char* right,
                                          const std::string& path = "");

@@ -130,6 +130,16 @@ TEST_CASE("zklock works with servers that upgrade local sessions on the first ep
   RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}, Exited(0));
 }
 
+TEST_CASE("a run whose session may own no znodes exits with 78, also if it only resumes") {
+  const OwnServer servers({"localSessionsEnabled=true"}, 3);
+  Tree tree("", servers.address());
+  tree.Create("/t/r/host-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lock-0000000000",
+              ZnodeKind::kPersistent, R"({"reservation":{"id":"ci","for":3600000,"token":1}})");
+  const std::string option = GENERATE("--resume", "--reserve");
+  CHECK_THAT(Refuse({"exclusive", "-z", servers.address(), option, "ci", "/t/r", "--", "true"}, 78),
+             Catch::StartsWith("zklock: /t/r cannot be used: the servers grant local sessions"));
+}
+
 TEST_CASE("a run exits with 69 and the reason if its peer is not a ZooKeeper server") {
   const auto refuse = [](const std::string& address) {
     return Refuse({"try", "-z", address, "--connect-timeout", "1s", "--session-timeout", "4s",

@@ -253,4 +253,14 @@ TEST_CASE("A refused renewal names the missing permission") {
   CHECK(bench.Ends().front() == kMade + 1h);
 }
 
+TEST_CASE("A session that may not own znodes cannot tell whether a reservation has ended") {
+  ReservedBench bench(1h);
+  bench.store.Refuse("stamp ", zookeeper::Error::kLocalSession);
+  const auto failure = RunFailingCalls(bench.store, bench.world.clock, [](Calls& calls) {
+    return FindHeldReservation(calls, {"/l", ""}, "x");
+  });
+  REQUIRE(std::holds_alternative<Unusable>(failure));
+  CHECK(std::get<Unusable>(failure).why == Unusable::Why::kLocalSessions);
+}
+
 }  // namespace zklock::lock
