@@ -72,6 +72,19 @@ std::string ReadAll(int fd, const std::string& path) {
   }
 }
 
+/// Opens a file for reading. Throws ConfigError, with the text `no_file` if it is not a regular
+/// one.
+UniqueFd OpenRegular(const std::string& path, std::string_view option, const char* no_file,
+                     struct stat& status) {
+  // Non-blocking: a FIFO without a writer would block the open.
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) RefuseErrno(path, errno, option);
+  // fstat, not stat: the path may name another file by now.
+  if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno, option);
+  if (!S_ISREG(status.st_mode)) Refuse(path, no_file);
+  return file;
+}
+
 }  // namespace
 
 std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
@@ -94,13 +107,8 @@ std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
 }
 
 UniqueFd OpenSecret(const std::string& path, std::string_view option) {
-  // Non-blocking: a FIFO without a writer would block the open.
-  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) RefuseErrno(path, errno, option);
-  // fstat, not stat: the path may name another file by now.
   struct stat status {};
-  if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno, option);
-  if (!S_ISREG(status.st_mode)) Refuse(path, message::kNoRegularFile);
+  UniqueFd file = OpenRegular(path, option, message::kNoRegularFile, status);
   if (status.st_uid != geteuid() && status.st_uid != 0) {
     throw UnsafeFile(path + ": " + message::kForeignFile);
   }
@@ -111,8 +119,8 @@ UniqueFd OpenSecret(const std::string& path, std::string_view option) {
 }
 
 void RequireReadable(const std::string& path, std::string_view option) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) RefuseErrno(path, errno, option);
+  struct stat status {};
+  (void)OpenRegular(path, option, message::kNoTlsFile, status);
 }
 
 void RequireKey(const std::string& path) {

@@ -26,7 +26,8 @@ class UnsafeFile : public std::runtime_error {
 /// Opens a regular file that belongs to this user or root, and that no other user can read or
 /// write. Throws UnsafeFile, or a ConfigError that names the option.
 [[nodiscard]] UniqueFd OpenSecret(const std::string& path, std::string_view option);
-/// Throws a ConfigError that names the option if the file cannot be read.
+/// Throws a ConfigError that names the option if the file, which zklock-transport reads for each
+/// connection, cannot be read or is not a regular one: a FIFO could be read only once.
 void RequireReadable(const std::string& path, std::string_view option);
 /// Throws ConfigError if the certificate file `path` contains no private key. Does nothing if the
 /// file cannot be read or is too large to search.

@@ -153,6 +153,7 @@ std::vector<Case> WrongWords() {
       {"kSecretsUnread", 78, {"exclusive", "--auth-file", "/nowhere/auth", "RUN"}},
       {"kSecretIsNoFile", 78, {"exclusive", "--auth-file", "digest:us:secret", "RUN"}},
       {"kNoRegularFile", 78, {"exclusive", "--auth-file", "/dev/null", "RUN"}},
+      {"kNoTlsFile", 78, {"exclusive", "--tls-ca", "/", "RUN"}},
   };
   for (Case& one : cases) {
     if (one.words.empty() || one.words.back() != "RUN") continue;
