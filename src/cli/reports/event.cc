@@ -70,6 +70,7 @@ constexpr char kMoreLeft[] = " and {} more";
 constexpr char kLeftReservation[] = "a reservation";
 constexpr char kLeftProgram[] = "of another program";
 constexpr char kLeftInterval[] = "this run cannot begin yet: --once-per or --min-interval";
+constexpr char kLeftQuota[] = "a hard quota leaves no room for the request";
 constexpr char kLeftRight[] = "we lack permission to write to it";
 constexpr char kUntil[] = " until {}";
 constexpr char kNested[] = "{} is already held by an outer zklock: running under it";
@@ -100,6 +101,8 @@ const char* WhyLeft(lock::Preempted::Why why) {
       return message::kLeftReservation;
     case lock::Preempted::Why::kOtherProgram:
       return message::kLeftProgram;
+    case lock::Preempted::Why::kQuota:
+      return message::kLeftQuota;
     case lock::Preempted::Why::kInterval:
       return message::kLeftInterval;
     case lock::Preempted::Why::kNoRight:

@@ -111,6 +111,7 @@ void Preemption::Ask(const std::string& name, const GetReply& read) {
                if (reply.error == Error::kNone) ++result_.asked;
                const bool is_settled = reply.error == Error::kNone || reply.error == Error::kNoNode;
                if (is_settled) return AskNext();
+               if (reply.error == Error::kQuotaExceeded) return LeaveAlone(name, Why::kQuota);
                if (reply.error != Error::kBadVersion) return LeaveAlone(name, Why::kNoRight);
                names_.push_back(name);  // written in the meantime: read it again
                AskNext();

@@ -49,7 +49,7 @@ struct WaitingEvent {
 
 /// The result of --preempt.
 struct Preempted {
-  enum class Why { kReservation, kOtherProgram, kNoRight, kInterval };
+  enum class Why { kReservation, kOtherProgram, kNoRight, kQuota, kInterval };
   struct Left {
     std::string name;
     Why why = Why::kNoRight;

@@ -8,6 +8,7 @@
 #include "cli/servers/regranted.h"
 #include "lock/data/run_history.h"
 #include "support/contender_names.h"
+#include "support/own_server.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -297,6 +298,25 @@ std::string PreemptsReservation() {
   });
 }
 
+/// The quota leaves room for both contenders, but not for a long reason.
+std::string PreemptsWithinQuota() {
+  const OwnServer server({"enforceQuota=true"});
+  Tree tree("", server.address());
+  const auto hold = [&](const std::string& lock) {
+    tree.Create(lock);
+    Child holder =
+        Child::Start(ZklockAt(server.address(), {"exclusive", lock, "--", "sleep", "60"}));
+    return std::pair(std::move(holder), lock + "/" + tree.WaitForChildren(lock, 1).front());
+  };
+  const auto [other, contender] = hold("/unlimited/said");
+  SetHardQuota(tree, "/t", -1, 2 * static_cast<int>(tree.Get(contender)->data.size()) + 100);
+  const auto [holder, ahead] = hold("/t/said");
+  return Said(Run(ZklockAt(server.address(),
+                           {"exclusive", "--preempt", "all", "--reason", std::string(250, 'x'),
+                            "--wait", "1s", "/t/said", "--", "true"})),
+              Exited(75));
+}
+
 std::string PreemptsTooSoon() {
   auto [lock, holder] = HoldNewLock("said");
   Tree().Create(lock + "/last-start", ZnodeKind::kPersistent, "zklock/1 7 host");
@@ -579,6 +599,8 @@ Provocations QueueProvocations() {
        [] { return PreemptsOthers("{}", false); }},
       {{"kNobodyAsked", Part("kLeftRight", "we lack permission to write to it")},
        [] { return PreemptsOthers("{}", true); }},
+      {{"kNobodyAsked", Part("kLeftQuota", "a hard quota leaves no room for the request")},
+       PreemptsWithinQuota},
       {{"kNobodyAsked", Part("kLeftReservation", "a reservation")}, PreemptsReservation},
       {{"kNobodyAsked",
         Part("kLeftInterval", "this run cannot begin yet: --once-per or --min-interval")},
