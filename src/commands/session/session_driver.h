@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,9 +45,11 @@ class SessionDriver final : public EventSource {
   /// holds anything. Returns unconfirmed(): if that is set, the lock is released when the guard
   /// closes the session, or when the session expires. `releases`: from Hold::Release().
   std::optional<Duration> Close(std::size_t releases = 0);
-  /// After Close(): the session's timeout if no server has confirmed its end; otherwise none.
+  /// After Close(), if no server has confirmed the end of the session: its timeout, or the last one
+  /// that was granted if that is longer, since the servers use that one. Otherwise none.
   [[nodiscard]] std::optional<Duration> unconfirmed() const {
-    return session_.IsClosed() ? std::nullopt : std::optional(session_.lease().timeout());
+    if (session_.IsClosed()) return std::nullopt;
+    return std::max(session_.lease().timeout(), session_.granted_timeout());
   }
 
   Interest GetInterest() override;

@@ -79,6 +79,19 @@ TEST_CASE("the command is dead before a timeout shortened by another server is o
   CHECK(Clock::now() - last_heard < 12s);
 }
 
+TEST_CASE("an unconfirmed release names the timeout that the servers used last") {
+  Regranted regranted(TestServers(), {8'000, 12'000});
+  auto [lock, holder] = HoldNewLock(
+      "longer", {"exclusive", "-v", "--session-timeout", "8s", "-z", regranted.proxy().address()});
+  regranted.proxy().Cut();
+  holder.ReadErrUntil("confirmed, still held");
+  regranted.proxy().Freeze();
+  holder.Write("0\n");
+  CHECK(holder.Wait() == Exited(0));
+  CHECK_THAT(holder.err(),
+             Catch::Contains("it may stay held until the session ends, for about 12s\n"));
+}
+
 // The waiter's heartbeats prove nothing on the second server: the timeouts that it grants imply
 // that the servers ping each other only every 3 s.
 TEST_CASE("a waiter whose session is too short for another server queues again with a longer one") {
