@@ -99,6 +99,10 @@ void FindEnsembles(const EnsembleFacts& facts, std::vector<Finding>& findings) {
 }
 
 void FindGrants(const EnsembleFacts& facts, std::vector<Finding>& findings) {
+  Places local = Which(facts, [](const ServerFacts& server) { return server.is_local; });
+  if (!local.empty()) {
+    findings.push_back({.kind = Kind::kLocalSessions, .servers = std::move(local)});
+  }
   std::vector<Duration> grants;
   for (const ServerFacts& server : facts.servers) {
     if (server.granted) grants.push_back(*server.granted);
@@ -179,7 +183,8 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
     findings.push_back(
         {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->offset});
   }
-  const bool reached = !Which(facts, [](const auto& server) { return server.reached; }).empty();
+  const auto may_stamp = [](const auto& server) { return server.reached && !server.is_local; };
+  const bool reached = !Which(facts, may_stamp).empty();
   // If the chroot is missing, that is why no clock is known, not a missing permission.
   if (reached && !facts.lacks_chroot &&
       Which(facts, [](const auto& server) { return server.clock.has_value(); }).empty()) {

@@ -63,6 +63,7 @@ struct ServerFacts {
   bool reached = false;  ///< it accepted a session
   ServerRole role = ServerRole::kUnknown;
   bool is_old = false;      ///< see IsOldVersion()
+  bool is_local = false;    ///< its sessions are local and may own no znodes
   std::optional<int> id{};  ///< its number in the ensemble, from the ID of the session it created
   std::optional<Spread> connect{};
   std::optional<Spread> commit{};
@@ -104,6 +105,7 @@ struct Finding {
     kSameServer,       ///< several names in the list refer to the same server
     kNoQuorum,         ///< read-only, or not serving
     kDifferentGrants,  ///< session timeouts from `least` to `most`
+    kLocalSessions,    ///< zklock cannot queue with the sessions that it grants
     kUselessGrant,     ///< zklock refuses to lock with the timeout `least`
     kTooSlow,          ///< a commit took `most`, but a heartbeat is due every `least`
     kEvenMembers,      ///< `count` servers vote

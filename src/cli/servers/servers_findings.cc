@@ -101,6 +101,7 @@ constexpr Row kRows[] = {
     {Kind::kSameServer, "sameServer", message::kSameServer},
     {Kind::kNoQuorum, "noQuorum", message::kServerNoQuorum},
     {Kind::kDifferentGrants, "differentGrants", message::kGrantsDiffer},
+    {Kind::kLocalSessions, "localSessions", message::kServerLocalSessions},
     {Kind::kUselessGrant, "uselessGrant", message::kUselessGrant},
     {Kind::kTooSlow, "tooSlow", message::kCommitsTooSlow},
     {Kind::kEvenMembers, "evenMembers", message::kEvenMembers},

@@ -131,6 +131,7 @@ protocol::ServerFacts ServerVisit::Facts() const {
   facts.connect = measurement_.connects();
   facts.commit = measurement_.commits();
   facts.clock = measurement_.clock_offset();
+  facts.is_local = measurement_.is_local();
   if (facts.reached) {
     facts.granted = session_.granted_timeout();
     // The server that creates a session puts its own number into the first byte of the id.

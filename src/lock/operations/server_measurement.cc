@@ -90,11 +90,13 @@ void ServerMeasurement::ReadConfiguration() {
 void ServerMeasurement::Commit() {
   committing_ = clock_.Now();
   store_.Check({request_.checked}, OnReply([this](const zookeeper::Reply& reply) {
+                 committing_.reset();
+                 // The server also closes the session, and every later one.
+                 if (reply.error == Error::kAuthRequired) return OnRefused(reply.error);
                  // A check that fails because we lack permission to read the znode, or because a
                  // chroot does not exist yet, is committed just like one that succeeds.
                  lacks_checked_ = reply.error == Error::kNoNode;
                  commits_.push_back(clock_.Now() - reply.sent);
-                 committing_.reset();
                  Continue();
                }));
 }
@@ -106,6 +108,7 @@ void ServerMeasurement::StampOnce() {
 
 void ServerMeasurement::TakeStamp(const zookeeper::SetReply& reply) {
   if (reply.error != Error::kNone) {
+    is_local_ = is_local_ || reply.error == Error::kLocalSession;
     ++place_;
     return Continue();
   }

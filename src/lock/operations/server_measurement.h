@@ -39,8 +39,8 @@ class ServerMeasurement final : public zookeeper::StoreListener {
 
   /// Returns whether everything has been measured, or nothing more can be.
   [[nodiscard]] bool IsOver() const { return over_; }
-  /// Returns whether the server has granted a session.
-  [[nodiscard]] bool has_reached() const { return !connects_.empty(); }
+  /// Returns whether the server has granted a session, and serves it.
+  [[nodiscard]] bool has_reached() const { return !connects_.empty() && !refusal_; }
   /// Set if the servers reject the credentials, or require some.
   [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
 
@@ -49,6 +49,8 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   [[nodiscard]] std::optional<protocol::Spread> commits() const;
   /// Derived from the stamp that was answered most quickly.
   [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
+  /// Returns whether the session is a local one that may own no znodes.
+  [[nodiscard]] bool is_local() const { return is_local_; }
   /// Returns whether the znode to be checked does not exist.
   [[nodiscard]] bool lacks_checked() const { return lacks_checked_; }
   /// Returns the data of /zookeeper/config.
@@ -88,6 +90,7 @@ class ServerMeasurement final : public zookeeper::StoreListener {
   std::optional<std::string> configuration_;
   bool has_configuration_ = false;  ///< it was read or cannot be read
   bool lacks_checked_ = false;
+  bool is_local_ = false;
   std::vector<Duration> connects_;
   std::vector<Duration> commits_;
   std::optional<TimePoint> committing_;  ///< when a commit that awaits its answer was sent

@@ -145,26 +145,13 @@ std::string Findings() {
   const auto say = [&](const protocol::Finding& finding) {
     said += cli::FindingText(finding, report) + "\n";
   };
-  for (const Kind kind : {Kind::kUnreached,
-                          Kind::kNoQuorum,
-                          Kind::kOtherEnsemble,
-                          Kind::kUselessGrant,
-                          Kind::kTooSlow,
-                          Kind::kEvenMembers,
-                          Kind::kFewConnectionsLeft,
-                          Kind::kSlow,
-                          Kind::kShortGrant,
-                          Kind::kGrantBelowAsked,
-                          Kind::kEvenList,
-                          Kind::kSingleServer,
-                          Kind::kPartialList,
-                          Kind::kUnreachedAddress,
-                          Kind::kClockUnknown,
-                          Kind::kNotCompared,
-                          Kind::kDifferentGrants,
-                          Kind::kOldVersion,
-                          Kind::kNotMember,
-                          Kind::kNoChroot}) {
+  for (const Kind kind : {Kind::kUnreached,     Kind::kNoQuorum,           Kind::kOtherEnsemble,
+                          Kind::kLocalSessions, Kind::kUselessGrant,       Kind::kTooSlow,
+                          Kind::kEvenMembers,   Kind::kFewConnectionsLeft, Kind::kSlow,
+                          Kind::kShortGrant,    Kind::kGrantBelowAsked,    Kind::kEvenList,
+                          Kind::kSingleServer,  Kind::kPartialList,        Kind::kUnreachedAddress,
+                          Kind::kClockUnknown,  Kind::kNotCompared,        Kind::kDifferentGrants,
+                          Kind::kOldVersion,    Kind::kNotMember,          Kind::kNoChroot}) {
     say({.kind = kind, .servers = {1}, .count = 4, .least_count = 2});
   }
   say({.kind = Kind::kSameServer, .servers = {0, 1}});
@@ -184,15 +171,16 @@ std::string Findings() {
 
 Provocations SaidAloneProvocations() {
   return {
-      {{Part("kServerUnreached"), Part("kServerNoQuorum"),     Part("kOtherEnsemble"),
-        Part("kSameServer"),      Part("kGrantsDiffer"),       Part("kUselessGrant"),
-        Part("kCommitsTooSlow"),  Part("kEvenMembers"),        Part("kClockAhead"),
-        Part("kClockBehind"),     Part("kFewConnectionsLeft"), Part("kCommitsSlow"),
-        Part("kBriefGrant"),      Part("kGrantBelowAsked"),    Part("kEvenList"),
-        Part("kSingleServer"),    Part("kPartialList"),        Part("kAddressUnreached"),
-        Part("kClockUnknown"),    Part("kWordsClosed"),        Part("kWordsUnusable"),
-        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToFix"),
-        Part("kOldServer"),       Part("kNotMember"),          Part("kChrootMissing")},
+      {{Part("kServerUnreached"),     Part("kServerNoQuorum"),     Part("kOtherEnsemble"),
+        Part("kSameServer"),          Part("kGrantsDiffer"),       Part("kUselessGrant"),
+        Part("kCommitsTooSlow"),      Part("kEvenMembers"),        Part("kClockAhead"),
+        Part("kClockBehind"),         Part("kFewConnectionsLeft"), Part("kCommitsSlow"),
+        Part("kBriefGrant"),          Part("kGrantBelowAsked"),    Part("kEvenList"),
+        Part("kSingleServer"),        Part("kPartialList"),        Part("kAddressUnreached"),
+        Part("kClockUnknown"),        Part("kWordsClosed"),        Part("kWordsUnusable"),
+        Part("kNotCompared"),         Part("kWithoutServers"),     Part("kNothingToFix"),
+        Part("kServerLocalSessions"), Part("kOldServer"),          Part("kNotMember"),
+        Part("kChrootMissing")},
        Findings},
 #ifdef ZKLOCK_SANITIZED
       {{"kNoDescriptors"}, NoDescriptors},

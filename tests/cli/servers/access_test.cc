@@ -403,6 +403,9 @@ TEST_CASE("if servers require credentials, zklock exits with 77 without them and
     CHECK(finished.err == "zklock: the servers require credentials; see --auth-file\n");
     CHECK(run(kAlice, words).exit == Exited(0));
   }
+  const Finished report = run("", {"inspect", "--servers-report"});
+  CHECK(report.exit == Exited(77));
+  CHECK_THAT(report.out, Catch::Contains("the servers require credentials"));
 }
 
 TEST_CASE("the guard can close the session on servers that require credentials") {

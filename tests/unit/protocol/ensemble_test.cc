@@ -197,6 +197,19 @@ TEST_CASE("A clock is off only if more than a second is proven") {
   CHECK(Kinds(facts) == KindList{Kind::kClockUnknown});
 }
 
+TEST_CASE("Local sessions that cannot queue are to be fixed, and explain that no clock is known") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[1].is_local = true;
+  facts.servers[1].clock.reset();
+  const Finding local{.kind = Kind::kLocalSessions, .servers = {1}};
+  CHECK(Judge(facts) == std::vector{local});
+  for (ServerFacts& server : facts.servers) {
+    server.is_local = true;
+    server.clock.reset();
+  }
+  CHECK(Kinds(facts) == KindList{Kind::kLocalSessions});
+}
+
 TEST_CASE("Connections near their limit are to be fixed; 0 is no limit") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[0].connections = 53;

@@ -143,4 +143,24 @@ TEST_CASE("Refused credentials end the measurement of a server") {
   CHECK(measurement.refusal() == Error::kAuthFailed);
 }
 
+TEST_CASE("A server that grants a session but requires credentials is refused, not measured") {
+  MeasurementBench bench;
+  bench.store.Refuse("check /", Error::kAuthRequired);
+  const ServerMeasurement measurement = bench.Measure();
+  RunToEnd(bench.store);
+  CHECK(measurement.IsOver());
+  CHECK_FALSE(measurement.has_reached());
+  CHECK(measurement.refusal() == Error::kAuthRequired);
+  CHECK_FALSE(measurement.commits());
+}
+
+TEST_CASE("A session that may own no znodes is local") {
+  const bool is_local = GENERATE(false, true);
+  MeasurementBench bench;
+  bench.store.Refuse("stamp ", is_local ? Error::kLocalSession : Error::kNoAuth);
+  const ServerMeasurement measurement = bench.Measure();
+  RunToEnd(bench.store);
+  CHECK(measurement.is_local() == is_local);
+}
+
 }  // namespace zklock::lock
