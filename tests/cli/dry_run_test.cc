@@ -323,6 +323,31 @@ TEST_CASE("a dry run shows reservations with their reasons and recognises its ow
               "would not run: " + lock + " is not (or no longer) reserved for job");
 }
 
+TEST_CASE("a dry run needs the same permissions as a run to use or renew a reservation") {
+  const std::string lock = NewLock("dry-renewed");
+  RunZklock({"exclusive", "--reserve", "job", "--for", "1h", lock}, Exited(0));
+  Tree tree;
+  const auto check = [&](const Words& words, int status, const std::string& missing) {
+    CAPTURE(words);
+    if (status == 0) return CheckResult(DryRun(words, {lock}), 0, "would run at once");
+    CheckError(DryRun(words, {lock}), status, missing + " is missing");
+    CHECK_THAT(RunZklock(words + Words{lock, "--", "true"}, Exited(status)).err,
+               Catch::Contains(missing + " is missing"));
+  };
+  const Words resume = {"exclusive", "--resume", "job"};
+  const Words renew = {"exclusive", "--reserve", "job", "--for", "2h"};
+  const Words keep = {"exclusive", "--reserve", "job", "--for", "1m"};
+  const std::string reservation = tree.Children(lock).front();
+  tree.SetAcl(lock + "/" + reservation, kRead | kAdmin);
+  check(resume, 0, "");
+  check(keep, 0, "");
+  check(renew, 77, "WRITE on " + lock + "/" + reservation);
+  tree.SetAcl(lock, kRead | kWrite | kCreate | kAdmin);
+  check(resume, 77, "CREATE and DELETE on " + lock);
+  check(renew, 77, "CREATE and DELETE on " + lock);
+  tree.SetAcl(lock, kRead | kWrite | kCreate | kDelete | kAdmin);
+}
+
 TEST_CASE("a dry run reports a run that would be too soon") {
   const std::string lock = NewLock("dry-interval");
   for (const char* option : {"--once-per", "--min-interval"}) {
@@ -349,6 +374,15 @@ TEST_CASE("a dry run reports a run that would be too soon") {
     CheckError(DryRun({"exclusive", option, "1h"}, {lock}), 78, record);
     CHECK(RunZklock({"exclusive", option, "1h", lock, "--", "true"}).exit == Exited(78));
   }
+}
+
+TEST_CASE("a dry run that would be too soon does not say that it would ask others to leave") {
+  auto [lock, holder] = HoldNewLock("dry-preempt", {"exclusive", "--once-per", "1h"});
+  const auto result = [&lock = lock](const char* interval) {
+    return ResultOf(DryRun({"exclusive", "--preempt", "all", "--once-per", interval}, {lock}));
+  };
+  CHECK_THAT(result("1h"), Catch::StartsWith("would not run: " + lock + " last started on "));
+  CHECK_THAT(result("1ms"), Catch::StartsWith("would wait for " + lock));
 }
 
 TEST_CASE("a dry run takes permits and dialects into account") {

@@ -156,11 +156,20 @@ class LockExamination {
 
   /// Throws Exit if the run cannot use our reservation.
   [[nodiscard]] Finding FreeFor(const lock::QueueEntry& ours) {
+    const cli::RunOptions& options = context_.options;
+    const lock::ReservedLock reserved{lock_, ours.path, *ours.reserved};
     const auto unusable = session_.Ask([&](lock::Calls& calls) {
-      return lock::FindOtherUse(calls, {lock_, ours.path, *ours.reserved}, wanted_.mode,
-                                context_.options.permits, context_.options.take);
+      return lock::FindOtherUse(calls, reserved, wanted_.mode, options.permits, options.take);
     });
     if (unusable) Fail(*unusable);
+    if (const auto end = reserved.reserved.end()) {
+      const std::chrono::milliseconds now(cli::MillisecondsNow());
+      const bool renews = options.reserve_for && now + *options.reserve_for > *end;
+      if (renews || options.resumes) {
+        session_.Ask(
+            [&](lock::Calls& calls) { lock::RequireReservationIsUsable(calls, reserved, renews); });
+      }
+    }
     Finding free = Free();
     free.is_ours = true;
     return free;

@@ -98,6 +98,21 @@ LastRuns ReadLastRuns(Calls& calls, const LockName& lock, const RunIntervals& in
   return LastRunsIn(intervals, replies[0], replies[1], replies[2]);
 }
 
+void RequireReservationIsUsable(Calls& calls, const ReservedLock& reserved, bool renews) {
+  const LockName& lock = reserved.lock;
+  const std::string scratch = protocol::ChildPath(lock.path, kNoContender);
+  const Error may_stamp = calls.Repeat([&] { return calls.CheckCreate(scratch, "", true); });
+  if (may_stamp != Error::kNodeExists && may_stamp != Error::kNoNode) {
+    throw OperationFailed(may_stamp, "learn the servers' time in", lock, "CREATE and DELETE");
+  }
+  if (!renews) return;
+  // No znode has this version: nothing is written.
+  const Error may_write =
+      calls.Repeat([&] { return calls.Set(reserved.path, "", zookeeper::kNoVersion); });
+  if (may_write == Error::kBadVersion || may_write == Error::kNoNode) return;
+  throw OperationFailed(may_write, "renew the reservation of", lock, "WRITE", reserved.path);
+}
+
 void RequireStartIsWritable(Calls& calls, const LockName& lock) {
   const std::string path = protocol::ChildPath(lock.path, protocol::kLastStartChild);
   // No znode has this version: nothing is written.

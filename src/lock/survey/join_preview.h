@@ -32,6 +32,10 @@ struct QueueAccess {
 /// Reads the records that `intervals` depend on.
 [[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock,
                                     const RunIntervals& intervals);
+/// Throws OperationFailed if we lack permission to learn the servers' time in the LOCK of
+/// `reserved` or, if the run `renews` it, to write to it.
+void RequireReservationIsUsable(Calls& calls, const ReservedLock& reserved, bool renews);
+
 /// For --once-per: throws OperationFailed if we lack permission to write to the last start of LOCK.
 /// Does not throw if there is no last start: a run would create it, as it creates a contender.
 void RequireStartIsWritable(Calls& calls, const LockName& lock);
