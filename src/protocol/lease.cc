@@ -92,6 +92,10 @@ std::optional<Duration> Lease::SufficientTimeout(Duration answers) const {
   return longer.timeout();
 }
 
+bool Lease::CanBeExtended() const {
+  return PingSpan() + HeartbeatPeriod(timeout_) < timeout_ - EndMargin() - timeout_ / 6;
+}
+
 bool Lease::IsInHand(TimePoint now) const {
   return SufficesToStart(now) && Lasts(timeout_ / 2 - 2 * EndMargin(), now);
 }

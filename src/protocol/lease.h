@@ -60,6 +60,9 @@ class Lease {
   /// `answers`; none if unknown. It is known only if a server has granted a longer timeout than
   /// requested: that server pings too rarely for this session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
+  /// Returns whether heartbeats can keep extending the lease of a holder. They cannot if a server
+  /// pings so rarely that a command must end before its next proof.
+  [[nodiscard]] bool CanBeExtended() const;
   /// Returns when the newest answered request or accepted connect request was sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
   /// Returns s, which tells whether an answer is newer than an event.

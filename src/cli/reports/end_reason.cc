@@ -54,6 +54,9 @@ constexpr char kDeleted[] = "our contender was deleted";
 constexpr char kTakenBy[] = "taken away by {}";
 constexpr char kLastConfirmed[] = ", {} after they last confirmed it";
 constexpr char kUnconfirmed[] = "no server confirmed it for {}: {}";
+constexpr char kGrantsTooDifferent[] =
+    "the session timeouts that the servers granted, {} and {}, are too different to confirm it; "
+    "see zklock inspect --servers-report";
 constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
 constexpr char kNotInTime[] = "it could not be confirmed in time";
 
@@ -161,6 +164,10 @@ std::string SpanText(Duration span) {
 
 std::string WhyUnproven(const CauseDetails& details) {
   if (!details.unconfirmed) return message::kNotInTime;
+  if (details.grants) {
+    return fmt::format(message::kGrantsTooDifferent, FormatDuration(details.grants->first),
+                       FormatDuration(details.grants->second));
+  }
   // Unless zklock was paused for more than half of the time, the servers are to blame.
   if (details.paused && *details.paused > *details.unconfirmed / 2) {
     return fmt::format(message::kPaused, SpanText(*details.paused));

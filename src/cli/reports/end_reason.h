@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/end_cause.h"
@@ -56,6 +57,9 @@ struct CauseDetails {
   std::optional<Duration> paused{};       ///< how long zklock was not running
   std::string server{};                   ///< the server that granted `granted`
   Duration granted{};
+  /// The shortest and the longest session timeout that was granted, if they are so different that
+  /// nothing could confirm the lock in time.
+  std::optional<std::pair<Duration, Duration>> grants{};
   Duration limit{};  ///< of --max-run
 };
 /// Returns the message about a cause, without the fate of the command.

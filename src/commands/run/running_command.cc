@@ -32,11 +32,15 @@ cli::CauseDetails DetailsOfLoss(EndCause cause, const lock::Hold& hold,
     return {.by = request && request->forced ? cli::AskerText(*request) : ""};
   }
   zookeeper::Session& session = session_driver.session();
+  const protocol::Lease& lease = session.lease();
+  std::optional<std::pair<Duration, Duration>> grants;
+  if (!lease.CanBeExtended()) grants = {lease.timeout(), 4 * lease.PingSpan()};
   return {.unconfirmed = hold.Unconfirmed(),
           .tried = session_driver.Tried(),
           .paused = hold.paused(),
           .server = session.connected_server(),
-          .granted = session.granted_timeout()};
+          .granted = session.granted_timeout(),
+          .grants = grants};
 }
 
 void SetCause(lock::FinishedRun& run, EndCause cause, const HoldEvents& hold_events) {

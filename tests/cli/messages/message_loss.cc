@@ -16,6 +16,7 @@
 #include "cli/gate.h"
 #include "cli/hold/hold_script.h"
 #include "cli/messages/provocation.h"
+#include "cli/servers/regranted.h"
 #include "process/tree/process_tree.h"
 #include "support/peer.h"
 #include "support/temporary.h"
@@ -129,6 +130,17 @@ std::string MayNotRead() {
   Tree tree;
   tree.SetAcl(lock + "/" + tree.Children(lock).front(), kAdmin);
   holder.ReadErrUntil(" (Permission denied); sh continues");
+  return holder.err();
+}
+
+/// A second server that grants too much for the first one's timeout, and whose pings are too rare.
+std::string GrantedTooDifferently() {
+  Regranted regranted(TestServers(), {6'000, 25'000});
+  Child holder =
+      StartHolder({"exclusive", "-q", "--session-timeout", "6s", "-z", regranted.proxy().address()},
+                  NewLock("said"));
+  regranted.proxy().Cut();
+  CHECK(holder.Wait() == Exited(76));
   return holder.err();
 }
 
@@ -387,6 +399,7 @@ Provocations LossProvocations() {
       {{Part("kUnconfirmed").With({"\\d+s", ".* \\(Permission denied\\)"}).With({"\\d+s", ""})},
        Unproven},
       {{Part("kUnconfirmed")}, MayNotRead},
+      {{Part("kGrantsTooDifferent").With({"6s", "25s"})}, GrantedTooDifferently},
       {{"kExpired", Part("kLastConfirmed").With({"[\\d.]+m?s"})}, Expired},
       {{"kMayBeReserved"}, [] { return MayBeReserved(false); }},
       {{"kMayBeReserved"}, [] { return MayBeReserved(true); }},

@@ -518,6 +518,7 @@ TEST_CASE("A session that is too short for a server's pings needs that server's 
   CHECK_FALSE(lease.SufficientTimeout(Lease(20s).AnswerBudget()));
   lease.ConnectAccepted(At(2s), 40s);
   CHECK(lease.AnswerBudget() < 0s);
+  CHECK_FALSE(lease.CanBeExtended());
   CHECK(lease.SufficientTimeout(0s) == 40s);
 }
 
