@@ -137,14 +137,16 @@ class LockExamination {
     CheckStrays();
     if (const lock::QueueEntry* const ours = FindReservation()) return FreeFor(*ours);
     auto busy = FindAhead();
-    if (busy && context_.options.preempt == cli::Preempt::kNobody) return *std::move(busy);
-    // A run that would be too soon asks nobody to leave.
-    Finding intervals = CheckIntervals();
-    if (intervals.what == Finding::What::kTooRecent) return intervals;
-    if (busy) return *std::move(busy);
-    if (found_.stat.children_made > protocol::kLastUsableNumber) {
+    const cli::RunOptions& options = context_.options;
+    const bool joins = !busy || !options.try_only;
+    if (joins && !options.permits && found_.stat.children_made > protocol::kLastUsableNumber) {
       Fail({lock::Unusable::Why::kNumbersUsedUp});
     }
+    const bool asks = options.preempt != cli::Preempt::kNobody;
+    if (busy && (!asks || busy->what == Finding::What::kQueueFull)) return *std::move(busy);
+    // A run that would be too soon asks nobody to leave.
+    Finding intervals = CheckIntervals();
+    if (busy && intervals.what != Finding::What::kTooRecent) return *std::move(busy);
     return intervals;
   }
 
