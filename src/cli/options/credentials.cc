@@ -74,7 +74,7 @@ std::string ReadAll(int fd, const std::string& path) {
 
 /// Opens a file for reading. Throws ConfigError, with the text `no_file` if it is not a regular
 /// one.
-UniqueFd OpenRegular(const std::string& path, std::string_view option, const char* no_file,
+UniqueFd OpenRegular(const std::string& path, std::string_view option, const std::string& no_file,
                      struct stat& status) {
   // Non-blocking: a FIFO without a writer would block the open.
   UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
@@ -120,7 +120,7 @@ UniqueFd OpenSecret(const std::string& path, std::string_view option) {
 
 void RequireReadable(const std::string& path, std::string_view option) {
   struct stat status {};
-  (void)OpenRegular(path, option, message::kNoTlsFile, status);
+  (void)OpenRegular(path, option, fmt::format(message::kNoTlsFile, option), status);
 }
 
 void RequireKey(const std::string& path) {

@@ -22,8 +22,8 @@ inline constexpr char kGrantsDiffer[] =
     "session timeouts differ: {servers} grants {least}, others up to {most}: a reconnect to it "
     "shortens the lease; set the same minSessionTimeout and maxSessionTimeout";
 inline constexpr char kServerLocalSessions[] =
-    "{servers} grants local sessions, which cannot queue: set localSessionsUpgradingEnabled=true "
-    "there";
+    "local sessions, which cannot queue, are granted by {servers}: set "
+    "localSessionsUpgradingEnabled=true there";
 inline constexpr char kUselessGrant[] =
     "{servers} grants a session timeout of {least}, but zklock needs at least {floor}: raise "
     "--session-timeout or maxSessionTimeout";

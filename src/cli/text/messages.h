@@ -246,7 +246,7 @@ inline constexpr char kSecretIsNoFile[] =
     "{}:... is not a file: put that line in a file that only you can read, and name that file with "
     "--auth-file";
 inline constexpr char kNoRegularFile[] = "not a regular file; credentials must be in one";
-inline constexpr char kNoTlsFile[] = "not a regular file; it is read for each connection";
+inline constexpr char kNoTlsFile[] = "not a regular file; {} is read for each connection";
 inline constexpr char kTooLarge[] = "too large for a file of credentials; see --auth-file";
 inline constexpr char kForeignFile[] =
     "belongs to another user, so its credentials are not used; chown it";

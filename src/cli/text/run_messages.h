@@ -50,7 +50,7 @@ inline constexpr char kAcquiredAfter[] = "acquired {} after {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 inline constexpr char kEventsUnwritten[] = "not all events were written: {}; see --events";
-inline constexpr char kEventsUnread[] = "their reader does not read them";
+inline constexpr char kEventsUnread[] = "their reader does not read them in time";
 
 // While the command runs, and at its end.
 inline constexpr char kSuspending[] =

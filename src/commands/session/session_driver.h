@@ -49,6 +49,7 @@ class SessionDriver final : public EventSource {
   /// that was granted if that is longer, since the servers use that one. Otherwise none.
   [[nodiscard]] std::optional<Duration> unconfirmed() const {
     if (session_.IsClosed()) return std::nullopt;
+    // Nothing may have been granted yet.
     return std::max(session_.lease().timeout(), session_.granted_timeout());
   }
 

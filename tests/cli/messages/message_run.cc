@@ -305,7 +305,7 @@ Provocations RunProvocations() {
        [] {
          return SaidBy({"exclusive", "--events", "/dev/full", NewLock("said"), "--", "true"}, 0);
        }},
-      {{"kEventsUnwritten", Part("kEventsUnread", "their reader does not read them")},
+      {{"kEventsUnwritten", Part("kEventsUnread", "their reader does not read them in time")},
        EventsUnread},
       {{"kSuspending"}, [] { return Stops({"exclusive"}, "will be terminated before then"); }},
       {{Saying("kSuspendingUnguarded").With({"", "2\\d(\\.\\d)?s"})},
