@@ -65,11 +65,16 @@ constexpr char kEndedAt[] = "ended at {}";
 constexpr char kHadLostPermit[] = "had lost a permit";
 constexpr char kPreempted[] = "asked {} ahead of this run in {} to leave{}";
 constexpr char kNobodyAsked[] = "asked nobody ahead of this run in {} to leave{}";
+constexpr char kAskedNobody[] = "asked nobody ahead of this run in {} to leave: {}";
+constexpr char kTooSoonNow[] =
+    "--once-per or --min-interval would keep the command from running now";
+constexpr char kRecordUnusable[] =
+    "a record that --once-per or --min-interval needs cannot be used";
+constexpr char kMayNotReserve[] = "we lack permission to reserve the lock";
 constexpr char kLeft[] = "; waiting for {}";
 constexpr char kMoreLeft[] = " and {} more";
 constexpr char kLeftReservation[] = "a reservation";
 constexpr char kLeftProgram[] = "of another program";
-constexpr char kLeftInterval[] = "this run cannot begin yet: --once-per or --min-interval";
 constexpr char kLeftQuota[] = "a hard quota leaves no room for the request";
 constexpr char kLeftRight[] = "we lack permission to write to it";
 constexpr char kUntil[] = " until {}";
@@ -103,12 +108,23 @@ const char* WhyLeft(lock::Preempted::Why why) {
       return message::kLeftProgram;
     case lock::Preempted::Why::kQuota:
       return message::kLeftQuota;
-    case lock::Preempted::Why::kInterval:
-      return message::kLeftInterval;
     case lock::Preempted::Why::kNoRight:
+    case lock::Preempted::Why::kNobody:
       break;
   }
   return message::kLeftRight;
+}
+
+const char* WhyNobody(lock::Preempted::Nobody why) {
+  switch (why) {
+    case lock::Preempted::Nobody::kTooSoon:
+      return message::kTooSoonNow;
+    case lock::Preempted::Nobody::kRecord:
+      return message::kRecordUnusable;
+    case lock::Preempted::Nobody::kNoDelete:
+      break;
+  }
+  return message::kMayNotReserve;
 }
 
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
@@ -149,11 +165,15 @@ EventText TextOf(const lock::PreemptedEvent& event) {
   }
   if (shown < all_left.size()) names += fmt::format(message::kMoreLeft, all_left.size() - shown);
   const std::string left = names.empty() ? "" : fmt::format(message::kLeft, names);
+  std::string text = asked == 0 ? fmt::format(message::kNobodyAsked, event.lock, left)
+                                : fmt::format(message::kPreempted, asked, event.lock, left);
+  if (const auto& nobody = event.preempted.nobody) {
+    text = fmt::format(message::kAskedNobody, event.lock, WhyNobody(*nobody));
+  }
   return {.name = "preempted",
           .lock = event.lock,
           .level = Level::kUnlessQuiet,
-          .text = asked == 0 ? fmt::format(message::kNobodyAsked, event.lock, left)
-                             : fmt::format(message::kPreempted, asked, event.lock, left),
+          .text = text,
           .fields = {{"asked", static_cast<std::int64_t>(asked)},
                      {"left", static_cast<std::int64_t>(all_left.size())}}};
 }

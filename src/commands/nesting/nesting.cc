@@ -318,11 +318,14 @@ std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary) 
   const cli::RunOptions& options = context.options;
   if (options.preempt == cli::Preempt::kNobody) return std::nullopt;
   const process::Identity& self = context.Self();
+  std::vector<std::string> locks;
+  for (const cli::WantedLock& one : options.locks) locks.push_back(context.NameOf(one).path);
   std::string reason = options.reserve_reason;
   if (reason.empty()) reason = options.label;
   return lock::Preempt{
       .holders = options.preempt == cli::Preempt::kAll,
       .intervals = {options.min_interval, options.once_per},
+      .locks = locks,
       .request = {.by = self.user + " on " + self.host,
                   .reason = reason,
                   .only_waiting = options.preempt == cli::Preempt::kWaiters},

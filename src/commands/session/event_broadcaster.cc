@@ -46,8 +46,8 @@ void QueueEvents::OnEvent(const lock::AcquireEvent& event) {
                    events_.Publish(waiting);
                  },
                  [this](const lock::PreemptedEvent& preempted) {
-                   const auto& [asked, left] = preempted.preempted;
-                   if (asked != 0 || !left.empty()) events_.Publish(preempted);
+                   const lock::Preempted& result = preempted.preempted;
+                   if (result.asked != 0 || !result.left.empty()) events_.Publish(preempted);
                  },
                  [this](const lock::PlaceLostEvent& lost) {
                    places_lost_.insert(lost.lock);

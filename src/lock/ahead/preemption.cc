@@ -1,7 +1,8 @@
 #include "lock/ahead/preemption.h"
 
+#include <functional>
 #include <memory>
-#include <optional>
+#include <set>
 #include <utility>
 
 #include "lock/data/contender_data.h"
@@ -16,54 +17,73 @@ using zookeeper::Error;
 using zookeeper::GetReply;
 using Why = Preempted::Why;
 
+// Nobody should end for a run that then does not begin. Answers arrive in order, and if one is
+// lost, so are all later ones.
 void Preemption::Begin() {
-  request_.preempt->intervals.IsEmpty() || names_.empty() ? AskNext() : ReadLastRuns();
+  const Preempt& preempt = *request_.preempt;
+  const bool may_fail = !preempt.intervals.IsEmpty() || request_.reserve;
+  if (names_.empty() || !may_fail) return AskNext();
+  std::set<std::string> locks(preempt.locks.begin(), preempt.locks.end());
+  locks.insert(request_.lock.path);
+  for (const std::string& lock : locks) {
+    if (!preempt.intervals.IsEmpty()) JudgeLastRuns(lock);
+    const bool is_ours = lock == request_.lock.path;
+    if (request_.reserve) JudgeConversion(is_ours ? request_.ReservationsPath() : lock);
+  }
+  store_.Exists(queue_, zookeeper::Watch::kNo, scope_.Wrap([this](const zookeeper::Reply& reply) {
+    if (IsLost(reply.error)) return;
+    result_.nobody ? AskNobody() : AskNext();
+  }));
 }
 
-/// Reads what keeps a run from beginning once it has the lock: nobody should end for a run that
-/// then does not begin.
-void Preemption::ReadLastRuns() {
-  const std::string& lock = request_.lock.path;
-  struct Replies {
-    GetReply lock;
-    GetReply last_run;
+/// Finds out whether --min-interval or --once-per would keep our run from beginning.
+void Preemption::JudgeLastRuns(const std::string& lock) {
+  const auto replies = std::make_shared<std::vector<GetReply>>();
+  const auto get = [&](const std::string& path, std::function<void()> then) {
+    store_.Get(path, zookeeper::Watch::kNo,
+               scope_.Wrap([replies, then = std::move(then)](const GetReply& reply) {
+                 replies->push_back(reply);
+                 if (then) then();
+               }));
   };
-  const auto replies = std::make_shared<Replies>();
-  store_.Get(lock, zookeeper::Watch::kNo,
-             scope_.Wrap([replies](const GetReply& reply) { replies->lock = reply; }));
-  store_.Get(protocol::ChildPath(lock, protocol::kLastRunChild), zookeeper::Watch::kNo,
-             scope_.Wrap([replies](const GetReply& reply) { replies->last_run = reply; }));
-  store_.Get(protocol::ChildPath(lock, protocol::kLastStartChild), zookeeper::Watch::kNo,
-             scope_.Wrap([this, replies](const GetReply& reply) {
-               if (IsLost(reply.error)) return;
-               const RunIntervals& intervals = request_.preempt->intervals;
-               const auto can_be_read = [](const GetReply& one) {
-                 return one.error == Error::kNone || one.error == Error::kNoNode;
-               };
-               const bool is_known = (!intervals.since_start || can_be_read(reply)) &&
-                                     (!intervals.since_success || (can_be_read(replies->lock) &&
-                                                                   can_be_read(replies->last_run)));
-               if (!is_known) return AskNobody();
-               Judge(LastRunsIn(intervals, replies->lock, replies->last_run, reply));
-             }));
+  const std::string last_start = protocol::ChildPath(lock, protocol::kLastStartChild);
+  get(lock, {});
+  get(protocol::ChildPath(lock, protocol::kLastRunChild), {});
+  get(last_start, [this, replies] {
+    const RunIntervals& intervals = request_.preempt->intervals;
+    const auto can_be_read = [&](std::size_t place) {
+      const Error error = (*replies)[place].error;
+      return error == Error::kNone || error == Error::kNoNode;
+    };
+    const bool is_known = (!intervals.since_success || (can_be_read(0) && can_be_read(1))) &&
+                          (!intervals.since_start || can_be_read(2));
+    const LastRuns last = LastRunsIn(intervals, (*replies)[0], (*replies)[1], (*replies)[2]);
+    if (!is_known || last.unknown) {
+      result_.nobody = Preempted::Nobody::kRecord;
+    } else if (IsTooSoon(intervals, last, now_)) {
+      result_.nobody = Preempted::Nobody::kTooSoon;
+    }
+  });
+  if (!request_.preempt->intervals.since_start) return;
+  // No znode has this version: nothing is written.
+  store_.Set(
+      last_start, "", zookeeper::kNoVersion, scope_.Wrap([this](const zookeeper::Reply& reply) {
+        const bool may_write = reply.error == Error::kBadVersion || reply.error == Error::kNoNode;
+        if (!may_write) result_.nobody = Preempted::Nobody::kRecord;
+      }));
 }
 
-void Preemption::Judge(const LastRuns& last) {
-  const RunIntervals& intervals = request_.preempt->intervals;
-  if (last.unknown || IsTooSoon(intervals, last, now_)) return AskNobody();
-  if (!intervals.since_start) return AskNext();
-  // No znode has this version: nothing is written.
-  store_.Set(protocol::ChildPath(request_.lock.path, protocol::kLastStartChild), "",
-             zookeeper::kNoVersion, scope_.Wrap([this](const zookeeper::Reply& reply) {
-               if (IsLost(reply.error)) return;
-               const bool is_allowed =
-                   reply.error == Error::kBadVersion || reply.error == Error::kNoNode;
-               is_allowed ? AskNext() : AskNobody();
-             }));
+/// Finds out whether our contender in `parent` may become a reservation, which requires DELETE.
+void Preemption::JudgeConversion(const std::string& parent) {
+  store_.CheckCreate(protocol::ChildPath(parent, StampName(store_)), request_.data, true,
+                     scope_.Wrap([this](const zookeeper::Reply& reply) {
+                       if (reply.error != Error::kNoAuth) return;
+                       result_.nobody = Preempted::Nobody::kNoDelete;
+                     }));
 }
 
 void Preemption::AskNobody() {
-  for (const std::string& name : names_) result_.left.push_back({name, Why::kInterval});
+  for (const std::string& name : names_) result_.left.push_back({name, Why::kNobody});
   done_(result_);
 }
 

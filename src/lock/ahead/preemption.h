@@ -37,8 +37,8 @@ class Preemption {
   void Begin();
 
  private:
-  void ReadLastRuns();
-  void Judge(const LastRuns& last);
+  void JudgeLastRuns(const std::string& lock);
+  void JudgeConversion(const std::string& parent);
   void AskNobody();
   void AskNext();
   void OnRead(const std::string& name, const zookeeper::GetReply& reply);

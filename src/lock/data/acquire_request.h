@@ -25,10 +25,9 @@ namespace zklock::lock {
 
 /// For --preempt: how contenders ahead of us are asked to leave.
 struct Preempt {
-  bool holders = false;  ///< ask holders too, not only waiters
-  /// Ask nobody if our run could not begin: the last run is more recent than this, or unknown, or
-  /// our start cannot be recorded.
-  RunIntervals intervals{};
+  bool holders = false;              ///< ask holders too, not only waiters
+  RunIntervals intervals{};          ///< nobody is asked if they keep our run from beginning
+  std::vector<std::string> locks{};  ///< the paths of all LOCKs of our run
   ReleaseRequest request{};
   /// Returns whether the contender with this path and data must not be asked, because it holds the
   /// lock, or waits for it, on our behalf.

@@ -49,11 +49,18 @@ struct WaitingEvent {
 
 /// The result of --preempt.
 struct Preempted {
-  enum class Why { kReservation, kOtherProgram, kNoRight, kQuota, kInterval };
+  enum class Why { kReservation, kOtherProgram, kNoRight, kQuota, kNobody };
   struct Left {
     std::string name;
     Why why = Why::kNoRight;
   };
+  /// Why nobody is asked: our run could not begin, even if it got the lock now.
+  enum class Nobody {
+    kTooSoon,   ///< the last run is too recent
+    kRecord,    ///< it is unknown, or our start cannot be recorded
+    kNoDelete,  ///< our contender cannot become a reservation
+  };
+  std::optional<Nobody> nobody{};  ///< set: `left` has all contenders, with Why::kNobody
   std::size_t asked = 0;
   std::vector<Left> left{};  ///< contenders that could not be asked: we have to wait for them
 };

@@ -267,13 +267,18 @@ std::string PreemptedBy(const std::string& whom) {
   return SaidBy({"exclusive", "--preempt", whom, lock, "--", "true"}, 0);
 }
 
-/// A run that waits until contenders that it cannot ask to leave are gone.
-std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
-  Child run = Child::Start(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}));
+/// Starts a run that cannot ask the contenders ahead of it to leave, and `remove`s them.
+std::string PreemptsUntilGone(const ChildOptions& options, const std::function<void()>& remove,
+                              int status = 0) {
+  Child run = Child::Start(options);
   run.ReadErrUntil("asked nobody ahead of this run");
   remove();
-  CHECK(run.Wait() == Exited(0));
+  CHECK(run.Wait() == Exited(status));
   return run.err();
+}
+
+std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
+  return PreemptsUntilGone(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}), remove);
 }
 
 /// Four contenders of another program, or of zklock but without permission to write to them.
@@ -310,19 +315,35 @@ std::string PreemptsWithinQuota() {
   };
   const auto [other, contender] = hold("/unlimited/said");
   SetHardQuota(tree, "/t", -1, 2 * static_cast<int>(tree.Get(contender)->data.size()) + 100);
-  const auto [holder, ahead] = hold("/t/said");
-  return Said(Run(ZklockAt(server.address(),
-                           {"exclusive", "--preempt", "all", "--reason", std::string(250, 'x'),
-                            "--wait", "1s", "/t/said", "--", "true"})),
-              Exited(75));
+  auto [holder, ahead] = hold("/t/said");
+  return PreemptsUntilGone(
+      ZklockAt(server.address(), {"exclusive", "--preempt", "all", "--reason",
+                                  std::string(250, 'x'), "/t/said", "--", "true"}),
+      [&one = holder] { one.Signal(SIGTERM); });
 }
 
-std::string PreemptsTooSoon() {
+/// A run that is kept from beginning by last-start, which has this ACL, until the holder ends.
+std::string PreemptsTooSoon(int permissions, int status) {
   auto [lock, holder] = HoldNewLock("said");
-  Tree().Create(lock + "/last-start", ZnodeKind::kPersistent, "zklock/1 7 host");
-  return SaidBy(
-      {"exclusive", "--preempt", "all", "--once-per", "1h", "--wait", "1s", lock, "--", "true"},
-      75);
+  Tree tree;
+  const std::string last_start =
+      tree.Create(lock + "/last-start", ZnodeKind::kPersistent, "zklock/1 7 host");
+  tree.SetAcl(last_start, permissions);
+  return PreemptsUntilGone(
+      Zklock({"exclusive", "--preempt", "all", "--once-per", "1h", lock, "--", "true"}),
+      [&one = holder] { one.CloseInput(); }, status);
+}
+
+std::string PreemptsWithoutDelete() {
+  auto [lock, holder] = HoldNewLock("said");
+  Tree tree;
+  tree.SetAcl(lock, kRead | kWrite | kCreate | kAdmin);
+  std::string said =
+      PreemptsUntilGone(Zklock({"exclusive", "--preempt", "all", "--reserve", "said", lock}), [&] {
+        tree.SetAcl(lock, kRead | kWrite | kCreate | kDelete | kAdmin);
+        holder.CloseInput();
+      });
+  return said;
 }
 
 std::string WaitsForReservation() {
@@ -602,9 +623,15 @@ Provocations QueueProvocations() {
       {{"kNobodyAsked", Part("kLeftQuota", "a hard quota leaves no room for the request")},
        PreemptsWithinQuota},
       {{"kNobodyAsked", Part("kLeftReservation", "a reservation")}, PreemptsReservation},
-      {{"kNobodyAsked",
-        Part("kLeftInterval", "this run cannot begin yet: --once-per or --min-interval")},
-       PreemptsTooSoon},
+      {{"kAskedNobody",
+        Part("kTooSoonNow",
+             "--once-per or --min-interval would keep the command from running now")},
+       [] { return PreemptsTooSoon(kRead | kWrite, 75); }},
+      {{"kAskedNobody",
+        Part("kRecordUnusable", "a record that --once-per or --min-interval needs cannot be used")},
+       [] { return PreemptsTooSoon(kWrite, 77); }},
+      {{"kAskedNobody", Part("kMayNotReserve", "we lack permission to reserve the lock")},
+       PreemptsWithoutDelete},
       {{"kNotRecorded"}, NotRecorded},
       {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},

@@ -133,39 +133,62 @@ TEST_CASE(
 }
 
 TEST_CASE("A run that could not begin yet asks nobody to leave") {
+  using Nobody = Preempted::Nobody;
   Bench bench;
-  const auto [child, intervals] = GENERATE(table<std::string, RunIntervals>(
-      {{"/l/last-start", {.since_start = 1h}}, {"/l/last-run", {.since_success = 1h}}}));
+  const bool in_another = GENERATE(false, true);  // of several LOCKs
+  const std::string lock = in_another ? "/m" : "/l";
+  if (in_another) bench.servers.Put(lock, 0, false, "zklock/1");
+  const bool starts = GENERATE(true, false);
+  const std::string child = lock + (starts ? "/last-start" : "/last-run");
+  const RunIntervals intervals =
+      starts ? RunIntervals{.since_start = 1h} : RunIntervals{.since_success = 1h};
   const auto age = GENERATE(59min, 61min);
-  const std::string success = protocol::FormatLastSuccess({.began = 0ms, .host = "host"});
-  const std::string start = protocol::FormatStartRecord({.token = 7, .host = "host"});
-  bench.servers.Put(child, 0, false, child == "/l/last-start" ? start : success);
+  bench.servers.Put(child, 0, false,
+                    starts ? protocol::FormatStartRecord({.token = 7, .host = "host"})
+                           : protocol::FormatLastSuccess({.began = 0ms, .host = "host"}));
   bench.servers.now_ms = std::chrono::milliseconds(age).count();
-  bool may_begin = age > 1h;
+  std::optional<Nobody> nobody;
+  if (age < 1h) nobody = Nobody::kTooSoon;
   SECTION("the record is as zklock writes it") {}
   SECTION("nobody may read the record") {
-    bench.servers.nodes.at(child).readable = may_begin = false;
+    bench.servers.nodes.at(child).readable = false;
+    nobody = Nobody::kRecord;
   }
   SECTION("the record is not zklock's") {
     bench.servers.nodes.at(child).data = "something else";
-    may_begin = false;
+    nobody = Nobody::kRecord;
   }
   SECTION("a session owns the record, and could take it away") {
     bench.servers.nodes.at(child).owner = 7;
-    may_begin = false;
+    nobody = Nobody::kRecord;
   }
   SECTION("the start of this run could not be recorded") {
-    bench.store.Refuse("set /l/last-start", zookeeper::Error::kNoAuth);
-    if (!may_begin || !intervals.since_start) bench.store.DropPlans();
-    may_begin = may_begin && !intervals.since_start;
+    if (starts) {
+      bench.store.Refuse("set " + child, zookeeper::Error::kNoAuth);
+      nobody = Nobody::kRecord;
+    }
   }
   CAPTURE(child, age.count());
-  bench.Run({.holders = true, .intervals = intervals});
-  CHECK(bench.AreAsked() == std::vector(4, may_begin));
+  bench.Run({.holders = true, .intervals = intervals, .locks = {"/l", lock}});
+  CHECK(bench.AreAsked() == std::vector(4, !nobody.has_value()));
   REQUIRE(bench.notes.preempted.size() == 1);
-  const auto& left = bench.notes.preempted.front().left;
-  CHECK(left.size() == (may_begin ? 0 : 4));
-  for (const auto& one : left) CHECK(one.why == Preempted::Why::kInterval);
+  CHECK(bench.notes.preempted.front().nobody == nobody);
+  CHECK(bench.notes.preempted.front().left.size() == (nobody ? 4 : 0));
+}
+
+TEST_CASE("A run that may not reserve the lock asks nobody to leave, and still waits") {
+  Bench bench;
+  const bool reserves = GENERATE(true, false);
+  const bool in_another = GENERATE(false, true);  // of several LOCKs
+  bench.servers.Put("/m", 0, false, "zklock/1");
+  bench.store.may_delete = false;
+  if (in_another) bench.store.may_delete_below = "/l";
+  bench.Run({.holders = true, .locks = {"/l", "/m"}},
+            reserves ? std::optional<std::string>("freeze") : std::nullopt);
+  CHECK(bench.AreAsked() == std::vector(4, !reserves));
+  REQUIRE(bench.notes.preempted.size() == 1);
+  CHECK(bench.notes.preempted.front().nobody.has_value() == reserves);
+  CHECK_FALSE(bench.acquire->outcome());
 }
 
 TEST_CASE("A contender is asked once, unless the first request left holders alone") {
@@ -213,7 +236,7 @@ TEST_CASE("Data written to a contender while it is being asked is kept") {
 TEST_CASE("All contenders are asked despite a fault at any request") {
   const Fault fault = GENERATE(from_range(kLosses));
   const bool has_intervals = GENERATE(false, true);
-  for (std::size_t at = 0; at < (has_intervals ? 18 : 14); ++at) {
+  for (std::size_t at = 0; at < (has_intervals ? 19 : 14); ++at) {
     CAPTURE(static_cast<int>(fault), at);
     Bench bench;
     bench.store.PlaceFault(at, fault);
