@@ -368,24 +368,16 @@ class LockExamination {
   [[nodiscard]] Finding CheckIntervals() {
     const cli::RunOptions& options = context_.options;
     if (options.Intervals().empty()) return Free();
-    const lock::LastRuns last = session_.Ask([&](lock::Calls& calls) {
-      return lock::ReadLastRuns(calls, lock_, {options.min_interval, options.once_per});
-    });
+    const lock::RunIntervals intervals{options.min_interval, options.once_per};
+    const lock::LastRuns last = session_.Ask(
+        [&](lock::Calls& calls) { return lock::ReadLastRuns(calls, lock_, intervals); });
     if (last.unknown) Fail(*last.unknown);
-    if (last.success && std::chrono::milliseconds(cli::MillisecondsNow()) - last.success->began <
-                            *options.min_interval) {
-      return TooRecent(
-          {.option = "--min-interval",
-           .host = last.success->host,
-           .ago = std::chrono::milliseconds(cli::MillisecondsNow()) - last.success->began,
-           .interval = *options.min_interval});
-    }
-    if (last.start &&
-        std::chrono::milliseconds(cli::MillisecondsNow()) - last.started < *options.once_per) {
-      return TooRecent({.option = "--once-per",
-                        .host = last.start->host,
-                        .ago = std::chrono::milliseconds(cli::MillisecondsNow()) - last.started,
-                        .interval = *options.once_per});
+    const std::chrono::milliseconds now(cli::MillisecondsNow());
+    if (const auto recent = lock::FindTooSoon(intervals, last, now)) {
+      return TooRecent({.option = recent->is_start ? "--once-per" : "--min-interval",
+                        .host = recent->host,
+                        .ago = recent->ago,
+                        .interval = recent->interval});
     }
     if (options.once_per) {
       session_.Ask([&](lock::Calls& calls) { lock::RequireStartIsWritable(calls, lock_); });

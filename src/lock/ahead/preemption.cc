@@ -60,7 +60,7 @@ void Preemption::JudgeLastRuns(const std::string& lock) {
     const LastRuns last = LastRunsIn(intervals, (*replies)[0], (*replies)[1], (*replies)[2]);
     if (!is_known || last.unknown) {
       result_.nobody = Preempted::Nobody::kRecord;
-    } else if (IsTooSoon(intervals, last, now_)) {
+    } else if (FindTooSoon(intervals, last, now_)) {
       result_.nobody = Preempted::Nobody::kTooSoon;
     }
   });

@@ -37,10 +37,16 @@ LastRuns LastRunsIn(const RunIntervals& intervals, const GetReply& lock, const G
   return last;
 }
 
-bool IsTooSoon(const RunIntervals& intervals, const LastRuns& last, std::chrono::milliseconds now) {
+std::optional<TooSoon> FindTooSoon(const RunIntervals& intervals, const LastRuns& last,
+                                   std::chrono::milliseconds now) {
   const auto& [since_success, since_start] = intervals;
-  return (since_success && last.success && now - last.success->began < *since_success) ||
-         (since_start && last.start && now - last.started < *since_start);
+  if (since_success && last.success && now - last.success->began < *since_success) {
+    return TooSoon{false, last.success->host, now - last.success->began, *since_success};
+  }
+  if (since_start && last.start && now - last.started < *since_start) {
+    return TooSoon{true, last.start->host, now - last.started, *since_start};
+  }
+  return std::nullopt;
 }
 
 }  // namespace zklock::lock

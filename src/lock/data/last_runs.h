@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "lock/data/outcome.h"
@@ -32,8 +33,17 @@ struct LastRuns {
                                   const zookeeper::GetReply& last_run,
                                   const zookeeper::GetReply& last_start);
 
-/// Returns whether a run at `now`, by the servers' clock, would be too soon.
-[[nodiscard]] bool IsTooSoon(const RunIntervals& intervals, const LastRuns& last,
-                             std::chrono::milliseconds now);
+/// The run that another one would follow too soon.
+struct TooSoon {
+  bool is_start = false;  ///< it is the last start (--once-per), not the last success
+  std::string host{};
+  std::chrono::milliseconds ago{};
+  Duration interval{};
+};
+/// Returns why a run at `now` would be too soon; none if it would not be. `now` should be the
+/// servers' time.
+[[nodiscard]] std::optional<TooSoon> FindTooSoon(const RunIntervals& intervals,
+                                                 const LastRuns& last,
+                                                 std::chrono::milliseconds now);
 
 }  // namespace zklock::lock

@@ -33,6 +33,15 @@ std::optional<RecordFailure> RefusalOf(Error error, const AcquireRequest& reques
   }
 }
 
+/// Throws OperationFailed if we lack permission to write to `path`. It need not exist.
+void RequireWritable(Calls& calls, const LockName& lock, const std::string& path,
+                     const char* operation) {
+  // No znode has this version: nothing is written.
+  const Error error = calls.Repeat([&] { return calls.Set(path, "", zookeeper::kNoVersion); });
+  if (error == Error::kBadVersion || error == Error::kNoNode) return;
+  throw OperationFailed(error, operation, lock, "WRITE", path);
+}
+
 }  // namespace
 
 QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request, bool and_delete) {
@@ -106,19 +115,12 @@ void RequireReservationIsUsable(Calls& calls, const ReservedLock& reserved, bool
     throw OperationFailed(may_stamp, "learn the servers' time in", lock, "CREATE and DELETE");
   }
   if (!renews) return;
-  // No znode has this version: nothing is written.
-  const Error may_write =
-      calls.Repeat([&] { return calls.Set(reserved.path, "", zookeeper::kNoVersion); });
-  if (may_write == Error::kBadVersion || may_write == Error::kNoNode) return;
-  throw OperationFailed(may_write, "renew the reservation of", lock, "WRITE", reserved.path);
+  RequireWritable(calls, lock, reserved.path, "renew the reservation of");
 }
 
 void RequireStartIsWritable(Calls& calls, const LockName& lock) {
-  const std::string path = protocol::ChildPath(lock.path, protocol::kLastStartChild);
-  // No znode has this version: nothing is written.
-  const Error error = calls.Repeat([&] { return calls.Set(path, "", zookeeper::kNoVersion); });
-  if (error == Error::kBadVersion || error == Error::kNoNode) return;
-  throw OperationFailed(error, "record a start under", lock, "WRITE", path);
+  RequireWritable(calls, lock, protocol::ChildPath(lock.path, protocol::kLastStartChild),
+                  "record a start under");
 }
 
 }  // namespace zklock::lock

@@ -338,12 +338,11 @@ std::string PreemptsWithoutDelete() {
   auto [lock, holder] = HoldNewLock("said");
   Tree tree;
   tree.SetAcl(lock, kRead | kWrite | kCreate | kAdmin);
-  std::string said =
-      PreemptsUntilGone(Zklock({"exclusive", "--preempt", "all", "--reserve", "said", lock}), [&] {
-        tree.SetAcl(lock, kRead | kWrite | kCreate | kDelete | kAdmin);
-        holder.CloseInput();
-      });
-  return said;
+  return PreemptsUntilGone(Zklock({"exclusive", "--preempt", "all", "--reserve", "said", lock}),
+                           [&] {
+                             tree.SetAcl(lock, kRead | kWrite | kCreate | kDelete | kAdmin);
+                             holder.CloseInput();
+                           });
 }
 
 std::string WaitsForReservation() {
